@@ -83,12 +83,11 @@ class Completion:
 class PromptGroup:
     """All completions of one problem in one step.
 
-    ``position`` is the place of the problem in the stream of prompts, ``step`` the one in which it was sampled.
-    ``rewards``, ``correct`` and ``metrics`` have an entry for each completion; a reward is None where the judge failed.
+    ``position`` is the place of the problem in the stream of prompts. ``rewards``, ``correct`` and ``metrics`` have an
+    entry for each completion; a reward is None where the judge failed.
     """
 
     position: int
-    step: int
     prompt_ids: list[int]
     completions: list[Completion]
     rewards: list[float | None]
@@ -104,24 +103,14 @@ class PromptGroup:
         return None not in self.rewards
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainSample:
-    """One completion on its way through an update: token ids, log-probs (one for each response token), advantage.
-
-    ``rollout_log_probs`` are the sampler's, ``ref_log_probs`` those of the reference model. ``old_log_probs`` are
-    those of the policy that the ratio is taken to; None: of the present one. ``fresh``: sampled in this very step.
-    Each response token has ``loss_weight`` in the loss and ``token_share`` in means over the tokens of the batch.
-    """
+    """One completion on its way into an update: token ids, the sampler's log-prob of each response token, advantage."""
 
     prompt_ids: list[int]
     response_ids: list[int]
     rollout_log_probs: list[float]
-    advantage: float = 0.0
-    fresh: bool = False
-    old_log_probs: list[float] | None = None
-    ref_log_probs: list[float] | None = None
-    loss_weight: float = 0.0
-    token_share: float = 0.0
+    advantage: float
 
     def __len__(self) -> int:
         return len(self.prompt_ids) + len(self.response_ids)

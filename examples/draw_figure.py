@@ -1,7 +1,9 @@
-r"""A figure of its own: accuracy by level of every arm, failure modes, accuracy by function, or scaling laws.
+r"""A figure of its own: accuracy by level of every arm, a run along its checkpoints, failure modes, scaling laws …
 
 figure=accuracy (default): a panel for each group of problems, a dot for each seed, then what the paper's text states.
 Reads the results.parquet of every seed, made by examples/evaluate.py.
+figure=checkpoints: the probability of each part of the gold solution along a run, from examples/evaluate.py with
+gold_log_probs=true models=[NAME:RUN/steps] (a run with trainer.save_every=5 trainer.keep=99).
 figure=failure_modes or functions: reads the folders of examples/failure_modes.py.
 figure=scaling: loss against what was spent, with fits and bands; predictions beside what was left out of them; slopes,
 residuals, what each size needs for a loss. Reads the scaling.json of examples/fit_scaling.py.

@@ -10,7 +10,7 @@ system block. qwen2.5: Qwen2.5's, with its system turn. qwen3: Qwen3's without t
 """
 
 from compositionality.config.cli import run
-from compositionality.train.common.chat_template import ChatTemplateSettings, check, set_chat_template
+from compositionality.train.chat_template import ChatTemplateSettings, check, set_chat_template
 
 if __name__ == "__main__":
     run(ChatTemplateSettings, set_chat_template, __doc__, check=check)

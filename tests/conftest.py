@@ -73,7 +73,7 @@ LONG: dict[str, list[str]] = {
     "train/single/test_grpo_ranks.py": [],
     "train/single/test_grpo_run.py": [
         "test_a_run_trains_evaluates_saves_and_exports",
-        "test_p07_the_surplus_survives_a_stop",
+        "test_p07_a_stop_within_dynamic_sampling_changes_nothing",
         "test_a_finished_run_that_is_lengthened_ends_with_the_same_bytes",
         "test_with_dynamic_sampling_a_run_ends_when_its_epoch_is_used_up",
         "test_the_trainer_and_the_sampler_find_the_same_log_probs",

@@ -104,9 +104,9 @@ def check(settings: InfluenceSettings) -> None:
 
 def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[str, Any]]:
     """Compute the rows of SCHEMA, and the mean co-influence of pairs by group and level."""
-    from compositionality.train.common.processes import device
-    from compositionality.train.common.settings import ModelSettings
+    from compositionality.train.dist import device
     from compositionality.train.policy import Policy, load_model
+    from compositionality.train.settings import ModelSettings
 
     queries = list(read_queries(settings, check_model(model).tokenizer))
     if len(queries) < 2:
@@ -172,7 +172,7 @@ def to_query(
     number: int, problem: Problem, completions: Sequence[tuple[str, bool]], tokenizer: object, advantage: str
 ) -> Query:
     """Tokenise completions (text, whether it is correct) and give them their advantages."""
-    from compositionality.train.common.chat_rows import chat_row
+    from compositionality.train.chat_rows import chat_row
     from compositionality.train.grpo import advantages
 
     user, correct = Message(role="user", content=problem.prompt), [is_correct for _, is_correct in completions]
@@ -183,30 +183,27 @@ def to_query(
     values = advantages(kind, rewards_GS, lengths_GS)[0].tolist() if rows else []
     for row, length, value in zip(rows, lengths, values, strict=True):
         start = len(row.tokens) - length
-        samples.append(TrainSample(row.tokens[:start], row.tokens[start:], [0.0] * length, value, fresh=True))
+        samples.append(TrainSample(row.tokens[:start], row.tokens[start:], [0.0] * length, value))
     return Query(number, problem, samples, correct)
 
 
 def log_probs(policy: "Policy", query: Query, settings: InfluenceSettings) -> Iterator[tuple["Batch", Tensor]]:
     """Yield micro-batches of a query's completions with the log-probs of their tokens, (N,)."""
-    from compositionality.train.grpo import Batch, micro_batches
+    from compositionality.train.grpo import make_batches
 
-    for (samples,) in micro_batches(query.samples, settings.micro_batch_tokens, 1):
-        batch = Batch(samples)
-        yield batch, policy(batch.tokens_BT, batch.loss_mask_BT, settings.temperature)[0]
+    weights = settings.loss_aggregation, settings.max_tokens
+    for batch in make_batches(query.samples, *weights, settings.micro_batch_tokens):
+        yield batch, policy(batch["tokens_BT"], batch["loss_mask_BT"], settings.temperature)[0]
 
 
 def update(policy: "Policy", query: Query, projection: Projection, settings: InfluenceSettings) -> Tensor:
     """u(q): minus the gradient of the trainer's loss on the query's completions, (F); 0 if they are all alike."""
-    from compositionality.train.grpo import policy_loss, set_loss_weights
+    from compositionality.train.grpo import policy_loss
 
-    set_loss_weights(query.samples, settings.loss_aggregation, settings.max_tokens)
     weights = {name: parameter for name, parameter in policy.named_parameters() if parameter.requires_grad}
     totals = [torch.zeros_like(parameter) for parameter in weights.values()]
     for batch, logp_N in log_probs(policy, query, settings) if query.is_mixed else ():
-        advantage_N = batch.spread([sample.advantage for sample in batch.samples])
-        weight_N = batch.spread([sample.loss_weight for sample in batch.samples])
-        loss = (weight_N * policy_loss(logp_N, logp_N.detach(), advantage_N, 0.2, 0.2)).sum()
+        loss = (batch["weight_N"] * policy_loss(logp_N, logp_N.detach(), batch["advantage_N"], 0.2, 0.2)).sum()
         torch._foreach_sub_(totals, list(torch.autograd.grad(loss, list(weights.values()))))
     return projection(dict(zip(weights, totals, strict=True)))
 

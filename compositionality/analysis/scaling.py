@@ -23,8 +23,7 @@ from compositionality.data.artefact import Recipe, exclusive, name_inputs, write
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed, check_ranges
-from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
-from compositionality.train.common.metrics import GROUPS, SAMPLED, read_metrics
+from compositionality.train.metrics import FLOPS, GROUPS, PAPER_FLOPS, SAMPLED, read_metrics
 
 STEP = "fit_scaling"
 COLUMNS = ["run", "size", "step", "resource", "loss"]

@@ -26,7 +26,7 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import RowSettings, iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.gold import GoldFile, measure_gold, read_gold
+from compositionality.evaluate.gold import GoldFile, gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
@@ -325,7 +325,7 @@ def count_samples(
 def _read_samples(
     shard: Path, n_samples: int, places: "pd.Series[int]", problems: Sequence[Problem] | None
 ) -> pd.DataFrame:
-    """Return the samples of the problems that have a place, ``problem``; ``CHAIN``: 1, 0, NaN if none can tell."""
+    """Return the samples of the problems that have a place, ``problem``; with ``problems``, what their texts say."""
     texts = ["response"] if problems else []
     samples = read_table(shard, ["problem", "sample", "n_tokens", "reason", *texts], types=ROLLOUT_SCHEMA).to_pandas()
     if not samples["sample"].between(0, n_samples - 1).all() or (samples["problem"] < 0).any():
@@ -340,5 +340,7 @@ def _read_samples(
         known_task(problem.data_source).read_chain(problem, text)
         for problem, text in zip(asked, judged["response"], strict=True)
     ]
-    known = pd.DataFrame(chains, judged.index, CHAIN, dtype=float).reindex(samples.index, fill_value=0.0)
-    return samples.join(known).drop(columns="response")
+    gold = {number: gold_of(problems[number]) for number in judged["problem"].unique()}
+    canonical = (samples["reason"] == Reason.CORRECT) & (samples["response"] == samples["problem"].map(gold))
+    known = pd.DataFrame(chains, judged.index, CHAIN, dtype=float).reindex(samples.index)
+    return samples.join(known).assign(canonical=canonical).drop(columns="response")

@@ -272,6 +272,7 @@ def count_classes(labels: pd.DataFrame) -> pd.DataFrame:
     order = {name: pd.Categorical(labels[name], labels[name].unique()) for name in ("arm", "file")}
     classes = {FAILURE + name: labels["class"] == name for name in FAILURES}
     counts = labels[keys].assign(**order, **classes, **labels[[*CHAIN]].astype(float), n=1)
+    counts = counts.assign(chains_read=labels[CHAIN[0]].notna())
     rows = counts.groupby(keys, observed=True, as_index=False).sum(min_count=1).astype({"arm": str, "file": str})
     return rows.assign(judged=rows["n"], right=rows[FAILURE + CORRECT])
 

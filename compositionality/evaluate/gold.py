@@ -1,7 +1,8 @@
 """Exact probabilities without sampling: one forward pass over prompt and gold solution of a fixed part of the problems.
 
 Natural log-probabilities at temperature 1, token by token as a completion has them, its EOS among them; of the one
-solution that ``Task.gold`` writes: other right chains are not added. Names of tensors: B rows, T tokens, V vocabulary.
+solution that ``Task.gold`` writes: other right chains are not added. The rank of a token is 1 for the likeliest.
+Names of tensors: B rows, T tokens, V vocabulary.
 """
 # ruff: noqa: N803, N806
 
@@ -24,9 +25,9 @@ from compositionality.evaluate.table import problem_sets
 from compositionality.rollout.engines.base import Chat
 from compositionality.rollout.model_folder import ModelFolder, check_model
 from compositionality.rollout.prompts import prompt_tokens
-from compositionality.stats.estimate import Floats
+from compositionality.stats.estimate import Counts, Floats
 from compositionality.tasks.registry import known_task
-from compositionality.train.common.chat_rows import ChatRow, chat_row
+from compositionality.train.chat_rows import ChatRow, chat_row
 from compositionality.types import ROLES, Message, Problem, Span
 
 GOLD_PROBLEMS = 200  # of each group, level and data source of a file the first so many are measured
@@ -36,6 +37,7 @@ SCHEMA = pa.schema(
         ("problem", pa.int64()),
         COLUMNS.field("gold_log_prob"),
         COLUMNS.field("gold_log_prob_by_step_role"),
+        COLUMNS.field("gold_rank_by_step_role"),
         ("why_not", pa.string()),  # why one or both are null
     ]
 )
@@ -65,7 +67,8 @@ def measure_gold(model: str, files: Sequence[GoldFile]) -> None:
     folder = check_model(model)
     loaded = cache(partial(load, folder.path))
     for path, problems, table in files:
-        recipe = Recipe("gold_log_probs", {"problems": GOLD_PROBLEMS}, {"model": folder.path, "problems": problems})
+        inputs = {"model": folder.path, "problems": problems}
+        recipe = Recipe("gold_log_probs", {"problems": GOLD_PROBLEMS, "columns": SCHEMA.names}, inputs)
         with exclusive(path, wait=600):
             write_derived(path, recipe, partial(_write, table, folder, loaded))
         for why, rows in read_gold(path).groupby("why_not", sort=False):
@@ -96,24 +99,25 @@ def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], p
     asked = zip(part["prompt"].to_pylist(), iterate_problems(part), strict=True)
     solutions = [read_solution(chat, problem, folder) for chat, problem in asked]
     known = [solution for solution in solutions if isinstance(solution, GoldSolution)]
-    logps = iter(log_probs(loaded(), [solution.row for solution in known]) if known else ())
+    scored = iter(score(loaded(), [solution.row for solution in known]) if known else ())
     rows = []
     for number, solution in zip(numbers, solutions, strict=True):
         if isinstance(solution, str):
             rows.append({"problem": number, "why_not": solution})
             continue
-        logp_T = next(logps)
-        cells = by_cell(logp_T, solution.cells) if solution.cells else None
-        rows.append(dict(zip(SCHEMA.names, (number, float(logp_T.sum()), cells, solution.why_not), strict=True)))
+        logp_T, rank_T = next(scored)
+        row = {"problem": number, "gold_log_prob": float(logp_T.sum()), "why_not": solution.why_not}
+        if solution.cells:
+            row["gold_log_prob_by_step_role"] = sums_by_cell(logp_T, solution.cells)
+            row["gold_rank_by_step_role"] = worst_by_cell(rank_T, solution.cells)
+        rows.append(row)
     write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
 
 
 def read_solution(chat: Chat, problem: Problem, folder: ModelFolder) -> GoldSolution | str:
     """Return the tokens of a problem's gold solution as a completion has them, or why it cannot be measured."""
-    task, tokenizer = known_task(problem.data_source), folder.tokenizer
-    try:
-        gold = task.gold(problem)
-    except UserError:
+    gold, tokenizer = gold_of(problem), folder.tokenizer
+    if gold is None:
         return NO_GOLD
     encoded = tokenizer(gold, add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast)
     prompt, answer = prompt_tokens(tokenizer, chat), [*encoded["input_ids"], tokenizer.eos_token_id]
@@ -127,9 +131,17 @@ def read_solution(chat: Chat, problem: Problem, folder: ModelFolder) -> GoldSolu
         return CUT_OTHERWISE
     if folder.max_positions is not None and len(row.tokens) > folder.max_positions:
         return TOO_LONG
-    spans = task.gold_spans(problem)
+    spans = known_task(problem.data_source).gold_spans(problem)
     cells = cells_of(spans, encoded.get("offset_mapping", ())) if spans else []
     return GoldSolution(row, cells, None if cells else CROSSED if spans else NO_STEPS)
+
+
+def gold_of(problem: Problem) -> str | None:
+    """Return the gold solution of a problem; None if its task writes none."""
+    try:
+        return known_task(problem.data_source).gold(problem)
+    except UserError:
+        return None
 
 
 def cells_of(spans: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[int]:
@@ -143,25 +155,36 @@ def cells_of(spans: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[
     return [*cells, spans[-1].step * len(ROLES) + ROLES.index("end")] if cells else []
 
 
-def log_probs(model: Any, rows: Sequence[ChatRow], tokens_at_once: int = TOKENS_AT_ONCE) -> list[Floats]:
-    """Return the log-probability of each token that a row's loss mask marks, (T,), in the order of the rows."""
+def score(model: Any, rows: Sequence[ChatRow], tokens_at_once: int = TOKENS_AT_ONCE) -> list[tuple[Floats, Counts]]:
+    """Return log-probability and rank of the tokens that each row's loss mask marks, (T,), in the order of the rows."""
     import torch
 
-    from compositionality.train.common.batches import micro_batches
+    from compositionality.train.batches import micro_batches
 
     order = sorted(range(len(rows)), key=lambda number: -len(rows[number].tokens))
-    found = list[Floats]()
+    scores = list[tuple[Floats, Counts]]()
     with torch.inference_mode():
         for batch in micro_batches([rows[number] for number in order], tokens_at_once):
             tokens_BT, marked_BT = batch.tokens.to(model.device), batch.loss_mask[:, 1:].bool()
             logits_BTV = model(input_ids=tokens_BT[:, :-1], use_cache=False).logits.float()
-            chosen_BT = logits_BTV.gather(-1, tokens_BT[:, 1:, None]).squeeze(-1)
-            logp_BT = (chosen_BT - logits_BTV.logsumexp(-1)).double().cpu()
-            found += [logp_T[marked_T].numpy() for logp_T, marked_T in zip(logp_BT, marked_BT, strict=True)]
-    return [logp_T for _, logp_T in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+            chosen_BT1 = logits_BTV.gather(-1, tokens_BT[:, 1:, None])
+            logp_BT = (chosen_BT1.squeeze(-1) - logits_BTV.logsumexp(-1)).double().cpu()
+            rank_BT = ((logits_BTV > chosen_BT1).sum(-1) + 1).cpu()
+            scores += [
+                (logp_T[marked_T].numpy(), rank_T[marked_T].numpy())
+                for logp_T, rank_T, marked_T in zip(logp_BT, rank_BT, marked_BT, strict=True)
+            ]
+    return [scores[place] for place in np.argsort(order)]
 
 
-def by_cell(logp_T: Floats, cells: Sequence[int]) -> list[int]:
+def sums_by_cell(logp_T: Floats, cells: Sequence[int]) -> list[int]:
     """Return sums by step and role in hundredths of a nat; below −327.68 nats that."""
     sums = np.round(100 * np.bincount(cells, logp_T))  # the last cell, of the EOS, is the last of its step
     return [int(value) for value in sums.clip(np.iinfo(np.int16).min, 0)]
+
+
+def worst_by_cell(rank_T: Counts, cells: Sequence[int]) -> list[int]:
+    """Return the largest rank of a token by step and role; 0 where there is none."""
+    ranks = np.zeros(cells[-1] + 1, np.int64)
+    np.maximum.at(ranks, cells, rank_T)
+    return ranks.tolist()

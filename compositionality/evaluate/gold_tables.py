@@ -1,4 +1,8 @@
-"""Tables of exact probabilities, each model beside its start: by function, by problem; means over the replicates."""
+"""Tables of exact probabilities, each model beside its start: by function, problem, part; means over the replicates.
+
+The parts of a gold solution, over its steps: *name* of the function, *input* (the problem's string, in the first step),
+*hand-over* (the string that a later step is applied to), *result*, *end*.
+"""
 
 import math
 import re
@@ -13,10 +17,14 @@ from compositionality.console import natural_key
 from compositionality.evaluate.ladder import HELDOUT
 from compositionality.evaluate.measures import SOLVED, gold_hand_over
 from compositionality.evaluate.results import Results
-from compositionality.evaluate.table import RESULTS
+from compositionality.evaluate.table import RESULTS, SCHEMA
+from compositionality.types import ROLES
 
-COLUMNS = ["arm", "file", "problem", "level", "cluster", "skills", "gold_log_prob", "gold_log_prob_by_step_role"]
+LOG_PROBS, RANKS = "gold_log_prob_by_step_role", "gold_rank_by_step_role"
+COLUMNS = ["arm", "file", "problem", "level", "cluster", "skills", "gold_log_prob", LOG_PROBS, RANKS]
 TIMES = ["before", "after"]
+RANKED = ["first", "five"]
+PARTS = ("name", "input", "hand-over", "result", "end")
 
 
 def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
@@ -27,7 +35,9 @@ def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
     """
     measured = (pc.field("group") == HELDOUT) & pc.field("gold_log_prob").is_valid()
     parts = [
-        pq.read_table(place.tables[RESULTS], columns=COLUMNS, filters=measured).to_pandas().assign(replicate=place.name)
+        pq.read_table(place.tables[RESULTS], schema=SCHEMA, columns=COLUMNS, filters=measured)
+        .to_pandas()
+        .assign(replicate=place.name)
         for place in results.replicates
         if RESULTS in place.tables
     ]
@@ -38,7 +48,7 @@ def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
     values, known = gold_hand_over(rows)
     rows["hand_over"] = np.where(known, values, np.nan)
     keys, models = ["replicate", "file", "problem", "start"], rows.rename(columns={"arm": "model"})
-    before = rows.rename(columns={"arm": "start"})[[*keys, "gold_log_prob", "hand_over"]]
+    before = rows.rename(columns={"arm": "start"})[[*keys, "gold_log_prob", "hand_over", RANKS]]
     return models.assign(start=rows["arm"].map(starts)).merge(before, on=keys, suffixes=("", "_before"))
 
 
@@ -58,6 +68,33 @@ def lift_by_decile(exact: pd.DataFrame) -> pd.DataFrame:
     before, after = (exact[name] / math.log(10) for name in ("gold_log_prob_before", "gold_log_prob"))
     values = {"log10_before": before, "log10_lift": after - before, "solved": 10**after > SOLVED}
     return mean_over_replicates(exact.assign(decile=decile.astype(int), **values), ["level", "decile"], [*values])
+
+
+def rank_by_part(exact: pd.DataFrame) -> pd.DataFrame:
+    """Return how likely the model's start found the tokens of the gold solutions that the model solves, by part.
+
+    ``first``: in so many of the places of a part every token was the likeliest; ``five``: one of the five likeliest.
+    """
+    rows = exact[exact["gold_log_prob"] > math.log(SOLVED)].dropna(subset=f"{RANKS}_before")
+    rows = with_parts(rows, f"{RANKS}_before", "rank")
+    rows = rows[rows["rank"] > 0]
+    return mean_over_replicates(rows.assign(first=rows["rank"] == 1, five=rows["rank"] <= 5), ["level", "part"], RANKED)
+
+
+def prob_by_part(exact: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean probability of each part of the gold solution, in all steps together (``prob``), by level."""
+    rows = with_parts(exact.dropna(subset=LOG_PROBS), LOG_PROBS, "log_prob")
+    keys = ["model", "start", "replicate", "level", "file", "problem", "part"]
+    sums = rows.groupby(keys, sort=False)["log_prob"].sum().reset_index()
+    return mean_over_replicates(sums.assign(prob=np.exp(sums["log_prob"] / 100)), ["level", "part"], ["prob"])
+
+
+def with_parts(rows: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
+    """Return a row for each step and role of the lists in ``column``: the ``part`` it belongs to, and its ``value``."""
+    first, later = PARTS[:2] + PARTS[3:], PARTS[:1] + PARTS[2:]
+    lengths = rows[column].str.len().to_numpy() // len(ROLES)
+    parts = [[*first, *later * (int(steps) - 1)] for steps in lengths]
+    return rows.assign(part=parts, **{value: rows[column]}).explode(["part", value]).astype({value: float})
 
 
 def chain_and_product(exact: pd.DataFrame) -> pd.DataFrame:

@@ -24,6 +24,8 @@ Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 MEASURES: dict[str, Measure] = {}
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
 GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
+READABLE = 0.8
+"""Nothing is said of the steps of answers of which fewer could be read."""
 SOLVED = 0.25
 """A problem counts as solved by a model that gives its gold solution a larger probability."""
 
@@ -42,6 +44,24 @@ def measure(name: str) -> Callable[[Measure], Measure]:
 def right(rows: pd.DataFrame) -> tuple[Values, Values]:
     """Return right answers among those with a verdict."""
     return rows["right"].to_numpy(np.int64), rows["judged"].to_numpy(np.int64)
+
+
+@measure("chains_read")
+def chains_read(rows: pd.DataFrame) -> tuple[Values, Values]:
+    """Return completions whose steps could be read, among those with a verdict."""
+    return _known(rows["chains_read"], rows["judged"])
+
+
+@measure("canonical")
+def canonical(rows: pd.DataFrame) -> tuple[Values, Values]:
+    """Return right answers that are the gold solution, letter by letter, among the right ones."""
+    return _known(rows["canonical"], rows["right"])
+
+
+def chains(rows: pd.DataFrame, name: str) -> tuple[Values, Values]:
+    """Return completions of whose steps this holds, among those that could be read; of fewer than READABLE nothing."""
+    read = rows["chains_read"].fillna(rows["judged"])  # in tables of before a problem counts if all were read
+    return _known(rows[name], read if read.sum() >= READABLE * rows["judged"].sum() else 0 * read)
 
 
 @measure("atomic_or_miscopied")
@@ -116,7 +136,7 @@ def measure_of(name: str, n_samples: int) -> Measure:
     if name in QUERY_VALUES:
         return lambda rows: (rows[name].fillna(0.0).to_numpy(float), rows["judged"].to_numpy(np.int64))
     if name in CHAIN:
-        return lambda rows: _known(rows[name], rows["judged"])
+        return partial(chains, name=name)
     if name in FAILURES and name != CORRECT:
         return lambda rows: _known(rows[FAILURE + name], rows["n"])
     return MEASURES[name]

@@ -20,7 +20,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.table import RESULTS, joined, read
 from compositionality.rollout.store import rollout_manifest
-from compositionality.train.common.training_report import report_from
+from compositionality.train.metrics import report_from
 from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
 
 TRAINING = "training.json"

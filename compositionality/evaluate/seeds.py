@@ -87,6 +87,7 @@ def table_files(results: Results) -> dict[str, Path]:
 
 def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
     """Return what tables, figures and records show of a study; the same evaluations give the same."""
+    read = shares(results, "chains_read", "chains_read", sets)
     return {
         "seeds": [{"name": place.name, "seed": place.seed, SPLIT: place.split} for place in results.replicates],
         "models": list(results.arms),
@@ -96,6 +97,12 @@ def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
         "intervals": INTERVALS,
         "accuracy": shares(results, CORRECT, "accuracy", sets),
         **{name: shares(results, name, name, sets) for name in CHAIN},
+        **({"chains_read": read} if any(row["chains_read"] < 1 for row in read) else {}),
+        **(
+            {"canonical": shares(results, "canonical", "canonical", sets)}
+            if results.rows["gold_log_prob"].notna().any()
+            else {}
+        ),
         "training": {
             place.name: {arm: asdict(place.training[arm]) for arm in results.arms if arm in place.training}
             for place in results.replicates

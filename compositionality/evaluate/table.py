@@ -35,18 +35,23 @@ SCHEMA = pa.schema(
         ("n", pa.int64()),  # completions
         ("judged", pa.int64()),  # those with a verdict: a failure of judge or server is none
         ("right", pa.int64()),
-        # Of the judged ones; null where the task cannot tell.
+        # Of the judged ones; null where the task cannot tell of any.
         *((name, pa.int64()) for name in CHAIN),
+        ("chains_read", pa.int64()),  # of how many it can
+        ("canonical", pa.int64()),  # right answers that are the gold solution, letter by letter
         ("tokens", pa.int64()),
         *((REASON + reason, pa.int64()) for reason in REASONS),
         *((FAILURE + failure, pa.int64()) for failure in FAILURES),  # null: not classified
         # Null: not measured.
         ("gold_log_prob", pa.float64()),  # of the gold solution and its EOS, in nats
         ("gold_log_prob_by_step_role", pa.list_(pa.int16())),  # steps × ROLES, in hundredths of a nat
+        ("gold_rank_by_step_role", pa.list_(pa.int32())),  # of the least likely token, 1: the likeliest; 0: no token
         ("influence", pa.float64()),  # of a step of rate 1 on the mean reward
         ("entropy", pa.float64()),  # of the policy, nats a token
     ]
 )
+ADDED = ("chains_read", "canonical", "gold_rank_by_step_role")
+"""Columns that tables of earlier versions lack; read as null."""
 
 
 def problem_sets(problems: pa.Table) -> pd.DataFrame:
@@ -67,7 +72,8 @@ def problem_columns(problems: pa.Table) -> pd.DataFrame:
 def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
     """Count the samples of each of P problems; columns of ``SCHEMA``.
 
-    ``samples``: problem (0 … P − 1), reason, n_tokens and, where they were read, ``CHAIN`` (1, 0, NaN: cannot tell).
+    ``samples``: problem (0 … P − 1), reason, n_tokens and, where texts were read, ``canonical`` and ``CHAIN`` (1, 0,
+    NaN: the task cannot tell).
     """
     problem, reason = samples["problem"].to_numpy(), pd.Categorical(samples["reason"], REASONS).codes
     if len(samples) and (reason.min() < 0 or not 0 <= problem.min() <= problem.max() < n_problems):
@@ -77,10 +83,17 @@ def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
     counts = pd.DataFrame(reasons, columns=[REASON + reason for reason in REASONS])
     n, failed = counts.sum(axis=1), counts[REASON + Reason.ERROR]
     counts = counts.assign(n=n, judged=n - failed, right=counts[REASON + Reason.CORRECT])
-    for name, column in {"tokens": "n_tokens", **dict(zip(CHAIN, CHAIN, strict=True))}.items():
-        known = column in samples
-        counts[name] = np.bincount(problem, samples[column].to_numpy(float), n_problems) if known else np.nan
-    return counts.astype({"tokens": np.int64})
+    columns = {"tokens": samples["n_tokens"]}
+    if CHAIN[0] in samples:
+        read = samples[CHAIN[0]].notna()
+        columns |= {name: samples[name].fillna(0.0) for name in (*CHAIN, "canonical")} | {"chains_read": read}
+    for name, values in columns.items():
+        counts[name] = np.bincount(problem, values.to_numpy(float), n_problems).astype(np.int64)
+    if "chains_read" in counts:
+        unread = (counts["chains_read"] == 0) & (counts["judged"] > 0)
+        counts = counts.astype(dict.fromkeys(CHAIN, float))
+        counts.loc[unread, [*CHAIN]] = np.nan
+    return counts
 
 
 def write(rows: pd.DataFrame, path: Path) -> None:
@@ -101,9 +114,11 @@ def read(path: Path) -> pd.DataFrame:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path}: not a table of results; make it again with --force") from error
-    if not schema.equals(SCHEMA):
+    known = [field for field in SCHEMA if field.name not in ADDED or field.name in schema.names]
+    if not schema.equals(pa.schema(known)):
         raise UserError(f"{path}: has other columns than this version writes; make it again with --force")
-    rows: pd.DataFrame = pq.read_table(path, columns=[name for name in SCHEMA.names if name != "skills"]).to_pandas()
+    columns = [name for name in SCHEMA.names if name != "skills"]
+    rows: pd.DataFrame = pq.read_table(path, schema=SCHEMA, columns=columns).to_pandas()
     problems = rows.groupby(["file", "arm"], sort=False)["problem"]
     sizes = problems.size()
     whole = problems.agg(lambda numbers: numbers.is_monotonic_increasing and numbers.is_unique)

@@ -25,6 +25,8 @@ WORDS = {
     "names_in_order": "% with the functions' names in order",
     "handed_on": "% that also apply each function to the result before it",
     "right_chain": "% with every step right",
+    "chains_read": "% whose steps could be read; below 80 % nothing is said of them",
+    "canonical": "% of the right answers that are the gold solution, letter by letter",
     "difference": "difference to {base} in points, paired by problem",
 }
 """What the lists of a summary hold."""

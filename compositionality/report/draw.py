@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 AGAIN = "run examples/fit_scaling.py again with --force"
 FORMATS = (".png", ".svg", ".pdf")
 SCALING = "scaling"
-METRICS = {"accuracy": Metric.ACCURACY, "failure_modes": Metric.FAILURES, "functions": Metric.FAILURES}
+METRICS = {
+    "accuracy": Metric.ACCURACY,
+    "checkpoints": Metric.ACCURACY,
+    "failure_modes": Metric.FAILURES,
+    "functions": Metric.FAILURES,
+}
 """Figures of evaluations, and what these must have measured."""
 SCALING_SHAPE: Shape = {
     "resource": str,
@@ -85,9 +90,14 @@ def draw_figure(settings: FigureSettings) -> Path:
 
 def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt.TopLevelMixin":
     """Return the chart of evaluations. UserError if they hold no row for it."""
-    from compositionality.report import figures
+    from compositionality.report import figures, gold_figures
 
     where = settings.inputs[0]
+    if settings.figure == "checkpoints":
+        rows = gold_figures.checkpoint_rows(results)
+        if rows.empty:
+            raise UserError(f"{where}: needs gold_log_probs=true and models=[NAME:RUN/steps], the checkpoints of a run")
+        return gold_figures.checkpoints(rows)
     if settings.figure == "failure_modes":
         return figures.failure_modes([row for row in class_shares(results) if row["share"] is not None], styles)
     if settings.figure == "functions":

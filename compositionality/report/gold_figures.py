@@ -1,4 +1,4 @@
-"""Figures of exact probabilities: each model beside the one that it starts from."""
+"""Figures of exact probabilities: each model beside the one that it starts from; a run along its checkpoints."""
 
 from typing import Any
 
@@ -6,7 +6,15 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from compositionality.evaluate.gold_tables import chain_and_product, hand_over_by_function, lift_by_decile
+from compositionality.evaluate.gold_tables import (
+    PARTS,
+    chain_and_product,
+    hand_over_by_function,
+    lift_by_decile,
+    prob_by_part,
+    rank_by_part,
+    read_exact,
+)
 from compositionality.evaluate.results import Results
 from compositionality.report.figures import Chart, level_colour, level_name, panels, tooltip, with_arms
 from compositionality.report.theme import LEVEL_COLOURS, Styles
@@ -58,5 +66,23 @@ def gold_roles(rows: Any, styles: Styles) -> Chart:
     return panels([bars], frame.assign(panel=frame["arm"]), 3, height=120)
 
 
+def checkpoint_rows(results: Results) -> pd.DataFrame:
+    """Return the mean probability of each part of held-out gold solutions by ``step``, the number in a model's name."""
+    table = prob_by_part(read_exact(results, {name: name for name in results.arms}))
+    steps = table["model"].str.extract(r"^step(\d+)$")[0]
+    return table.assign(step=steps.astype(float)).dropna(subset="step")
+
+
+def checkpoints(rows: pd.DataFrame) -> Chart:
+    """Draw P of each part of the gold solution, in all its steps together, along the checkpoints; a panel a level."""
+    frame = rows[["step", "level", "part", "prob"]].assign(panel=rows["level"].map(level_name))
+    colour = alt.Color("part:N", scale=alt.Scale(domain=PARTS, range=LEVEL_COLOURS[: len(PARTS)]))
+    y = alt.Y("prob:Q", title="probability", scale=alt.Scale(domain=[0, 1]))
+    lines = (
+        alt.Chart().mark_line(point=True).encode(alt.X("step:Q"), y, colour, tooltip=tooltip("step", "part", "prob"))
+    )
+    return panels([lines], frame, 3)
+
+
 FIGURES = {"gold_probability": gold_probability, "gold_roles": gold_roles}
-TABLES = {"gold_probability": (lift_by_decile, chain_and_product), "gold_roles": (hand_over_by_function,)}
+TABLES = {"gold_probability": (lift_by_decile, chain_and_product), "gold_roles": (hand_over_by_function, rank_by_part)}

@@ -40,10 +40,10 @@ from compositionality.report.record import without_places
 from compositionality.rollout.engines.factory import sampling_needs
 from compositionality.rollout.model_folder import resolve_model, shape_of_model
 from compositionality.study.machine import machine, versions
-from compositionality.train.common.metrics import read_metrics
-from compositionality.train.common.ranks import free_port
 from compositionality.train.engines import settle_cluster
+from compositionality.train.launch import free_port
 from compositionality.train.memory import Ranks, training_needs
+from compositionality.train.metrics import read_metrics
 from compositionality.yaml_files import read_yaml_mapping
 
 ROOT = Path(__file__).parents[2]

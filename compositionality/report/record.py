@@ -19,7 +19,13 @@ from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.claims.tables import claims_text
-from compositionality.evaluate.gold_tables import chain_and_product, hand_over_by_function, lift_by_decile, read_exact
+from compositionality.evaluate.gold_tables import (
+    chain_and_product,
+    hand_over_by_function,
+    lift_by_decile,
+    rank_by_part,
+    read_exact,
+)
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.ranks import rank_table, ranks_of, why_no_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
@@ -30,7 +36,7 @@ from compositionality.evaluate.tables import markdown_lines, summary_markdown
 from compositionality.ranges import REQUIRED
 from compositionality.study.machine import machine, versions
 from compositionality.study.model import all_arms
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.metrics import read_metrics
 from compositionality.types import Metric
 from compositionality.yaml_files import read_yaml
 
@@ -157,7 +163,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
     }
     exact = read_exact(evaluated, {name: arm.start for name, arm in all_arms().items()})
     if len(exact):
-        tables = (hand_over_by_function, lift_by_decile, chain_and_product)
+        tables = (hand_over_by_function, lift_by_decile, chain_and_product, rank_by_part)
         record["exact"] = {table.__name__: table(exact).to_dict("records") for table in tables}
     if settings.claims:
         claims = read_claims(Path(settings.claims))

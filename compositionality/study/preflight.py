@@ -23,7 +23,7 @@ from compositionality.rollout.model_folder import HUB_ID, cached_config, read_to
 from compositionality.rollout.settings import CollectSettings
 from compositionality.study.model import Replicate, Request
 from compositionality.study.plan import plan
-from compositionality.train.common.chat_template import OWN, find_template
+from compositionality.train.chat_template import OWN, find_template
 from compositionality.train.engines import settle_attention
 from compositionality.train.memory import Ranks, pretraining_needs, training_needs
 from compositionality.train.tiny.corpus import corpus_tokenizer

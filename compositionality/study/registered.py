@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -34,7 +35,7 @@ from compositionality.study.model import ROOTS, Replicate, Request, Study, find_
 from compositionality.study.plan import in_order, plan
 from compositionality.study.scripts import STEP_VARIABLES
 from compositionality.study.steps import Step
-from compositionality.train.common.run_folder import flatten
+from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import flow_list
 
 ROOT = Path(__file__).parents[2]
@@ -128,8 +129,10 @@ def restore(request: Request) -> None:
         for kind, known in made.settings["tables"].items():
             table = results / request.loaded.claimed[kind]
             table.parent.mkdir(parents=True, exist_ok=True)
-            kept = rows.filter(pc.field("evaluation") == kind).select(SCHEMA.names)
-            pq.write_table(kept.cast(SCHEMA).combine_chunks(), table, compression="zstd")  # the bytes that it had
+            columns = [field for field in SCHEMA if field.name in rows.column_names]  # a table of before may lack one
+            kept = rows.filter(pc.field("evaluation") == kind).select([field.name for field in columns])
+            kept = kept.cast(pa.schema(columns)).combine_chunks()
+            pq.write_table(kept, table, compression="zstd")  # the bytes that it had
             seal(table, {**known, "facts": {"kept": str(folder)}})
             if kind == "accuracy":
                 write_text(table.with_name(TRAINING), json.dumps(made.settings["training"]))

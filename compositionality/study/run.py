@@ -29,8 +29,8 @@ from compositionality.study.runner import Runner
 from compositionality.study.scripts import STEP_VARIABLES
 from compositionality.study.steps import Step
 from compositionality.tasks.string.functions import side
-from compositionality.train.common.prompt_stream import check_problems_last
 from compositionality.train.grpo_settings import generation_batch
+from compositionality.train.prompts import check_problems_last
 
 MOST_LANES = 4
 """On a CPU."""

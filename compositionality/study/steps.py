@@ -16,7 +16,7 @@ from compositionality.data.artefact import manifest_path, read_manifest
 from compositionality.errors import UserError
 from compositionality.study.model import Replicate
 from compositionality.study.scripts import read_script, words_of
-from compositionality.train.common.run_folder import flatten
+from compositionality.train.run_folder import flatten
 
 IS_STEP_WORD = re.compile(r"[\w.*?\[\]-]+:[^=]+=")
 RESULTS = {

@@ -13,9 +13,9 @@ from compositionality.errors import UserError
 from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
-from compositionality.train.common.ranks import check_a_gpu_each, choose_device, count_processes, on_ranks
-from compositionality.train.common.run_folder import check_run, skips
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
+from compositionality.train.run_folder import check_run, skips
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
 from compositionality.yaml_files import as_yaml
@@ -153,7 +153,7 @@ def _read_inputs(settings: GrpoSettings | SftSettings) -> object:
 
 def _train(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:
     from compositionality.train import grpo, sft
-    from compositionality.train.common.processes import stop_processes
+    from compositionality.train.dist import stop_processes
     from compositionality.train.tiny.pretrain import pretrain
 
     if isinstance(settings, PretrainSettings):

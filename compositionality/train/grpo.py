@@ -1,7 +1,8 @@
-"""GRPO in one file: rollout, advantage, loss, update. The model, its mesh and its optimizer are in ``policy.py``.
+"""GRPO in one file: rollout, advantages, loss, update. The model, its mesh and its optimizer are in ``policy.py``.
 
-Read ``GrpoTrainer.run`` first: it is the loop. Above it, what it is made of: rollouts and rewards, advantages and
-losses (one formula, one function), the batch cut into micro-batches. ``train/README.md`` names the papers.
+Read it from the top: ``train`` starts a run or goes on with one, ``GrpoTrainer.run`` is the loop, and below stands what
+the loop calls, in the order of a step: rollout and rewards, advantages, micro-batches, losses (one formula, one
+function). ``train/README.md`` names the papers.
 
     python compositionality/train/grpo.py model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py mesh.tensor=2 …
@@ -13,7 +14,6 @@ Names of tensors: B samples, T tokens, N response tokens of a batch, G groups, S
 
 import contextlib
 import math
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -27,39 +27,27 @@ from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import exclusive
-from compositionality.data.json_files import read_json_object
-from compositionality.data.problems import row_at
 from compositionality.errors import UserError
 from compositionality.reward.controls import replace_rewards, shape_of
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.model_folder import resolve_model
-from compositionality.train.common.checkpoints import (
-    complete_steps,
-    folder,
-    prune_all_but_best,
-    publish_models,
-    record_score,
-    resume,
-)
-from compositionality.train.common.compute import EVALUATED_TOKENS
-from compositionality.train.common.lora import trainable
-from compositionality.train.common.metrics import DAMAGED, ENTROPY, NO_SIGNAL, ROLLOUT_ENTROPY, STEP_ROW, UPDATES
-from compositionality.train.common.processes import (
+from compositionality.train.checkpoint import copy_model, load_checkpoint, save_checkpoint, weight_buckets
+from compositionality.train.dist import (
     device,
     memory_metrics,
     on_every_rank,
     on_first_rank,
     rank,
     start_processes,
+    world_size,
 )
-from compositionality.train.common.prompt_stream import TokenizedProblem, refill_size, too_few_groups
-from compositionality.train.common.run_folder import is_finished, prune
-from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.grpo_inputs import read_grpo_inputs
-from compositionality.train.grpo_report import Report, n_tokens, new_meter, rollout_metrics, speeds
+from compositionality.train.grpo_report import Report, advantage_metrics, n_tokens, new_meter, rollout_metrics, speeds
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
 from compositionality.train.log import Clock
+from compositionality.train.lora import trainable
+from compositionality.train.metrics import ENTROPY, EVALUATED_TOKENS, NO_SIGNAL, ROLLOUT_ENTROPY, UPDATES, step_row
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -70,11 +58,305 @@ from compositionality.train.policy import (
     set_learning_rate,
     shard,
 )
+from compositionality.train.prompts import TokenizedProblem, problem_at, refill_size, too_few_groups
+from compositionality.train.run_folder import (
+    complete_steps,
+    folder,
+    is_finished,
+    prune,
+    publish_models,
+    record_score,
+    resume,
+)
+from compositionality.train.samplers import new_sampler
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
+Batch = dict[str, Tensor]
+"""A micro-batch on the device: ``tokens_BT`` and ``loss_mask_BT``, padded at the ends, and of each response token
+``advantage_N``, ``weight_N`` in the loss, ``share_N`` in means over the tokens of an update, ``rollout_logp_N`` of the
+sampler, and where they are computed ``old_logp_N`` and ``ref_logp_N``."""
+DROPPED = "training/filter_groups/discarded_surplus_samples"
 VALIDATION = -1  # number of the completion in validation: seeds of its own
 LONGEST_LOG_RATIO = 20.0
 SMALLEST_ADVANTAGE = 1e-6  # what is less is rounding
+
+
+# ---- the run
+
+
+def train(settings: GrpoSettings, *, force: bool = False) -> Path:
+    """Train, or go on with a run that was killed; return the run folder. ``force`` starts over.
+
+    Raise UserError for settings, files or a model that do not fit, and for a loss that is not finite.
+    """
+    check_settings(settings)
+    out = Path(settings.trainer.output)
+    mesh = start_processes(settings.mesh, settings.trainer.threads)
+    model = on_first_rank(lambda: resolve_model(settings.model.path))
+    settings = replace(settings, model=replace(settings.model, path=str(model)))
+    recipe = make_recipe(settings)
+    if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
+        return out
+    with contextlib.ExitStack() as held:
+        on_first_rank(lambda: held.enter_context(exclusive(out)))
+        trainer = GrpoTrainer(settings, mesh)
+        held.callback(trainer.close)
+        trainer.run(on_first_rank(lambda: resume(out, recipe, force=force)))
+        on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
+    return out
+
+
+class GrpoTrainer:
+    """A run of GRPO: what it holds between steps, its loop, one step, validation and checkpoints."""
+
+    def __init__(self, settings: GrpoSettings, mesh: DeviceMesh | None) -> None:
+        self.settings, self.mesh = settings, mesh
+        self.out = Path(settings.trainer.output)
+        self.steps = self.out / "steps"
+        inputs = read_grpo_inputs(settings)
+        assert inputs is not None, "a dry run trains nothing"
+        self.tokenizer = inputs.model.tokenizer
+        self.problems, self.val_problems = inputs.problems, inputs.val_problems
+        self.entropies, self.entropy_coef = inputs.entropies, settings.algorithm.entropy_coef
+        self.policy = self.load(entropy_gradient=settings.algorithm.entropy_coef != 0)
+        self.reference = None if settings.algorithm.kl == "none" else self.load().requires_grad_(False)
+        self.optimizer = new_optimizer(self.policy, settings.optim)
+        self.clock = Clock()
+        self.sampler = new_sampler(settings, self.policy.model.config, inputs.model.eos_ids, device())
+        self.rollout = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
+        self.compute = new_meter(self.policy.named_parameters(), settings.algorithm)
+        self.position = 0  # in the stream of prompts
+        self.row: dict[str, Any] = {}
+        self.report: Report | None = None
+
+    def load(self, *, entropy_gradient: bool = False) -> Policy:
+        """Return the model that the run starts from, on the mesh."""
+        model = self.settings.model
+        return shard(load_model(model), self.mesh, self.settings.mesh, model.dtype, entropy_gradient=entropy_gradient)
+
+    def run(self, first: int) -> None:
+        """Train from the checkpoint of step ``first`` (0: the start) to the last step."""
+        trainer = self.settings.trainer
+        self.report = Report(self.out, trainer, first, asdict(self.settings)) if rank() == 0 else None
+        if first:
+            self.restore(first)
+        self.sync_weights()
+        if not first:
+            self.log({"step": 0, **self.compute.add(self.evaluate(0))})
+        step = first
+        while not self.is_over(step):
+            step += 1
+            self.clock.seconds.clear()
+            with self.clock("step"):
+                groups, metrics = self.collect(step)  # completions and their rewards
+                samples = to_samples(groups, self.settings.algorithm.advantage)  # advantages
+                self.entropy_coef = self.entropy_weight(step, metrics)
+                metrics |= advantage_metrics(samples) | self.update(samples, step)  # loss, gradients, optimizer
+                self.sync_weights()  # the sampler gets the new weights
+            metrics |= speeds(self.clock.seconds, metrics, world_size()) | memory_metrics()
+            if trainer.eval_every and self.is_due(step, trainer.eval_every):
+                metrics |= self.evaluate(step)
+            metrics |= {"training/global_step": step, "training/epoch": (self.position - 1) // len(self.problems)}
+            self.row = {"step": step, **self.compute.add(metrics)}
+            if self.is_due(step, trainer.save_every):
+                self.save(step)
+            self.log(self.row, groups)
+
+    def is_due(self, step: int, every: int) -> bool:
+        """Return True every so many steps (0: never) and after the last."""
+        return self.is_over(step) or (every > 0 and step % every == 0)
+
+    def is_over(self, step: int) -> bool:
+        """Return whether ``step``, whose problems have been asked, was the last."""
+        return self.settings.is_over(step, self.position, len(self.problems))
+
+    # -- rollout
+
+    def collect(self, step: int) -> tuple[list[PromptGroup], dict[str, float]]:
+        """Return the groups of this step, without those that carry no signal, and metrics of all that were sampled.
+
+        With dynamic sampling, prompts are asked until the batch is full (UserError if that takes too many); what is
+        sampled beyond it is dropped, as verl does.
+        """
+        settings, algorithm, wanted = self.settings, self.settings.algorithm, self.settings.data.prompts_per_step
+        sampled, useful = list[PromptGroup](), list[PromptGroup]()
+        position, prompts = self.position, wanted
+        for _ in range(algorithm.max_generation_batches if algorithm.dynamic_sampling else 1):
+            groups = self.sample(position, prompts)
+            kept = [group for group in groups if self.is_useful(group)]
+            position, sampled, useful = position + prompts, sampled + groups, useful + kept
+            if len(useful) >= wanted:
+                break
+            prompts = refill_size(wanted - len(useful), len(kept) / len(groups), largest=wanted)
+        if algorithm.dynamic_sampling and len(useful) < wanted:
+            self.stop_without_signal(step, len(useful), len(sampled))
+        self.position = position
+        metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
+        return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}
+
+    def is_useful(self, group: PromptGroup) -> bool:
+        """Return whether a group enters the update: judged, and with signal where groups without are left out."""
+        drops = self.settings.algorithm.drops_equal_groups()
+        return group.is_judged() and (not drops or group.has_signal(by_reward=self.settings.reward.by_reward()))
+
+    def sample(self, position: int, prompts: int) -> list[PromptGroup]:
+        """Return groups for the next ``prompts`` prompts of the stream, from ``position`` on."""
+        rollout, positions = self.settings.rollout, range(position, position + prompts)
+        problems = [problem_at(place, self.problems, self.settings.data) for place in positions]
+        groups = self.rollout.generate(problems, positions, range(rollout.n))
+        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))
+        return groups
+
+    def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
+        """Raise UserError, after the state before ``step`` is saved."""
+        if step > 1 and step - 1 not in complete_steps(self.steps):
+            self.save(step - 1)
+        limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"
+        raise UserError(too_few_groups(step, kept, self.settings.data.prompts_per_step, prompts, limit))
+
+    # -- update
+
+    def update(self, samples: Sequence[TrainSample], step: int) -> dict[str, float]:
+        """Make one pass over the samples in ``updates_per_step`` optimizer steps (none without samples)."""
+        settings, sums, norms = self.settings, list[dict[str, Tensor]](), list[float]()
+        rate = learning_rate_at(step - 1, settings.trainer.last_step(), settings.optim)
+        set_learning_rate(self.optimizer, rate)
+        order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(samples))
+        parts = [part for part in np.array_split(order, settings.algorithm.updates_per_step) if len(part)]
+        with self.clock("update_actor"):
+            updates = [self.batches([samples[place] for place in part]) for part in parts]
+            if len(updates) > 1:  # of the policy before the first of them; of a single one the ratio is 1
+                self.compute_log_probs("old_logp_N", self.policy, updates)
+            if self.reference is not None:
+                self.compute_log_probs("ref_logp_N", self.reference, updates)
+            for batches in updates:
+                sums += [self.backward(batch, is_first=batches is updates[0]) for batch in batches]
+                norms.append(self.optimizer_step(step))
+        metrics = self.update_metrics(sums, norms)
+        if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
+            raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
+        has_signal = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
+        counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not has_signal)}
+        return metrics | counts | {"actor/lr": rate}
+
+    def batches(self, samples: Sequence[TrainSample]) -> list[Batch]:
+        """Return this rank's micro-batches of one update; every rank has as many, so that none waits for another."""
+        data = self.mesh["data"] if self.mesh else None
+        place, ranks = (data.get_local_rank(), data.size()) if data else (0, 1)
+        settings = self.settings
+        weights = settings.algorithm.loss_aggregation, settings.rollout.max_tokens
+        return make_batches(samples, *weights, settings.trainer.micro_batch_tokens, place, ranks)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def compute_log_probs(self, name: str, policy: Policy, updates: Sequence[Sequence[Batch]]) -> None:
+        """Add the log-probs by ``policy`` to all batches as ``name``."""
+        for batch in (batch for batches in updates for batch in batches):
+            batch[name], _ = policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
+
+    def backward(self, batch: Batch, *, is_first: bool) -> dict[str, Tensor]:
+        """Add the gradients of one micro-batch's share of the loss; return its shares of the metrics."""
+        algorithm, weight_N, share_N = self.settings.algorithm, batch["weight_N"], batch["share_N"]
+        logp_N, entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
+        old_N, rollout_N = batch.get("old_logp_N", logp_N.detach()), batch["rollout_logp_N"]
+        loss_N = policy_loss(logp_N, old_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high)
+        if algorithm.importance_cap is not None:
+            loss_N = loss_N * importance_weight(old_N, rollout_N, algorithm.importance_cap)
+        total_N = loss_N - self.entropy_coef * entropy_N
+        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), ENTROPY: (share_N * entropy_N).sum()}
+        if self.reference is not None:
+            kl_N = kl_estimate(algorithm.kl, logp_N, batch["ref_logp_N"])
+            total_N = total_N + algorithm.kl_coef * kl_N
+            metrics["actor/kl_loss"] = (weight_N * kl_N).sum()
+        (weight_N * total_N).sum().backward()
+        ratio_N = (logp_N - old_N).detach().exp()
+        outside_N = (ratio_N < 1 - algorithm.clip_low) | (ratio_N > 1 + algorithm.clip_high)
+        metrics["actor/pg_clipfrac"] = (share_N * outside_N).sum()
+        metrics["actor/ppo_kl"] = (share_N * (old_N - logp_N)).sum()
+        compared_N = (weight_N > 0) & is_first  # the policy that sampled
+        metrics["actor/rollout_gap"] = ((logp_N - rollout_N).abs() * compared_N).max()
+        return {name: value.detach() for name, value in metrics.items()}
+
+    def optimizer_step(self, step: int) -> float:
+        """Update the weights and return the gradient norm. Raise UserError, before that, if it is not finite."""
+        reduce_gradients(self.policy, self.mesh)
+        norm = clip_gradients(trainable(self.policy), self.settings.optim.max_grad_norm)
+        if not math.isfinite(norm):
+            raise UserError(f"step {step}: actor/grad_norm is {norm}; the last checkpoint is kept; lower optim.lr")
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return norm
+
+    def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
+        """Return metrics of the whole batch: shares of micro-batches and data ranks added up, means over updates."""
+        if not sums:
+            return {"actor/grad_norm": 0.0}
+        gap = torch.stack([figures["actor/rollout_gap"] for figures in sums]).max()
+        names = [name for name in sums[0] if name != "actor/rollout_gap"]
+        totals = torch.stack([torch.stack([figures[name] for name in names]) for figures in sums]).sum(0)
+        if self.mesh is not None:
+            dist.all_reduce(totals, group=self.mesh["data"].get_group())
+            dist.all_reduce(gap, dist.ReduceOp.MAX, group=self.mesh["data"].get_group())
+        means = dict(zip(names, (totals / len(norms)).tolist(), strict=True))
+        return {**means, "actor/rollout_gap": float(gap), "actor/grad_norm": sum(norms) / len(norms)}
+
+    def entropy_weight(self, step: int, metrics: Mapping[str, float]) -> float:
+        """Return the weight of the entropy; that which leads it to another run's is negative where it is too high."""
+        coefficient = self.settings.algorithm.entropy_coef
+        return coefficient * (self.entropies[step - 1] - metrics[ROLLOUT_ENTROPY]) if self.entropies else coefficient
+
+    # -- between steps
+
+    def sync_weights(self) -> None:
+        """Copy the policy's weights to the sampler. A collective call."""
+        with self.clock("sync"):
+            for bucket in weight_buckets(self.policy, self.settings.rollout.bucket_mb):
+                self.sampler.load(bucket)
+
+    def evaluate(self, step: int) -> dict[str, float]:
+        """Return accuracy on the validation files by data source (level), one completion of each problem."""
+        if not self.val_problems:
+            return {}
+        training = dict(self.clock.seconds)
+        with self.clock("testing"):
+            groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), (VALIDATION,))
+        self.clock.seconds = training | {"testing": self.clock.seconds["testing"]}
+        correct: dict[str, list[bool]] = {}
+        for problem, group in zip(self.val_problems, groups, strict=True):
+            correct.setdefault(problem.data_source, []).extend(group.correct)
+        accuracy = {source: sum(values) / len(values) for source, values in sorted(correct.items())}
+        if rank() == 0:
+            record_score(self.steps, step, sum(accuracy.values()) / len(accuracy))
+        tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
+        return tokens | {f"val-core/{source}/acc/mean@1": share for source, share in accuracy.items()}
+
+    def log(self, row: Mapping[str, Any], groups: Sequence[PromptGroup] = ()) -> None:
+        """Write metrics, a line of progress, and now and then some completions; on the first rank alone."""
+        if self.report is None:
+            return
+        self.report.write(row)
+        every = self.settings.trainer.samples_every
+        if groups and every and row["step"] % every == 0:
+            self.report.write_samples(row["step"], groups, self.tokenizer)
+
+    def save(self, step: int) -> None:
+        """Write a checkpoint; complete ones that are neither among the last nor the best are deleted."""
+        state = {"position": self.position}
+        save_checkpoint(self.steps, step, self.policy, self.optimizer, self.tokenizer, state=state, row=self.row)
+        if rank() == 0:
+            prune(self.steps, self.settings.trainer.keep, keep_best=self.settings.trainer.keep_best)
+
+    def restore(self, step: int) -> None:
+        """Restore weights, optimizer and position in the prompts from the checkpoint of ``step``."""
+        checkpoint = folder(self.steps, step)
+        self.position = load_checkpoint(checkpoint, self.policy, self.optimizer)["position"]
+        self.row = step_row(checkpoint)
+        self.compute.restore(self.row)
+
+    def close(self) -> None:
+        """End the judges' processes and close the report."""
+        self.rollout.judges.close()
+        if self.report is not None:
+            self.report.close()
 
 
 # ---- rollout: completions and their rewards
@@ -98,19 +380,18 @@ class RolloutWorker:
         self.options = SamplingOptions(rollout.temperature, rollout.top_p, rollout.top_k, rollout.max_tokens)
 
     def generate(
-        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], samples: Sequence[int], step: int
+        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], samples: Sequence[int]
     ) -> list[PromptGroup]:
-        """A completion of each problem for each number in ``samples``; the seed is a function of position and number.
+        """Return a completion of each problem for each number in ``samples``, seeded by position and number.
 
         A collective call.
         """
-        world = dist.get_world_size() if dist.is_initialized() else 1
-        mine = slice(*(len(problems) * share // world for share in (rank(), rank() + 1)))
-        shares = on_every_rank(lambda: self._generate(problems[mine], positions[mine], samples, step))
+        mine = slice(*(len(problems) * share // world_size() for share in (rank(), rank() + 1)))
+        shares = on_every_rank(lambda: self._generate(problems[mine], positions[mine], samples))
         return [group for share in shares for group in share]
 
     def _generate(
-        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], samples: Sequence[int], step: int
+        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], samples: Sequence[int]
     ) -> list[PromptGroup]:
         repeated = [problem for problem in problems for _ in samples]
         seeds = [request_seed(self.settings.rollout.seed, place, number) for place in positions for number in samples]
@@ -125,7 +406,7 @@ class RolloutWorker:
         metrics = [verdict.metrics for verdict in verdicts]
         own = [slice(start, start + len(samples)) for start in range(0, len(repeated), len(samples))]
         return [
-            PromptGroup(place, step, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part])
+            PromptGroup(place, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part])
             for place, problem, part in zip(positions, problems, own, strict=True)
         ]
 
@@ -179,6 +460,71 @@ def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
     return own[kind](rewards_GS)
 
 
+# ---- micro-batches
+
+
+def to_samples(groups: Sequence[PromptGroup], advantage: str) -> list[TrainSample]:
+    """Return the completions with their advantages."""
+    if not groups:
+        return []
+    rewards_GS = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
+    lengths_GS = torch.tensor([[completion.n_tokens for completion in group.completions] for group in groups])
+    advantage_GS = advantages(advantage, rewards_GS, lengths_GS).tolist()
+    return [
+        TrainSample(group.prompt_ids, list(completion.token_ids), list(completion.log_probs), value)
+        for group, values in zip(groups, advantage_GS, strict=True)
+        for completion, value in zip(group.completions, values, strict=True)
+        if completion.n_tokens
+    ]
+
+
+def make_batches(
+    samples: Sequence[TrainSample], aggregation: str, max_tokens: int, budget: int, place: int = 0, ranks: int = 1
+) -> list[Batch]:
+    """Return the micro-batches of one update, of at most ``budget`` tokens with padding: those of one of the ranks."""
+    lengths_B = torch.tensor([len(sample.response_ids) for sample in samples])
+    weights = token_weights(lengths_B, aggregation, max_tokens).tolist()
+    share = 1 / max(int(lengths_B.sum()), 1)
+    rounds = micro_batches(list(map(len, samples)), budget, ranks)
+    own = [batches[place] for batches in rounds]
+    return [to_batch([samples[row] for row in rows], [weights[row] for row in rows], share) for rows in own]
+
+
+def micro_batches(lengths: Sequence[int], budget: int, ranks: int) -> list[list[list[int]]]:
+    """Return rounds of one batch for each rank, by row numbers: of like length, at most ``budget`` tokens or one."""
+    budget = min(budget, sum(lengths) // ranks + max(lengths, default=0))
+    batches: list[list[int]] = []
+    width = 0
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True):
+        if not batches or width * (len(batches[-1]) + 1) > budget:
+            batches.append([])
+            width = lengths[row]
+        batches[-1].append(row)
+    batches += [[]] * (-len(batches) % ranks)
+    return [batches[first : first + ranks] for first in range(0, len(batches), ranks)]
+
+
+def to_batch(samples: Sequence[TrainSample], weights: Sequence[float], share: float) -> Batch:
+    """Return samples as tensors on the device; ``weights``: of a token of each in the loss, ``share``: in means."""
+    if not samples:  # a rank without any still joins collective calls
+        samples, weights, share = [TrainSample([0], [0], [0.0], 0.0)], [0.0], 0.0
+    lengths_B = torch.tensor([len(sample.response_ids) for sample in samples])
+    width = max(map(len, samples))
+    padded = [(sample, [0] * (width - len(sample))) for sample in samples]
+    advantage_B = torch.tensor([sample.advantage for sample in samples], dtype=torch.float32)
+    weight_B = torch.tensor(weights, dtype=torch.float32)
+    logps = [logp for sample in samples for logp in sample.rollout_log_probs]
+    batch = {
+        "tokens_BT": torch.tensor([sample.prompt_ids + sample.response_ids + padding for sample, padding in padded]),
+        "loss_mask_BT": torch.tensor([sample.loss_mask() + padding for sample, padding in padded]),
+        "advantage_N": advantage_B.repeat_interleave(lengths_B),
+        "weight_N": weight_B.repeat_interleave(lengths_B),
+        "share_N": torch.full((int(lengths_B.sum()),), share),
+        "rollout_logp_N": torch.tensor(logps, dtype=torch.float32),
+    }
+    return {name: tensor.to(device()) for name, tensor in batch.items()}
+
+
 # ---- losses: one number for each token; how much each token weighs
 
 
@@ -205,11 +551,6 @@ def kl_estimate(kind: str, logp_N: Tensor, reference_N: Tensor) -> Tensor:
     return (back_N.exp() - back_N - 1).clamp(max=10.0)
 
 
-def entropy_weight(settings: AlgorithmSettings, wanted: float, found: float) -> float:
-    """The weight of the entropy that leads it to ``wanted``: negative where it is too high."""
-    return settings.entropy_coef * (wanted - found)
-
-
 def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:
     """What one token of each row weighs, so that the loss is a plain weighted sum over the global batch.
 
@@ -222,390 +563,6 @@ def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tenso
     if aggregation == "sequence":
         return (lengths_B > 0) / (lengths_B.clamp(min=1) * rows)
     return (lengths_B > 0) / (rows * max_tokens)
-
-
-# ---- the batch, cut
-
-
-def to_samples(groups: Sequence[PromptGroup], step: int, advantage: str) -> list[TrainSample]:
-    """The completions with their advantages; those of an earlier step keep the sampler's log-probs as the old ones."""
-    if not groups:
-        return []
-    rewards_GS = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
-    lengths_GS = torch.tensor([[completion.n_tokens for completion in group.completions] for group in groups])
-    advantage_GS = advantages(advantage, rewards_GS, lengths_GS).tolist()
-    return [
-        to_sample(group, completion, value, fresh=group.step == step)
-        for group, values in zip(groups, advantage_GS, strict=True)
-        for completion, value in zip(group.completions, values, strict=True)
-        if completion.n_tokens
-    ]
-
-
-def to_sample(group: PromptGroup, completion: Completion, advantage: float, *, fresh: bool) -> TrainSample:
-    """One completion for the update."""
-    log_probs = list(completion.log_probs)
-    old_log_probs = None if fresh else log_probs
-    return TrainSample(group.prompt_ids, list(completion.token_ids), log_probs, advantage, fresh, old_log_probs)
-
-
-def set_loss_weights(samples: Sequence[TrainSample], aggregation: str, max_tokens: int) -> None:
-    """Set what a token of each sample weighs in the loss, and its share of all tokens (for means)."""
-    lengths_B = torch.tensor([len(sample.response_ids) for sample in samples])
-    weights = token_weights(lengths_B, aggregation, max_tokens).tolist()
-    for sample, weight in zip(samples, weights, strict=True):
-        sample.loss_weight, sample.token_share = weight, 1 / int(lengths_B.sum())
-
-
-def micro_batches(samples: Sequence[TrainSample], budget: int, ranks: int) -> list[list[list[TrainSample]]]:
-    """Rounds of one batch for each rank: samples of like length, at most ``budget`` tokens with padding (or one)."""
-    budget = min(budget, sum(map(len, samples)) // ranks + max(map(len, samples), default=0))
-    batches: list[list[TrainSample]] = []
-    width = 0
-    for sample in sorted(samples, key=len, reverse=True):
-        if not batches or width * (len(batches[-1]) + 1) > budget:
-            batches.append([])
-            width = len(sample)
-        batches[-1].append(sample)
-    batches += [[]] * (-len(batches) % ranks)
-    return [batches[first : first + ranks] for first in range(0, len(batches), ranks)]
-
-
-class Batch:
-    """Samples as tensors on the device: ``tokens_BT``, ``loss_mask_BT`` padded at the ends, the others flat over N."""
-
-    def __init__(self, samples: Sequence[TrainSample]) -> None:
-        self.samples = samples or [TrainSample([0], [0], [0.0])]  # a rank without any still joins collective calls
-        width = max(map(len, self.samples))
-        padded = [[0] * (width - len(sample)) for sample in self.samples]
-        both = [*zip(self.samples, padded, strict=True)]
-        tokens = [sample.prompt_ids + sample.response_ids + padding for sample, padding in both]
-        self.tokens_BT = torch.tensor(tokens, device=device())
-        self.loss_mask_BT = torch.tensor([sample.loss_mask() + padding for sample, padding in both], device=device())
-        self.lengths_B = torch.tensor([len(sample.response_ids) for sample in self.samples], device=device())
-        self.rollout_logp_N = self.flat([sample.rollout_log_probs for sample in self.samples])
-
-    def spread(self, values: Sequence[float]) -> Tensor:
-        """One value for each sample → one for each token."""
-        return torch.tensor(values, dtype=torch.float32, device=device()).repeat_interleave(self.lengths_B)
-
-    def flat(self, values: Sequence[Sequence[float]]) -> Tensor:
-        """One list for each sample → one tensor."""
-        return torch.tensor([value for row in values for value in row], dtype=torch.float32, device=device())
-
-    def old_log_probs(self, logp_N: Tensor) -> Tensor:
-        """Log-probs of the old policy: the present one's, ``logp_N``, unless the sample has others."""
-        old = [sample.old_log_probs for sample in self.samples]
-        if all(values is None for values in old):
-            return logp_N
-        known_N = self.flat([s.old_log_probs or [0.0] * len(s.response_ids) for s in self.samples])
-        return torch.where(self.spread([values is None for values in old]).bool(), logp_N, known_N)
-
-
-# ---- the run
-
-
-class GrpoTrainer:
-    """A run of GRPO: its state between steps, one step, validation and checkpoints."""
-
-    def __init__(self, settings: GrpoSettings, mesh: DeviceMesh | None) -> None:
-        self.settings, self.mesh = settings, mesh
-        self.out = Path(settings.trainer.output)
-        self.steps = self.out / "steps"
-        inputs = read_grpo_inputs(settings)
-        assert inputs is not None, "a dry run trains nothing"
-        self.tokenizer = inputs.model.tokenizer
-        self.problems, self.val_problems = inputs.problems, inputs.val_problems
-        self.policy = self.load(entropy_gradient=settings.algorithm.entropy_coef != 0)
-        self.reference = None if settings.algorithm.kl == "none" else self.load().requires_grad_(False)
-        self.optimizer = new_optimizer(self.policy, settings.optim)
-        self.clock = Clock()
-        self.sampler = new_sampler(settings, self.policy.model.config, inputs.model.eos_ids)
-        self.rollout = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
-        self.position, self.signal_share, self.surplus = 0, 1.0, list[PromptGroup]()
-        self.entropies, self.entropy_coef = inputs.entropies, settings.algorithm.entropy_coef
-        self.row: dict[str, Any] = {}
-        self.compute = new_meter(self.policy.named_parameters(), settings.algorithm)
-        self.report: Report | None = None
-
-    def load(self, *, entropy_gradient: bool = False) -> Policy:
-        """The model that the run starts from, on the mesh."""
-        model = self.settings.model
-        return shard(load_model(model), self.mesh, self.settings.mesh, model.dtype, entropy_gradient=entropy_gradient)
-
-    def run(self, first: int) -> None:
-        """Train from the checkpoint of step ``first`` (0: the start) to the last step."""
-        settings = self.settings
-        self.report = Report(self.out, settings.trainer, first, asdict(settings)) if rank() == 0 else None
-        if first:
-            self.restore(first)
-        self.sync_weights()
-        if not first:
-            self.log({"step": 0, **self.compute.add(self.evaluate(0))})
-        step = first
-        while not self.is_over(step):
-            step += 1
-            self.clock.seconds.clear()
-            with self.clock("step"):
-                groups, metrics = self.collect(step)  # rollout and reward
-                samples = to_samples(groups, step, settings.algorithm.advantage)  # advantage
-                if self.entropies:
-                    self.entropy_coef = entropy_weight(
-                        settings.algorithm, self.entropies[step - 1], metrics[ROLLOUT_ENTROPY]
-                    )
-                metrics |= self.update(samples, step)  # loss and update
-                self.sync_weights()  # the sampler gets the new weights
-            metrics |= speeds(self.clock.seconds, metrics) | memory_metrics()
-            if settings.trainer.eval_every and self.is_due(step, settings.trainer.eval_every):
-                metrics |= self.evaluate(step)
-            self.row = {"step": step, **self.compute.add(metrics)}
-            if self.is_due(step, settings.trainer.save_every):
-                self.save(step)
-            self.log(self.row, groups)
-
-    def collect(self, step: int) -> tuple[list[PromptGroup], dict[str, float]]:
-        """The groups of this step, those without signal left out, and metrics of all that were sampled.
-
-        With dynamic sampling, prompts are sampled until the batch is full (UserError if that takes too many) and
-        surplus groups are kept for the next step.
-        """
-        data, algorithm, by_reward = self.settings.data, self.settings.algorithm, self.settings.reward.by_reward()
-        position, share, kept, sampled = self.position, self.signal_share, list(self.surplus), list[PromptGroup]()
-        limit = algorithm.max_generation_batches if algorithm.dynamic_sampling else 1
-        while len(kept) < data.prompts_per_step and limit > 0:
-            prompts = data.prompts_per_step
-            if algorithm.dynamic_sampling:
-                prompts = refill_size(prompts - len(kept), share, largest=prompts)
-            groups = self.sample(position, prompts, step)
-            drops = algorithm.drops_equal_groups()
-            useful = [g for g in groups if g.is_judged() and (not drops or g.has_signal(by_reward=by_reward))]
-            position, share, limit = position + prompts, len(useful) / len(groups), limit - 1
-            kept, sampled = kept + useful, sampled + groups
-        if algorithm.dynamic_sampling and len(kept) < data.prompts_per_step:
-            self.stop_without_signal(step, len(kept), len(sampled))
-        self.position, self.signal_share = position, share
-        batch, self.surplus = kept[: data.prompts_per_step], kept[data.prompts_per_step :]
-        metrics = rollout_metrics(sampled, batch, by_reward=by_reward)
-        return batch, metrics | {"training/filter_groups/surplus": len(self.surplus)}
-
-    def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
-        """UserError, after the state before ``step`` is saved."""
-        if step > 1 and step - 1 not in complete_steps(self.steps):
-            self.save(step - 1)
-        limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"
-        raise UserError(too_few_groups(step, kept, self.settings.data.prompts_per_step, prompts, limit))
-
-    def sample(self, position: int, prompts: int, step: int) -> list[PromptGroup]:
-        """Groups for the next ``prompts`` prompts of the stream, from ``position`` on."""
-        rollout, data, count = self.settings.rollout, self.settings.data, len(self.problems)
-        positions = range(position, position + prompts)
-        problems = [self.problems[row_at(place, count, data.seed, shuffle=data.shuffle)] for place in positions]
-        groups = self.rollout.generate(problems, positions, range(rollout.n), step)
-        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))
-        return groups
-
-    def update(self, samples: list[TrainSample], step: int) -> dict[str, float]:
-        """One pass over the samples in ``updates_per_step`` optimizer steps (none without samples); its metrics."""
-        settings, sums = self.settings, list[dict[str, Tensor]]()
-        rate = learning_rate_at(step - 1, settings.trainer.last_step(), settings.optim)
-        set_learning_rate(self.optimizer, rate)
-        order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(samples))
-        parts = [part for part in np.array_split(order, settings.algorithm.updates_per_step) if len(part)]
-        norms: list[float] = []
-        with self.clock("update_actor"):
-            plans = [self.plan([samples[place] for place in part]) for part in parts]
-            if len(plans) > 1:
-                self.compute_log_probs(self.policy, plans, "old_log_probs")
-            if self.reference is not None:
-                self.compute_log_probs(self.reference, plans, "ref_log_probs")
-            for plan in plans:
-                sums += [self.backward(batch, first=plan is plans[0]) for batch in plan]
-                norms.append(self.optimizer_step(step))
-        metrics = self.update_metrics(sums, norms)
-        if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
-            raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
-        signal = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
-        counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not signal)}
-        return metrics | counts | {"actor/lr": rate}
-
-    def plan(self, samples: list[TrainSample]) -> list[Batch]:
-        """This rank's micro-batches of one update; every rank makes the same plan, so that none waits for another."""
-        set_loss_weights(samples, self.settings.algorithm.loss_aggregation, self.settings.rollout.max_tokens)
-        ranks, mine = (self.mesh["data"].size(), self.mesh["data"].get_local_rank()) if self.mesh else (1, 0)
-        rounds = micro_batches(samples, self.settings.trainer.micro_batch_tokens, ranks)
-        return [Batch(batches[mine]) for batches in rounds]
-
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def compute_log_probs(self, policy: Policy, plans: list[list[Batch]], name: str) -> None:
-        """Set ``name`` (``old_log_probs`` or ``ref_log_probs``) by ``policy`` in the samples where it is None."""
-        for batch in (batch for plan in plans for batch in plan):
-            logp_N, _ = policy(batch.tokens_BT, batch.loss_mask_BT, self.settings.rollout.temperature)
-            for sample, log_probs in zip(batch.samples, logp_N.split(batch.lengths_B.tolist()), strict=True):
-                if getattr(sample, name) is None:
-                    setattr(sample, name, log_probs.tolist())
-
-    def backward(self, batch: Batch, first: bool) -> dict[str, Tensor]:
-        """Add the gradients of one micro-batch's share of the loss; returns its shares of the metrics."""
-        algorithm = self.settings.algorithm
-        logp_N, entropy_N = self.policy(batch.tokens_BT, batch.loss_mask_BT, self.settings.rollout.temperature)
-        old_N = batch.old_log_probs(logp_N.detach())
-        advantage_N = batch.spread([sample.advantage for sample in batch.samples])
-        weight_N = batch.spread([sample.loss_weight for sample in batch.samples])
-        share_N = batch.spread([sample.token_share for sample in batch.samples])
-        loss_N = policy_loss(logp_N, old_N, advantage_N, algorithm.clip_low, algorithm.clip_high)
-        if algorithm.importance_cap is not None:
-            loss_N = loss_N * importance_weight(old_N, batch.rollout_logp_N, algorithm.importance_cap)
-        total_N = loss_N - self.entropy_coef * entropy_N
-        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), ENTROPY: (share_N * entropy_N).sum()}
-        if self.reference is not None:
-            ref_N = batch.flat([sample.ref_log_probs or [0.0] for sample in batch.samples])
-            kl_N = kl_estimate(algorithm.kl, logp_N, ref_N)
-            total_N = total_N + algorithm.kl_coef * kl_N
-            metrics["actor/kl_loss"] = (weight_N * kl_N).sum()
-        (weight_N * total_N).sum().backward()
-        ratio_N = (logp_N - old_N).detach().exp()
-        outside_N = (ratio_N < 1 - algorithm.clip_low) | (ratio_N > 1 + algorithm.clip_high)
-        metrics["actor/pg_clipfrac"] = (share_N * outside_N).sum()
-        metrics["actor/ppo_kl"] = (share_N * (old_N - logp_N)).sum()
-        fresh_N = batch.spread([sample.fresh and first for sample in batch.samples])
-        metrics["actor/rollout_gap"] = ((logp_N - batch.rollout_logp_N).abs() * fresh_N).max()
-        return {name: value.detach() for name, value in metrics.items()}
-
-    def optimizer_step(self, step: int) -> float:
-        """Update the weights; returns the gradient norm. UserError, before any update, if it is not finite."""
-        reduce_gradients(self.policy, self.mesh)
-        norm = clip_gradients(trainable(self.policy), self.settings.optim.max_grad_norm)
-        if not math.isfinite(norm):
-            raise UserError(f"step {step}: actor/grad_norm is {norm}; the last checkpoint is kept; lower optim.lr")
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        return norm
-
-    def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
-        """Metrics of the whole batch: shares of all micro-batches and data ranks added up, means over updates."""
-        if not sums:
-            return {"actor/grad_norm": 0.0}
-        gap = torch.stack([figures["actor/rollout_gap"] for figures in sums]).max()
-        names = [name for name in sums[0] if name != "actor/rollout_gap"]
-        totals = torch.stack([torch.stack([figures[name] for name in names]) for figures in sums]).sum(0)
-        if self.mesh is not None:
-            dist.all_reduce(totals, group=self.mesh["data"].get_group())
-            dist.all_reduce(gap, dist.ReduceOp.MAX, group=self.mesh["data"].get_group())
-        means = dict(zip(names, (totals / len(norms)).tolist(), strict=True))
-        return {**means, "actor/rollout_gap": float(gap), "actor/grad_norm": sum(norms) / len(norms)}
-
-    def sync_weights(self) -> None:
-        """Copy the policy's weights to the sampler. A collective call."""
-        with self.clock("sync"):
-            for bucket in weight_buckets(self.policy, self.settings.rollout.bucket_mb):
-                self.sampler.load(bucket)
-
-    def evaluate(self, step: int) -> dict[str, float]:
-        """Accuracy on the validation files by data source (level), one completion of each problem."""
-        if not self.val_problems:
-            return {}
-        training = dict(self.clock.seconds)
-        with self.clock("testing"):
-            groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), (VALIDATION,), step)
-        self.clock.seconds = training | {"testing": self.clock.seconds["testing"]}
-        correct: dict[str, list[bool]] = {}
-        for problem, group in zip(self.val_problems, groups, strict=True):
-            correct.setdefault(problem.data_source, []).extend(group.correct)
-        accuracy = {source: sum(values) / len(values) for source, values in sorted(correct.items())}
-        if rank() == 0:
-            record_score(self.steps, step, sum(accuracy.values()) / len(accuracy))
-        tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
-        return tokens | {f"val-core/{source}/acc/mean@1": share for source, share in accuracy.items()}
-
-    def is_due(self, step: int, every: int) -> bool:
-        """True every so many steps (0: never) and after the last."""
-        return self.is_over(step) or (every > 0 and step % every == 0)
-
-    def is_over(self, step: int) -> bool:
-        """Whether ``step``, whose problems have been asked, was the last."""
-        return self.settings.is_over(step, self.position, len(self.problems))
-
-    def log(self, row: Mapping[str, Any], groups: Sequence[PromptGroup] = ()) -> None:
-        """Write metrics, a line of progress, and now and then some completions; on the first rank alone."""
-        if self.report is None:
-            return
-        self.report.write(row)
-        every = self.settings.trainer.samples_every
-        if groups and every and row["step"] % every == 0:
-            self.report.write_samples(row["step"], groups, self.tokenizer)
-
-    def save(self, step: int) -> None:
-        """Write a checkpoint; complete ones that are neither among the last nor the best are deleted."""
-        state = {
-            "position": self.position,
-            "signal_share": self.signal_share,
-            "surplus": [asdict(group) for group in self.surplus],
-        }
-        save_checkpoint(self.steps, step, self.policy, self.optimizer, self.tokenizer, state=state, row=self.row)
-        if rank() == 0:
-            delete = prune_all_but_best if self.settings.trainer.keep_best else prune
-            delete(self.steps, self.settings.trainer.keep)
-
-    def restore(self, step: int) -> None:
-        """Restore weights, optimizer, position in the prompts and surplus groups from the checkpoint of ``step``."""
-        state = load_checkpoint(folder(self.steps, step), self.policy, self.optimizer)
-        self.position, self.signal_share = state["position"], state["signal_share"]
-        self.surplus = [
-            PromptGroup(**{**group, "completions": [Completion(**one) for one in group["completions"]]})
-            for group in state["surplus"]
-        ]
-        self.row = read_json_object(folder(self.steps, step) / STEP_ROW, DAMAGED)
-        self.compute.restore(self.row)
-
-    def close(self) -> None:
-        """End the judges' processes and close the report."""
-        self.rollout.judges.close()
-        if self.report is not None:
-            self.report.close()
-
-
-# ---- start and end
-
-
-def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int]) -> Any:
-    """The rollout engine of ``rollout.engine``."""
-    if settings.rollout.engine == "builtin":
-        from compositionality.rollout.sampler.sampler import Sampler
-
-        dtype = getattr(torch, settings.model.dtype)
-        return Sampler(config, eos_ids, device=device(), dtype=dtype, max_rows=settings.rollout.max_rows)
-    from compositionality.train.common.samplers import open_sampler
-
-    path, longest = Path(settings.model.path), settings.data.max_prompt_tokens
-    return open_sampler(settings.rollout, path, eos_ids, device(), longest, settings.model.dtype)
-
-
-def train(settings: GrpoSettings, *, force: bool = False) -> Path:
-    """Train, or continue a run that was killed; returns the run folder. ``force`` starts over.
-
-    UserError for settings, files or a model that do not fit, and for a loss that is not finite.
-    """
-    check_settings(settings)
-    out = Path(settings.trainer.output)
-    mesh = start_processes(settings.mesh, settings.trainer.threads)
-    model = on_first_rank(lambda: resolve_model(settings.model.path))
-    settings = replace(settings, model=replace(settings.model, path=str(model)))
-    recipe = make_recipe(settings)
-    if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
-        return out
-    with contextlib.ExitStack() as held:
-        on_first_rank(lambda: held.enter_context(exclusive(out)))
-        trainer = GrpoTrainer(settings, mesh)
-        held.callback(trainer.close)
-        trainer.run(on_first_rank(lambda: resume(out, recipe, force=force)))
-        on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
-    return out
-
-
-def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
-    """Copy the model folder that every checkpoint holds."""
-    shutil.copytree(checkpoint / MODEL_FOLDER, target)
-    return {}
 
 
 if __name__ == "__main__":

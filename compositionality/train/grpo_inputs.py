@@ -6,14 +6,13 @@ from pathlib import Path
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
-from compositionality.train.common.chat_rows import check_generation_prompt
-from compositionality.train.common.lora import check_adapters
-from compositionality.train.common.metrics import entropies
-from compositionality.train.common.prompt_stream import TokenizedProblem, tokenize_problems
-from compositionality.train.common.settings import check_split
+from compositionality.train.chat_rows import check_generation_prompt
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.lora import check_adapters
 from compositionality.train.memory import check_training
-from compositionality.train.rows import row_format
+from compositionality.train.metrics import entropies
+from compositionality.train.prompts import TokenizedProblem, row_format, tokenize_problems
+from compositionality.train.settings import check_split
 
 
 @dataclass(frozen=True)

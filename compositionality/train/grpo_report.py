@@ -6,27 +6,39 @@ from typing import Any
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.reward.function import FunctionSettings
-from compositionality.train.common.compute import SAMPLED_TOKENS, ComputeMeter, non_embedding_parameters
-from compositionality.train.common.metrics import ENTROPY, GROUPS, ROLLOUT_ENTROPY, SAMPLED, SIGNAL, TOKENS, TRAINED
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoTrainerSettings
 from compositionality.train.log import Progress, RunLog
-from compositionality.types import LENGTH, PromptGroup
+from compositionality.train.metrics import (
+    ENTROPY,
+    GROUPS,
+    ROLLOUT_ENTROPY,
+    SAMPLED,
+    SAMPLED_TOKENS,
+    SIGNAL,
+    TOKENS,
+    TRAINED,
+    ComputeMeter,
+    non_embedding_parameters,
+)
+from compositionality.types import LENGTH, PromptGroup, TrainSample
 
 
 def rollout_metrics(
     sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup], *, by_reward: bool = False
 ) -> dict[str, float]:
-    """Metrics of all completions of a step, and of the groups that reach the update; ``by_reward``: signal."""
+    """Return metrics of all completions of a step, and of the groups that reach the update; ``by_reward``: signal."""
     completions = [completion for group in sampled for completion in group.completions]
     rewards = [reward for group in sampled for reward in group.rewards if reward is not None]
+    prompts = [len(group.prompt_ids) for group in sampled for _ in group.completions]
     lengths = [completion.n_tokens for completion in completions]
     log_probs = [value for completion in completions for value in completion.log_probs]
     correct = [sum(group.correct) for group in sampled]
     return {
-        "critic/score/mean": sum(rewards) / max(len(rewards), 1),
+        **spread("critic/score", rewards),
+        **spread("critic/rewards", rewards),  # nothing is taken off the score
         "critic/acc/mean": sum(correct) / len(completions),
-        "response_length/mean": sum(lengths) / len(lengths),
-        "response_length/max": max(lengths),
+        **spread("prompt_length", prompts),
+        **spread("response_length", lengths),
         "response_length/clip_ratio": sum(one.finish_reason == LENGTH for one in completions) / len(completions),
         ROLLOUT_ENTROPY: -sum(log_probs) / max(len(log_probs), 1),
         SAMPLED: len(completions),
@@ -41,6 +53,18 @@ def rollout_metrics(
         TRAINED: n_tokens(batch),
         **_means([metrics for group in sampled for metrics in group.metrics]),
     }
+
+
+def advantage_metrics(samples: Sequence[TrainSample]) -> dict[str, float]:
+    """Return the advantages of the tokens of an update, under verl's names; nothing without samples."""
+    values = [sample.advantage for sample in samples for _ in sample.response_ids]
+    return spread("critic/advantages", values) if values else {}
+
+
+def spread(name: str, values: Sequence[float]) -> dict[str, float]:
+    """Return mean, largest and smallest of the values, as verl names them; 0 where there are none."""
+    ends = {"max": max(values), "min": min(values)} if values else {}
+    return {f"{name}/mean": sum(values) / max(len(values), 1), **{f"{name}/{end}": ends[end] for end in ends}}
 
 
 def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -67,11 +91,17 @@ def n_tokens(groups: Sequence[PromptGroup]) -> int:
     return sum(len(group.prompt_ids) + one.n_tokens for group in groups for one in group.completions)
 
 
-def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by stage, and tokens per second of the two that count."""
-    return {f"timing_s/{name}": value for name, value in seconds.items()} | {
-        "perf/sampled_tokens_per_second": metrics["perf/sampled_tokens"] / max(seconds["gen"], 1e-9),
-        "perf/trained_tokens_per_second": metrics["perf/trained_tokens"] / max(seconds["update_actor"], 1e-9),
+def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float], processes: int) -> dict[str, float]:
+    """Return seconds by stage, milliseconds a token and tokens a second, under verl's names where it has them."""
+    sampled, trained = metrics["perf/sampled_tokens"], metrics[TRAINED]
+    per_token = {"gen": sampled, "update_actor": trained}
+    return {
+        **{f"timing_s/{name}": value for name, value in seconds.items()},
+        **{f"timing_per_token_ms/{name}": 1000 * seconds[name] / n for name, n in per_token.items() if n},
+        "perf/time_per_step": seconds["step"],
+        "perf/throughput": metrics[SAMPLED_TOKENS] / max(seconds["step"], 1e-9) / processes,
+        "perf/sampled_tokens_per_second": sampled / max(seconds["gen"], 1e-9),
+        "perf/trained_tokens_per_second": trained / max(seconds["update_actor"], 1e-9),
     }
 
 

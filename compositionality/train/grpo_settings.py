@@ -27,9 +27,9 @@ from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Shape
 from compositionality.rollout.engines.server import address_of
-from compositionality.train.common.metrics import entropies
-from compositionality.train.common.run_folder import flatten
-from compositionality.train.common.settings import (
+from compositionality.train.metrics import entropies
+from compositionality.train.run_folder import flatten
+from compositionality.train.settings import (
     NEEDS_VERL,
     ClusterSettings,
     FloatType,
@@ -167,7 +167,7 @@ class GrpoTrainerSettings:
     save_every: NonNegativeInt = 25  # steps between checkpoints (0: one at the end)
     eval_every: NonNegativeInt = 25  # steps between evaluations, and one before the first (0: none at all)
     eval_limit: PositiveInt | None = None  # problems of each data source; null: all
-    keep: PositiveInt = 2  # checkpoints to keep for resuming
+    keep: PositiveInt = 2  # checkpoints to keep for resuming, the last so many
     keep_best: bool = True  # and the best by validation, as best/
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     threads: PositiveInt = 1  # of each process, on a CPU

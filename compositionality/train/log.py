@@ -13,8 +13,8 @@ from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED
-from compositionality.train.common.metrics import numbers, read_metrics
-from compositionality.train.common.run_folder import RECIPE, WANDB_ID
+from compositionality.train.metrics import numbers, read_metrics
+from compositionality.train.run_folder import RECIPE, WANDB_ID
 from compositionality.train.wandb_runs import open_wandb, or_left_out, run_name, wandb_is_usable
 
 

@@ -8,9 +8,9 @@ from compositionality import memory
 from compositionality.gpus import count_gpus
 from compositionality.memory import DISK, GPU, HOST, ModelShape, Need
 from compositionality.rollout.model_folder import shape_of_model
-from compositionality.train.common.ranks import RunSettings, world_size
-from compositionality.train.common.settings import MeshSettings, ModelSettings
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.launch import RunSettings, world_size
+from compositionality.train.settings import MeshSettings, ModelSettings
 from compositionality.train.sft_settings import SftSettings
 
 FEWER_CHECKPOINTS = "free some, lower trainer.keep, or choose another trainer.output"
@@ -121,7 +121,7 @@ def pretraining_needs(
 def largest_batch(rows: int, limit: int, budget: int) -> memory.BatchSize:
     """Return the largest micro-batch: padded rows of up to ``limit`` tokens within the budget, or one row.
 
-    (``micro_batches`` in train/grpo.py and train/common/batches.py.)
+    (``micro_batches`` in train/grpo.py and train/batches.py.)
     """
     widths = {count: limit if count == 1 else min(limit, budget // count) for count in range(1, rows + 1)}
     batches = [memory.BatchSize(count, count * width, width, packed=False) for count, width in widths.items()]

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from compositionality.train.common.settings import OptimSettings
+from compositionality.train.settings import OptimSettings
 
 MOMENTUM = 0.95
 LEARNING_RATE_RATIO = 5.0

@@ -23,9 +23,9 @@ from torch.utils.checkpoint import checkpoint
 
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_family
-from compositionality.train.common.lora import add_adapters, trainable
-from compositionality.train.common.processes import device
-from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings, check_split
+from compositionality.train.dist import device
+from compositionality.train.lora import add_adapters, trainable
+from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings, check_split
 
 HEAD_TOKENS = 2048  # with activation checkpointing, logits are computed for so many tokens at a time
 

@@ -28,17 +28,13 @@ from torch.distributed.device_mesh import DeviceMesh
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
-from compositionality.train.common import checkpoints
-from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
-from compositionality.train.common.chat_rows import ChatRow
-from compositionality.train.common.lora import trainable
-from compositionality.train.common.metrics import TOKENS, TRAINED
-from compositionality.train.common.processes import device, memory_metrics, on_first_rank, rank, start_processes
-from compositionality.train.common.run_folder import is_finished, prune
-from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
-from compositionality.train.common.settings import OptimSettings
-from compositionality.train.common.training_report import sft_report
+from compositionality.train.batches import Batches, ChatBatches, MicroBatch, micro_batches
+from compositionality.train.chat_rows import ChatRow
+from compositionality.train.checkpoint import export, load_checkpoint, save_checkpoint
+from compositionality.train.dist import device, memory_metrics, on_first_rank, rank, start_processes
 from compositionality.train.log import Progress, SupervisedLog
+from compositionality.train.lora import trainable
+from compositionality.train.metrics import TOKENS, TRAINED, sft_report
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -50,6 +46,8 @@ from compositionality.train.policy import (
     set_learning_rate,
     shard,
 )
+from compositionality.train.run_folder import folder, is_finished, prune, resume
+from compositionality.train.settings import OptimSettings
 from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings, SftTrainerSettings, check_settings, make_recipe
 
@@ -128,7 +126,7 @@ class Fit:
         trainer, tally = self.trainer, torch.zeros(3, dtype=torch.float64, device=device())
         save_every = trainer.save_every or batches.epoch_steps
         if start:
-            self.loss = load_checkpoint(checkpoints.folder(out / "steps", start), self.policy, self.optimizer)["loss"]
+            self.loss = load_checkpoint(folder(out / "steps", start), self.policy, self.optimizer)["loss"]
         log = None
         if rank() == 0:
             progress = Progress(batches.steps, start)
@@ -198,7 +196,7 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
 def lock_and_resume(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int:
     """The step to continue from in the run folder ``out``, which is locked until ``held`` closes."""
     held.enter_context(exclusive(out))
-    return checkpoints.resume(out, recipe, force=force)
+    return resume(out, recipe, force=force)
 
 
 def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
-from compositionality.train.common.chat_rows import ChatRow, check_template, load_rows
-from compositionality.train.common.lora import check_adapters
-from compositionality.train.common.settings import check_split
+from compositionality.train.chat_rows import ChatRow, check_template, load_rows
+from compositionality.train.lora import check_adapters
 from compositionality.train.memory import check_training
+from compositionality.train.settings import check_split
 from compositionality.train.sft_settings import SftSettings
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from compositionality.data.artefact import Recipe, name_inputs, read_manifest
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
-from compositionality.train.common.metrics import trained
-from compositionality.train.common.run_folder import flatten
-from compositionality.train.common.settings import (
+from compositionality.train.metrics import trained
+from compositionality.train.run_folder import flatten
+from compositionality.train.settings import (
     NEEDS_VERL,
     ClusterSettings,
     FloatType,

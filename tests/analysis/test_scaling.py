@@ -13,7 +13,7 @@ from scaling_studies import noisy_study
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling, read_points
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.train.common.compute import non_embedding_parameters
+from compositionality.train.metrics import non_embedding_parameters
 from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, build_model
 

@@ -28,9 +28,9 @@ from compositionality.errors import UserError
 from compositionality.rollout.store import STEP, shard_table
 from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.options import IgsmOptions
-from compositionality.train.common.settings import ModelSettings
-from compositionality.train.grpo import Batch, policy_loss, set_loss_weights
+from compositionality.train.grpo import make_batches, policy_loss
 from compositionality.train.policy import Policy, load_model
+from compositionality.train.settings import ModelSettings
 from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.types import Completion, Problem, Reason, Verdict
@@ -83,13 +83,11 @@ def objective(policy: Policy, old: dict[int, torch.Tensor], queries: list[Query]
         for query in queries:
             if not query.is_mixed:
                 continue
-            set_loss_weights(query.samples, how.loss_aggregation, how.max_tokens)
-            batch = Batch(query.samples)
-            logp_N, _ = policy(batch.tokens_BT, batch.loss_mask_BT, how.temperature)
+            (batch,) = make_batches(query.samples, how.loss_aggregation, how.max_tokens, budget=10**6)
+            logp_N, _ = policy(batch["tokens_BT"], batch["loss_mask_BT"], how.temperature)
             old_N = old.setdefault(query.number, logp_N.clone())
-            advantage_N = batch.spread([sample.advantage for sample in query.samples])
-            weight_N = batch.spread([sample.loss_weight for sample in query.samples])
-            total -= float((weight_N * policy_loss(logp_N, old_N, advantage_N, 0.9, 9.0)).sum())
+            loss_N = policy_loss(logp_N, old_N, batch["advantage_N"], 0.9, 9.0)
+            total -= float((batch["weight_N"] * loss_N).sum())
     return total / len(queries)
 
 

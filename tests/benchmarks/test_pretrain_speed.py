@@ -10,8 +10,8 @@ from itertools import islice
 import pytest
 import torch
 
-from compositionality.train.common.settings import MeshSettings
 from compositionality.train.policy import shard
+from compositionality.train.settings import MeshSettings
 from compositionality.train.sft import Fit
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer

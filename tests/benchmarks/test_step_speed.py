@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.data.create_problems import create_problems, settings_for
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.metrics import read_metrics
 from compositionality.train.tiny.corpus import definition_names
 from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import build_tokenizer

@@ -15,6 +15,7 @@ from compositionality.evaluate.claims.compare import ByName, Outcome, all_of, by
 from compositionality.evaluate.claims.decide import after_holm, claim_rows, decide, p_of
 from compositionality.evaluate.claims.model import Claim, Comparison, Rule, read_claims_file
 from compositionality.evaluate.results import Results
+from compositionality.evaluate.summary import share
 from compositionality.stats.significance import corrected, p_value
 from compositionality.types import ALL_SAMPLES, GROWTH, Decision, Estimate, Interval, Metric
 
@@ -32,6 +33,19 @@ def study(shares: dict[str, list[float]], level: int = 3) -> Results:
     n_seeds = len(next(iter(shares.values())))
     right = {arm: [(np.arange(N) < round(N * value)).astype(int) for value in shares[arm]] for arm in shares}
     return results_of([[answers(arm, "heldout", level, right[arm][seed]) for arm in shares] for seed in range(n_seeds)])
+
+
+@pytest.mark.parametrize(("read", "expected"), [(10, 0.5), (8, 0.625), (7, None)])
+def test_steps_are_told_of_the_answers_that_could_be_read_if_these_are_four_in_five(
+    read: int, expected: float | None
+) -> None:
+    rows = answers("m", "heldout", 3, [5] * 4, 10, handed_on=[5] * 4, chains_read=[read] * 4)
+    results = results_of([[rows]])
+    estimate = share(results, "m", results.sets[0], "handed_on")
+    assert (estimate and estimate.value) == expected
+    known = share(results, "m", results.sets[0], "chains_read")
+    assert known is not None
+    assert known.value == read / 10
 
 
 def test_handed_on_responses_are_a_part_of_accuracy() -> None:

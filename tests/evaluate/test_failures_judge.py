@@ -21,7 +21,7 @@ from failure_runs import evaluation, first_line_only, problem_file, rows_of, set
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import find_failures
 from compositionality.evaluate.llm_judge import NAMES, SCHEMA, agreement, judged_class, kappa_with_interval
-from compositionality.train.common.ranks import free_port
+from compositionality.train.launch import free_port
 from compositionality.types import FAILURES
 
 ROOT = Path(__file__).parents[2]

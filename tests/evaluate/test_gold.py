@@ -15,12 +15,20 @@ from claim_studies import answers, results_of
 
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.problems import iterate_problems, read_problems
+from compositionality.errors import UserError
 from compositionality.evaluate.accuracy import evaluate
 from compositionality.evaluate.claims.compare import compare
 from compositionality.evaluate.claims.model import Comparison
 from compositionality.evaluate.collect import EvaluationSettings
-from compositionality.evaluate.gold import TOO_LONG, GoldSolution, cells_of, load, log_probs, read_solution
-from compositionality.evaluate.gold_tables import chain_and_product, hand_over_by_function, lift_by_decile, read_exact
+from compositionality.evaluate.gold import TOO_LONG, GoldSolution, cells_of, load, read_solution, score, worst_by_cell
+from compositionality.evaluate.gold_tables import (
+    chain_and_product,
+    hand_over_by_function,
+    lift_by_decile,
+    prob_by_part,
+    rank_by_part,
+    read_exact,
+)
 from compositionality.evaluate.measures import gold_pass, measure_of
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
@@ -57,7 +65,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [solution.row for solution in solutions(home)]
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for _ in range(300):
-        if min(logp_T.sum() for logp_T in log_probs(model, rows)) > np.log(0.3):
+        if min(logp_T.sum() for logp_T, _ in score(model, rows)) > np.log(0.3):
             break
         for row in rows:
             tokens, marked = torch.tensor(row.tokens), torch.tensor(row.loss_mask[1:])
@@ -96,19 +104,30 @@ def test_the_exact_probability_is_the_share_of_sampled_answers(home: Path) -> No
         mine = answers.filter(pc.equal(answers["problem"], row.problem))["response"]
         share = pc.mean(pc.equal(mine, TASK.gold(problem))).as_py()
         low, high = wilson(share, SAMPLES)
+        assert row.canonical == round(SAMPLES * share)
         passed = pass_at_k(np.array([round(SAMPLES * share)]), np.array([SAMPLES]), [8])[0, 0]
         assert gold_pass(rows[rows["problem"] == row.problem], 8)[0] == pytest.approx(passed, abs=0.03)
         wider = (high - low) / 2  # two intervals wide on each side: 1 in 10,000 falls out
         assert low - wider < np.exp(row.gold_log_prob) < high + wider
         assert sum(row.gold_log_prob_by_step_role) / 100 == pytest.approx(row.gold_log_prob, abs=0.005 * 4 * row.level)
-        assert len(row.gold_log_prob_by_step_role) == len(ROLES) * row.level
+        assert len(row.gold_log_prob_by_step_role) == len(row.gold_rank_by_step_role) == len(ROLES) * row.level
 
 
 def test_batches_of_any_size_give_the_same(home: Path) -> None:
     model, rows = load(home / "model"), [solution.row for solution in solutions(home)]
-    together, alone = (log_probs(model, rows, budget) for budget in (4096, 1))
+    (together, ranks), (alone, again) = (zip(*score(model, rows, budget), strict=True) for budget in (4096, 1))
     np.testing.assert_allclose(np.concatenate(together), np.concatenate(alone), atol=1e-4)
+    np.testing.assert_array_equal(np.concatenate(ranks), np.concatenate(again))
     assert list(map(len, together)) == [sum(row.loss_mask) for row in rows]
+
+
+def test_a_rank_is_the_place_of_the_token_among_all_by_their_logits(home: Path) -> None:
+    model, (row, _) = load(home / "model"), [solution.row for solution in solutions(home)]
+    ((_, ranks),) = score(model, [row])
+    order = (-model(input_ids=torch.tensor(row.tokens)[None, :-1]).logits[0]).argsort(-1).tolist()
+    tokens = zip(order, row.tokens[1:], row.loss_mask[1:], strict=True)
+    assert ranks.tolist() == [places.index(token) + 1 for places, token, marked in tokens if marked]
+    assert worst_by_cell(np.array([1, 7, 2, 3]), [0, 2, 2, 5]) == [1, 0, 7, 0, 0, 3]
 
 
 def test_what_is_not_known_is_counted_and_named(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,11 +260,54 @@ def test_a_product_is_of_the_same_models_single_functions_and_c_has_none() -> No
     assert table.loc["product"].tolist() == pytest.approx([(0.9 + 0.25) / 2, (0.675 + 0.25) / 2])
 
 
+def test_parts_tell_the_problems_string_from_one_that_is_handed_on() -> None:
+    """Ranks are those under the start, of the problems that the model solves: of three the first two."""
+    ranks = [[1, 1, 2, 0, 1, 9, 1, 1], [1, 3, 1, 0, 1, 1, 1, 1], [50] * 8]
+    cells = [[-10, -20, -30, 0, -1, -2, -3, -4]] * 3
+    lists = {"gold_rank_by_step_role_before": ranks, "gold_log_prob_by_step_role": cells}
+    rows = exact_rows("seed0", 2, "ab ab ab", [(0.1, 0.5), (0.1, 0.5), (0.1, 0.1)], **lists)
+    rows = rows.assign(file="f", problem=range(3))
+    table = rank_by_part(rows).set_index("part")
+    assert table["first"].to_dict() == {"name": 1.0, "input": 0.5, "hand-over": 0.5, "result": 0.75, "end": 1.0}
+    assert table["five"].to_dict() == {"name": 1.0, "input": 1.0, "hand-over": 0.5, "result": 1.0, "end": 1.0}
+    probs = prob_by_part(rows).set_index("part")["prob"]
+    expected = {"name": -11, "input": -20, "hand-over": -2, "result": -33, "end": -4}
+    assert probs.to_dict() == pytest.approx({part: np.exp(value / 100) for part, value in expected.items()})
+
+
+def test_checkpoints_of_a_run_stand_in_the_order_of_their_steps(tmp_path: Path) -> None:
+    steps = {"step10": -200, "step2": -500, "stage1": -900}
+    cells = {arm: [[0, 0, 0, 0, 0, value, 0, 0]] for arm, value in steps.items()}
+    rows = [
+        answers(arm, "heldout", 2, [0], gold_log_prob=[value / 100], gold_log_prob_by_step_role=cells[arm])
+        for arm, value in steps.items()
+    ]
+    write(pd.concat(rows).assign(skills=[[]] * 3), tmp_path / RESULTS)
+    results = Results.of({"seed0": read(tmp_path / RESULTS)}, [ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})])
+    made = gold_figures.checkpoint_rows(results)
+    hand_over = made[made["part"] == "hand-over"].set_index("step")["prob"]
+    assert hand_over.to_dict() == pytest.approx({2.0: np.exp(-5), 10.0: np.exp(-2)})
+    assert rendered(spec_of(gold_figures.checkpoints(made)), "png")[:4] == b"\x89PNG"
+
+
+def test_a_table_of_before_is_read_without_the_columns_that_came_later(tmp_path: Path) -> None:
+    rows = answers("rl", "heldout", 2, [0], gold_log_prob=[-1.0]).assign(skills=[[]])
+    write(rows, tmp_path / "now")
+    table = pa.parquet.read_table(tmp_path / "now")
+    pa.parquet.write_table(table.drop_columns(["gold_rank_by_step_role"]), tmp_path / "before")
+    pd.testing.assert_frame_equal(read(tmp_path / "before"), read(tmp_path / "now"))
+    pa.parquet.write_table(table.drop_columns(["gold_log_prob"]), tmp_path / "another")
+    with pytest.raises(UserError, match="other columns than this version writes"):
+        read(tmp_path / "another")
+
+
 def test_means_of_committed_tables_are_those_of_the_results_and_stand_on_the_page(tmp_path: Path) -> None:
     places = list[ReplicateTables]()
     for seed, folder in enumerate(sorted(RECORD.glob("seed*-split*"))[:2]):
         rows = pa.parquet.read_table(folder / RESULTS, filters=pc.field("evaluation") == "accuracy")
-        pa.parquet.write_table(rows.select(SCHEMA.names).cast(SCHEMA), tmp_path / folder.name)
+        columns = [field for field in SCHEMA if field.name in rows.column_names]
+        rows = rows.select([field.name for field in columns]).cast(pa.schema(columns))
+        pa.parquet.write_table(rows, tmp_path / folder.name)
         places.append(ReplicateTables(folder.name, {RESULTS: tmp_path / folder.name}, seed, seed))
     results = Results.of({place.name: read(place.tables[RESULTS]) for place in places}, places)
     tables = {table["name"]: table for figure in on_page(results) for table in figure.details}

@@ -213,7 +213,7 @@ def test_the_sum_over_processes_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_memory_has_verls_names_and_is_not_there_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compositionality.train.common.processes import memory_metrics
+    from compositionality.train.dist import memory_metrics
 
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert memory_metrics() == {}

@@ -20,7 +20,7 @@ def step_of(reasons: list[list[Reason]]) -> list[PromptGroup]:
     empty = Completion("", 0, "stop", [], [])
     return [
         PromptGroup(
-            place, 1, [1], [empty] * len(group), [PAPER[one] for one in group], [one is Reason.CORRECT for one in group]
+            place, [1], [empty] * len(group), [PAPER[one] for one in group], [one is Reason.CORRECT for one in group]
         )
         for place, group in enumerate(reasons)
     ]

@@ -21,8 +21,8 @@ from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.sampler.sampler import _rows_that_fit
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import rollout_manifest
-from compositionality.train.common.samplers import open_sampler
 from compositionality.train.grpo_settings import GrpoRolloutSettings
+from compositionality.train.samplers import open_sampler
 
 
 def edited(model, folder, **changes):

@@ -19,7 +19,7 @@ from compositionality.rollout.collect import collect
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, working_path
-from compositionality.train.common.ranks import free_port
+from compositionality.train.launch import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
 COLLECT = [sys.executable, str(Path(__file__).parents[2] / "examples" / "collect_rollouts.py")]

@@ -11,7 +11,7 @@ from compositionality.config.cli import parse, run
 from compositionality.config.profile import entry_point
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
-from compositionality.train.common.metrics import NO_SIGNAL, TOKENS, TRAINED
+from compositionality.train.metrics import NO_SIGNAL, TOKENS, TRAINED
 from compositionality.train.sft_settings import SftSettings, check_settings, settle_length, settle_validation
 
 SFT = ("engine=single", "model.path=m", "data.train_files=[r.parquet]", "trainer.output=out", "run.device=cpu")

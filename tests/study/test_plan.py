@@ -17,7 +17,7 @@ from compositionality.study.plan import in_order, plan
 from compositionality.study.run import check_pairs
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
-from compositionality.train.common.run_folder import flatten
+from compositionality.train.run_folder import flatten
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "steps.json"
 OF_THE_MACHINE = re.compile(r"(^|\.)(processes|workers|dry_run)$")

@@ -12,8 +12,8 @@ from compositionality.data.audit import AuditData, audit_data
 from compositionality.data.create_problems import create_problems, problem_settings, settings_for
 from compositionality.errors import UserError
 from compositionality.tasks.registry import BUILT_IN, all_tasks, find_task, task_of
-from compositionality.train.common.metrics import read_metrics
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.metrics import read_metrics
 
 
 def test_a_package_registers_a_task(site: Path, tmp_path: Path) -> None:

@@ -25,8 +25,7 @@ from compositionality.data.problems import to_table
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.tasks.string.clean import StringGenerator
 from compositionality.tasks.string.options import StringOptions
-from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.metrics import FLOPS, PAPER_FLOPS, read_metrics
 
 SHORT = ["engine=verl", "run.device=cpu", "optim.lr=1e-3", "trainer.save_every=0", "algorithm.kl=k3"]
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1200)]

@@ -13,8 +13,8 @@ from compositionality.data.artefact import input_hash, verify
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model, load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
-from compositionality.train.common.chat_rows import chat_row, chat_text, check_template, load_rows
-from compositionality.train.common.chat_template import FORMATS, ChatTemplateSettings, set_chat_template
+from compositionality.train.chat_rows import chat_row, chat_text, check_template, load_rows
+from compositionality.train.chat_template import FORMATS, ChatTemplateSettings, set_chat_template
 from compositionality.train.sft_settings import SftSettings
 
 USER, ANSWER = {"role": "user", "content": " What is 1+1?\n"}, {"role": "assistant", "content": "2"}

@@ -20,8 +20,8 @@ from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.rollout.store import read_rollouts
-from compositionality.train.common.metrics import read_metrics
-from compositionality.train.common.ranks import free_port
+from compositionality.train.launch import free_port
+from compositionality.train.metrics import read_metrics
 from compositionality.train.verl.process_guard import descendants, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,18 +2,18 @@
 
 import pytest
 
-from compositionality.train.common.compute import (
+from compositionality.train.metrics import (
     EVALUATED_TOKENS,
     FLOPS,
     PAPER_FLOPS,
     SAMPLED_TOKENS,
+    TRAINED,
     ComputeMeter,
     TokenCounts,
     full_flops,
     non_embedding_parameters,
     paper_flops,
 )
-from compositionality.train.common.metrics import TRAINED
 
 
 def test_both_counts() -> None:

@@ -14,7 +14,7 @@ from compositionality.errors import UserError
 from compositionality.memory import DISK, GPU, BatchSize, BatchSpec, Machine, ModelShape, Need, Sharding
 from compositionality.rollout.model_folder import shape_of, shape_of_model
 from compositionality.train import memory as train_memory
-from compositionality.train.common.ranks import RunSettings
+from compositionality.train.launch import RunSettings
 from compositionality.train.memory import Ranks
 from compositionality.train.verl.memory import Tail, largest_batch
 
@@ -95,8 +95,8 @@ def test_p22_activations_and_logits_of_verl(
 
 
 def test_p22_weights_gradients_and_adam() -> None:
-    from compositionality.train.common.settings import OptimSettings
     from compositionality.train.policy import new_optimizer
+    from compositionality.train.settings import OptimSettings
 
     shape, model = make_model(64, 4, checkpointing=False)
     optimizer = new_optimizer(model, OptimSettings(lr=1e-3))
@@ -153,8 +153,8 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
     ("rows", "limit", "budget"), [(128, 256, 4096), (8, 900, 512), (40, 64, 16384), (300, 70, 1000)]
 )
 def test_the_largest_micro_batch_is_no_less_than_the_trainers_cut(rows: int, limit: int, budget: int) -> None:
-    from compositionality.train.common.batches import micro_batches
-    from compositionality.train.common.chat_rows import ChatRow
+    from compositionality.train.batches import micro_batches
+    from compositionality.train.chat_rows import ChatRow
 
     bound = train_memory.largest_batch(rows, limit, budget).computed
     for seed in range(20):

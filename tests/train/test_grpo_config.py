@@ -13,9 +13,9 @@ from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.train.common.run_folder import flatten
 from compositionality.train.engines import settle_cluster, train_grpo
 from compositionality.train.grpo_settings import GrpoSettings, check_settings
+from compositionality.train.run_folder import flatten
 from compositionality.train.verl import configure, grpo, grpo_preflight, launch
 from compositionality.train.verl.translate import GRPO_LACKS, grpo_keys, grpo_run
 from compositionality.types import Problem

@@ -11,7 +11,7 @@ replay = pytest.importorskip("compositionality.train.verl.replay", reason="verl 
 
 from compositionality.errors import UserError  # noqa: E402
 from compositionality.reward.shapes import reward  # noqa: E402
-from compositionality.train.common.metrics import GROUPS, NO_SIGNAL, SIGNAL  # noqa: E402
+from compositionality.train.metrics import GROUPS, NO_SIGNAL, SIGNAL  # noqa: E402
 from compositionality.types import Reason, Verdict  # noqa: E402
 
 pytestmark = pytest.mark.full

@@ -9,11 +9,9 @@ from trainer_runs import kill_when, train
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.study.steps import settings_of
-from compositionality.train.common.checkpoints import best_step, scores
-from compositionality.train.common.metrics import GROUPS, read_metrics
-from compositionality.train.common.run_folder import saved_steps
-from compositionality.train.common.training_report import report_of
 from compositionality.train.engines import train_grpo
+from compositionality.train.metrics import GROUPS, read_metrics, report_of
+from compositionality.train.run_folder import best_step, saved_steps, scores
 
 STEPS = 4
 LOOP_OF_GPUS = ("verl.actor_rollout_ref.rollout.agent.agent_loop_manager_class=null", "verl.reward.num_workers=1")

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train.common import checkpoints
-from compositionality.train.common.run_folder import TRACKER, latest_step, prune, saved_steps
+from compositionality.train import run_folder as checkpoints
+from compositionality.train.run_folder import TRACKER, latest_step, prune, saved_steps
 from compositionality.train.verl.prompts import PromptStream
 
 ROWS = [{"row": number} for number in range(10)]
@@ -87,7 +87,7 @@ def test_the_best_checkpoint_outlives_the_last_ones(tmp_path):
     for step, score in ((2, 0.5), (4, 0.9), (6, 0.9), (8, 0.1), (10, 0.2)):
         save(tmp_path, step)
         checkpoints.record_score(tmp_path, step, score)
-        prune(tmp_path, 2, spare=frozenset([checkpoints.best_step(tmp_path)]))
+        prune(tmp_path, 2, keep_best=True)
     assert saved_steps(tmp_path) == [4, 8, 10]
     assert checkpoints.best_step(tmp_path) == 4
     checkpoints.record_score(tmp_path, 12, 1.0)  # validated, not saved
@@ -122,7 +122,7 @@ def test_p07_orders_and_seeds_never_change():
     """A run that was begun with an earlier version goes on with the same prompts and random numbers."""
     from compositionality.data.problems import row_at
     from compositionality.rollout.engines.base import request_seed
-    from compositionality.train.common.prompt_stream import verl_seed
+    from compositionality.train.prompts import verl_seed
 
     assert [row_at(place, 10, 1) for place in range(12)] == [8, 4, 7, 0, 1, 2, 5, 9, 6, 3, 7, 2]
     assert request_seed(1, 5, 3) == 801452190

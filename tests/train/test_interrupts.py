@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compositionality.train.common.interrupts import interrupt_afterwards
+from compositionality.train.checkpoint import interrupt_afterwards
 
 
 @pytest.fixture(autouse=True)

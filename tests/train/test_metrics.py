@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train.common.metrics import read_metrics, truncate_metrics
+from compositionality.train.metrics import read_metrics, truncate_metrics
 
 
 @pytest.mark.parametrize("torn", [b'{"step": 3, "tr', b'{"step": 3', b'{"a": "\xc3', b"\x00\x00"])

@@ -12,10 +12,10 @@ from fake_gpus import UUIDS as GPU_UUIDS
 from fake_gpus import fake_torch, install_nvidia_smi
 
 from compositionality.errors import UserError
-from compositionality.train.common.ranks import RunSettings, check_a_gpu_each, count_processes, on_ranks
-from compositionality.train.common.settings import ClusterSettings
 from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.launch import RunSettings, check_a_gpu_each, count_processes, on_ranks
+from compositionality.train.settings import ClusterSettings
 from compositionality.train.sft_settings import SftSettings
 
 PATIENCE_S = 300
@@ -23,7 +23,7 @@ RANK = """
 import os, sys, time
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.errors import UserError
-from compositionality.train.common.ranks import RunSettings, on_ranks
+from compositionality.train.launch import RunSettings, on_ranks
 
 def body():
     import torch.distributed as dist

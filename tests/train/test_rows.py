@@ -15,11 +15,11 @@ from compositionality.rollout.collect import collect
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings
-from compositionality.train.common.chat_template import ChatTemplateSettings, set_chat_template
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
 from compositionality.train.grpo import train
 from compositionality.train.grpo_settings import GrpoSettings
-from compositionality.train.rows import files_for_verl, row_format
+from compositionality.train.metrics import read_metrics
+from compositionality.train.prompts import files_for_verl, row_format
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,15 @@ import pytest
 
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
-from compositionality.train.common.checkpoints import mark_complete, resume
-from compositionality.train.common.run_folder import RECIPE, TRACKER, check_run, is_finished, take_run_folder
+from compositionality.train.run_folder import (
+    RECIPE,
+    TRACKER,
+    check_run,
+    is_finished,
+    mark_complete,
+    resume,
+    take_run_folder,
+)
 
 RUN = Recipe("train", {"lr": 1})
 

@@ -11,7 +11,7 @@ import torch
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.builtin import read_weights
-from compositionality.train.common.safe_loading import CheckpointPlanner, CheckpointReader, load_state
+from compositionality.train.checkpoint import CheckpointPlanner, CheckpointReader, load_state
 
 
 class Attack:

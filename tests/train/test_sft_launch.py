@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train.common import run_folder
-from compositionality.train.common.metrics import read_metrics, truncate_metrics
+from compositionality.train import run_folder
 from compositionality.train.log import loggers
+from compositionality.train.metrics import read_metrics, truncate_metrics
 from compositionality.train.verl import launch, metrics
 
 # Starts a process in a session of its own, as Ray does, and tells its id.
@@ -183,7 +183,9 @@ def test_p08_pruning_never_takes_the_last_good_checkpoint(tmp_path: Path) -> Non
     assert run_folder.saved_steps(tmp_path) == [4, 8, 12, 16]
     (tmp_path / run_folder.TRACKER).write_text("12")  # 16 is being written
     assert run_folder.latest_step(tmp_path) == 12
-    run_folder.prune(tmp_path, keep=1, spare=frozenset([4]))
+    (tmp_path / "global_step_4" / run_folder.HASHES).touch()
+    run_folder.record_score(tmp_path, 4, 1.0)
+    run_folder.prune(tmp_path, keep=1, keep_best=True)
     assert run_folder.saved_steps(tmp_path) == [4, 12, 16]
     (tmp_path / "global_step_12").rmdir()  # deleted by a person, being damaged
     assert run_folder.latest_step(tmp_path) == 4

@@ -124,7 +124,7 @@ def test_p18_a_template_without_exactly_one_eos(model: Path, template: str, said
 
 
 def test_another_recipe_does_not_take_over_an_unfinished_run(model: Path, tmp_path: Path) -> None:
-    from compositionality.train.common.checkpoints import resume
+    from compositionality.train.run_folder import resume
 
     rows, out = make_rows(tmp_path / "rows.parquet", 20), tmp_path / "out"
 

@@ -14,7 +14,7 @@ import pytest
 
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
-from compositionality.train.common.run_folder import latest_step
+from compositionality.train.run_folder import latest_step
 from compositionality.train.tiny.corpus import Corpus
 from compositionality.train.tiny.pretrain import pretrain
 from compositionality.train.tiny.settings import PretrainSettings, progress_path

@@ -10,7 +10,7 @@ from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
 from compositionality.tasks.string.clean import StringGenerator
 from compositionality.tasks.string.options import StringOptions
-from compositionality.train.common.processes import join_mesh
+from compositionality.train.dist import join_mesh
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.grpo_settings import check_settings as check_grpo
 from compositionality.train.sft_settings import SftSettings

@@ -9,8 +9,8 @@ import pytest
 
 from compositionality.data.artefact import Recipe, new_artefact, read_manifest
 from compositionality.errors import UserError
-from compositionality.train.common.checkpoints import mark_complete, publish_models, record_score
-from compositionality.train.common.training_report import report_from, report_of, rl_report, run_until, sft_report
+from compositionality.train.metrics import report_from, report_of, rl_report, run_until, sft_report
+from compositionality.train.run_folder import mark_complete, publish_models, record_score
 from compositionality.types import TrainingReport
 
 VERL = [

@@ -47,7 +47,7 @@ from compositionality.report.page.inputs import (
 from compositionality.report.theme import arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.metrics import read_metrics
 
 ORDER = {  # of a section's page
     COMPOSITION: (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from compositionality.train.common.batches import MicroBatch
-from compositionality.train.common.parent_death import die_with_parent
+from compositionality.train.batches import MicroBatch
+from compositionality.train.launch import die_with_parent
 from compositionality.train.tiny.corpus import Corpus
 from compositionality.train.tiny.settings import Packing
 from compositionality.train.tiny.tokenizer import ASSISTANT, render

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from compositionality.data.artefact import remove
-from compositionality.train.common.processes import on_first_rank, start_processes
-from compositionality.train.common.run_folder import is_finished
+from compositionality.train.dist import on_first_rank, start_processes
 from compositionality.train.muon import Muon
 from compositionality.train.policy import shard
+from compositionality.train.run_folder import is_finished
 from compositionality.train.sft import Fit, lock_and_resume, publish
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer

@@ -18,10 +18,10 @@ from compositionality.ranges import (
     check_ranges,
 )
 from compositionality.tasks.string.prior import prior_functions
-from compositionality.train.common.ranks import RunSettings, world_size
-from compositionality.train.common.run_folder import flatten
-from compositionality.train.common.settings import FloatType, MeshSettings, OptimSettings, check_mesh
+from compositionality.train.launch import RunSettings, world_size
 from compositionality.train.memory import check_here, pretraining_needs, ranks_of
+from compositionality.train.run_folder import flatten
+from compositionality.train.settings import FloatType, MeshSettings, OptimSettings, check_mesh
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, tiny_shape

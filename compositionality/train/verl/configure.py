@@ -13,8 +13,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.errors import UserError
-from compositionality.train.common.run_folder import flatten
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.run_folder import flatten
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl.translate import grpo_keys, grpo_run, sft_keys, sft_run
 

@@ -24,9 +24,9 @@ from compositionality.data.artefact import (
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
-from compositionality.train.common.lora import merged, stored
-from compositionality.train.common.model_texts import write_for_both_generations
-from compositionality.train.common.settings import FloatType
+from compositionality.train.lora import merged, stored
+from compositionality.train.model_texts import write_for_both_generations
+from compositionality.train.settings import FloatType
 
 SHARD_BYTES = 4 * 2**30
 DTYPES = ("float32", "bfloat16")
@@ -111,7 +111,7 @@ def state_files(source: Path) -> list[Path]:
 
 def load_shards(source: Path) -> list[dict[str, Any]]:
     """The state of every rank, memory-mapped."""
-    from compositionality.train.common.safe_loading import load_state
+    from compositionality.train.checkpoint import load_state
 
     # It warns that a mesh was unpickled outside a process group, which is the point here.
     logging.getLogger("torch.distributed.device_mesh").setLevel(logging.ERROR)

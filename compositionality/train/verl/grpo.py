@@ -11,10 +11,19 @@ from compositionality.errors import UserError
 from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.cluster import worker_variables
 from compositionality.rollout.model_folder import check_model
-from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
-from compositionality.train.common.run_folder import FINISHED, check_run, flatten, is_finished, latest_step
 from compositionality.train.log import loggers
-from compositionality.train.rows import files_for_verl, row_format_of_run
+from compositionality.train.prompts import files_for_verl, row_format_of_run
+from compositionality.train.run_folder import (
+    FINISHED,
+    check_run,
+    flatten,
+    folder,
+    is_finished,
+    latest_step,
+    publish_models,
+    resume,
+    scores,
+)
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.grpo_preflight import check_everything, check_settings

@@ -11,9 +11,8 @@ from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
 from compositionality.rollout.prompts import readable
-from compositionality.train.common.chat_rows import check_generation_prompt
-from compositionality.train.common.prompt_stream import check_problems_last, tokenize_prompts
-from compositionality.train.rows import row_format_of_run
+from compositionality.train.chat_rows import check_generation_prompt
+from compositionality.train.prompts import check_problems_last, row_format_of_run, tokenize_prompts
 from compositionality.train.verl.memory import check_training
 from compositionality.train.verl.preflight import check_targets, verls_refusals
 

@@ -16,7 +16,7 @@ from verl.trainer import main_ppo
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
-from compositionality.train.common.run_folder import FINISHED, latest_step
+from compositionality.train.run_folder import FINISHED, latest_step
 from compositionality.train.verl.grpo_preflight import check_as_verl_does
 from compositionality.train.verl.launch import report_failure
 

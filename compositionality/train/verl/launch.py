@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
-from compositionality.train.common.run_folder import WANDB_ID
+from compositionality.train.run_folder import WANDB_ID
 from compositionality.train.verl.step_lines import StepLines
 
 PLUGINS = ("compositionality.train.verl.metrics",)

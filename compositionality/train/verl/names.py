@@ -10,8 +10,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from compositionality.errors import UserError
-from compositionality.train.common.run_folder import flatten
 from compositionality.train.grpo_settings import GAE, GrpoSettings
+from compositionality.train.run_folder import flatten
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl.configure import grpo_config, sft_config
 from compositionality.train.verl.translate import ADVANTAGES, DTYPES, LOSS_AGGREGATIONS, grpo_keys, sft_keys

@@ -13,9 +13,9 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_context, check_model
-from compositionality.train.common.chat_rows import Lengths, check_template, measure, read_rows
-from compositionality.train.common.lora import check_adapters
-from compositionality.train.common.settings import LoraSettings
+from compositionality.train.chat_rows import Lengths, check_template, measure, read_rows
+from compositionality.train.lora import check_adapters
+from compositionality.train.settings import LoraSettings
 from compositionality.train.verl.memory import check_training
 
 REFUSALS = (AssertionError, ValueError, TypeError, NotImplementedError, HydraException, OmegaConfBaseException)

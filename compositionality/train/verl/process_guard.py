@@ -14,7 +14,7 @@ from types import FrameType
 
 import psutil
 
-from compositionality.train.common.parent_death import adopt_orphans, die_with_parent
+from compositionality.train.launch import adopt_orphans, die_with_parent
 
 GRACE_SECONDS = 10.0
 

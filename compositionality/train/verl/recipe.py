@@ -4,7 +4,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from compositionality.train.common.run_folder import flatten
+from compositionality.train.run_folder import flatten
 
 NOT_THE_RESULT = (
     "run.",

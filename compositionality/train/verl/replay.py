@@ -15,8 +15,8 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import DAPO_FILTERED_REWARD_COUNTS_KEY, ReplayBuffer
 
 from compositionality.errors import UserError
-from compositionality.train.common.metrics import GROUPS, NO_SIGNAL, SAMPLED, SIGNAL
-from compositionality.train.common.prompt_stream import refill_size, too_few_groups
+from compositionality.train.metrics import GROUPS, NO_SIGNAL, SAMPLED, SIGNAL
+from compositionality.train.prompts import refill_size, too_few_groups
 
 VALIDATION = "val"
 

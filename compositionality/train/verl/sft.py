@@ -10,10 +10,9 @@ from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.data.parquet import count_rows
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
-from compositionality.train.common.checkpoints import resume
-from compositionality.train.common.run_folder import check_run, is_finished, latest_step
-from compositionality.train.common.training_report import sft_report
 from compositionality.train.log import loggers
+from compositionality.train.metrics import sft_report
+from compositionality.train.run_folder import check_run, is_finished, latest_step, resume
 from compositionality.train.sft_settings import train_inputs
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export

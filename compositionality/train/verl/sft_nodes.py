@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
-from compositionality.train.common.ranks import free_port
+from compositionality.train.launch import free_port
 from compositionality.train.verl.launch import report_failure
 from compositionality.train.verl.sft import torchrun_words
 

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from compositionality.train.common.chat_rows import chat_row, read_messages
+from compositionality.train.chat_rows import chat_row, read_messages
 
 
 class ChatRows(Dataset[dict[str, Tensor]]):  # type: ignore[misc]

@@ -17,10 +17,10 @@ from verl.utils import tensordict_utils
 from verl.utils.checkpoint import CheckpointHandler
 from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
-from compositionality.train.common.metrics import TOKENS
-from compositionality.train.common.run_folder import prune
-from compositionality.train.common.settings import OptimSettings
+from compositionality.train.metrics import TOKENS
 from compositionality.train.policy import learning_rate_at
+from compositionality.train.run_folder import prune
+from compositionality.train.settings import OptimSettings
 from compositionality.train.verl.launch import report_failure
 from compositionality.train.verl.metrics import NumberWatch
 

@@ -23,21 +23,27 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import shape_of_model
-from compositionality.train.common.checkpoints import (
-    complete_steps,
-    folder,
-    mark_complete,
-    prune_all_but_best,
-    record_score,
-)
-from compositionality.train.common.compute import (
+from compositionality.train.metrics import (
+    DAMAGED,
     EVALUATED_TOKENS,
     FLOPS,
     PAPER_FLOPS,
+    SAMPLED,
     SAMPLED_TOKENS,
+    STEP_ROW,
+    TOKENS,
+    TRAINED,
+    UPDATES,
     ComputeMeter,
+    numbers,
 )
-from compositionality.train.common.metrics import DAMAGED, SAMPLED, STEP_ROW, TOKENS, TRAINED, UPDATES, numbers
+from compositionality.train.run_folder import (
+    complete_steps,
+    folder,
+    mark_complete,
+    prune,
+    record_score,
+)
 from compositionality.train.verl import extensions
 from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError
@@ -156,7 +162,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
     def _validate(self) -> dict[str, float]:
         metrics: dict[str, float] = super()._validate()
         record_score(self.steps_folder, self.global_steps, validation_score(metrics))
-        prune_all_but_best(self.steps_folder, self.config.run.keep)
+        prune(self.steps_folder, self.config.run.keep, keep_best=True)
         return metrics
 
 
@@ -170,7 +176,7 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
         if trainer.row:
             write_text(folder(steps, global_step) / STEP_ROW, json.dumps({"step": global_step, **numbers(trainer.row)}))
         mark_complete(steps, global_step)
-        prune_all_but_best(steps, self.config.run.keep)
+        prune(steps, self.config.run.keep, keep_best=True)
 
 
 def new_meter(config: DictConfig) -> ComputeMeter:

@@ -11,9 +11,9 @@ from typing import Any
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
-from compositionality.train.common.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
-from compositionality.train.rows import run_keys
+from compositionality.train.prompts import run_keys
+from compositionality.train.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.wandb_runs import run_name
 

@@ -1,7 +1,7 @@
 """vLLM on a CPU under verl: weights that can be loaded more than once (entry point ``vllm.general_plugins``)."""
 
-from compositionality.train.common.vllm_linears import use_plain_linears
 from compositionality.train.verl import on_cpu
+from compositionality.train.vllm_linears import use_plain_linears
 
 
 def keep_weights() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.multiprocessing as mp
 
-from compositionality.train.common.processes import stop_processes
-from compositionality.train.common.ranks import free_port
+from compositionality.train.dist import stop_processes
+from compositionality.train.launch import free_port
 
 
 def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: str, arguments: tuple[Any, ...]) -> None:

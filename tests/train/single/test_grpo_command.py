@@ -17,9 +17,9 @@ from runs import ROOT, assert_same_update, settings, weights, words
 
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
-from compositionality.train.common.checkpoints import scores
-from compositionality.train.common.metrics import read_metrics
 from compositionality.train.grpo import train
+from compositionality.train.metrics import read_metrics
+from compositionality.train.run_folder import scores
 
 SCRIPT = ROOT / "compositionality" / "train" / "grpo.py"
 STEPS = 6

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from runs import settings
 
-from compositionality.train.common.metrics import read_metrics
 from compositionality.train.grpo import train
+from compositionality.train.metrics import read_metrics
 
 STEPS, AT_BOTH_ENDS = 50, 8
 

@@ -13,10 +13,13 @@ from compositionality.train.grpo import (
     kl_estimate,
     overlong_penalty,
     policy_loss,
+    to_samples,
     token_weights,
 )
+from compositionality.train.grpo_report import advantage_metrics, rollout_metrics, speeds
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
 from compositionality.train.verl import configure
+from compositionality.types import Completion, PromptGroup
 
 GROUPS, SAMPLES, WIDTH = 5, 4, 7
 
@@ -157,3 +160,50 @@ def test_overlong_answers_cost_more_the_longer_they_are():
     settings = AlgorithmSettings(overlong_buffer=4, overlong_penalty=2.0)
     assert [overlong_penalty(length, settings, 10) for length in (3, 6, 7, 8, 10)] == [0, 0, -0.5, -1, -2]
     assert overlong_penalty(10, AlgorithmSettings(), 10) == 0
+
+
+@pytest.mark.full
+def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
+    """The same prompts, completions, rewards and advantages; names that only one engine has are the same always."""
+    from verl import DataProto
+    from verl.trainer.ppo.metric_utils import compute_data_metrics, compute_throughout_metrics, compute_timing_metrics
+
+    generator = np.random.default_rng(5)
+    lengths = generator.integers(1, WIDTH + 1, (GROUPS, SAMPLES)).tolist()
+    correct = generator.integers(0, 2, (GROUPS, SAMPLES)).astype(bool).tolist()
+    prompts = generator.integers(1, 6, GROUPS).tolist()
+    groups = [
+        PromptGroup(
+            number,
+            [1] * prompts[number],
+            [Completion("", n, "length" if n == WIDTH else "stop", [7] * n, [-1.0] * n) for n in lengths[number]],
+            [float(value) for value in correct[number]],
+            correct[number],
+        )
+        for number in range(GROUPS)
+    ]
+    samples = to_samples(groups, "grpo")
+    seconds = {"gen": 2.0, "update_actor": 3.0, "step": 6.0}
+    metrics = rollout_metrics(groups, groups) | advantage_metrics(samples)
+    metrics |= speeds(seconds, metrics, processes=2)
+    rows, longest = GROUPS * SAMPLES, max(prompts)
+    n = torch.tensor(lengths).flatten()
+    prompt = torch.tensor(prompts).repeat_interleave(SAMPLES)
+    answered = torch.arange(WIDTH) < n[:, None]
+    asked = torch.arange(longest) >= longest - prompt[:, None]
+    reward = torch.zeros(rows, WIDTH)
+    reward[torch.arange(rows), n - 1] = torch.tensor(correct).flatten().float()
+    advantage = torch.tensor([sample.advantage for sample in samples])[:, None] * answered
+    batch = DataProto.from_dict({
+        "prompts": torch.ones(rows, longest, dtype=torch.long), "responses": torch.full((rows, WIDTH), 7),
+        "attention_mask": torch.cat([asked, answered], 1).long(), "response_mask": answered.long(),
+        "token_level_scores": reward, "token_level_rewards": reward, "advantages": advantage, "returns": advantage,
+    })  # fmt: skip
+    batch.meta_info["global_token_num"] = (n + prompt).tolist()
+    theirs = compute_data_metrics(batch, use_critic=False) | compute_timing_metrics(batch, seconds)
+    theirs |= compute_throughout_metrics(batch, seconds, n_gpus=2)
+    shared = metrics.keys() & theirs.keys()
+    assert {name: metrics[name] for name in shared} == pytest.approx({name: theirs[name] for name in shared}, abs=1e-5)
+    families = ["critic/score", "critic/rewards", "critic/advantages", "prompt_length", "response_length"]
+    assert shared >= {f"{family}/{end}" for family in families for end in ("mean", "max", "min")}
+    assert shared >= {"response_length/clip_ratio", "perf/throughput", "perf/time_per_step", "timing_per_token_ms/gen"}

@@ -12,9 +12,9 @@ sys.path.insert(0, str(ROOT / "tests" / "reward"))
 from own_rows import OWN, SOURCE, write_own_rows
 
 from compositionality.errors import UserError
-from compositionality.train.common.metrics import GROUPS, SIGNAL, read_metrics
 from compositionality.train.engines import train_grpo
 from compositionality.train.grpo import train
+from compositionality.train.metrics import GROUPS, SIGNAL, read_metrics
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ from runs import apart, assert_same_update, settings, weights
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
-from compositionality.train.common.metrics import read_metrics
-from compositionality.train.common.processes import start_processes
-from compositionality.train.common.saving import weight_buckets
-from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
+from compositionality.train.checkpoint import weight_buckets
+from compositionality.train.dist import start_processes
 from compositionality.train.grpo import train
+from compositionality.train.metrics import read_metrics
 from compositionality.train.policy import Policy, clip_gradients, load_model, new_optimizer, reduce_gradients, shard
+from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings
 
 VOCABULARY, ROWS, WIDTH = 37, 4, 12  # 37: slices of the vocabulary are not equal
 FAMILIES = ("llama", "qwen2", "qwen3")

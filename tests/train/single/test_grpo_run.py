@@ -12,13 +12,11 @@ from runs import apart, settings, weights
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
-from compositionality.train.common.checkpoints import best_step, complete_steps, scores
-from compositionality.train.common.metrics import GROUPS, read_metrics, trained
-from compositionality.train.common.model_texts import with_old_config_keys
-from compositionality.train.common.run_folder import saved_steps
-from compositionality.train.common.training_report import report_of, rl_report
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker, train
 from compositionality.train.grpo_settings import settle_length
+from compositionality.train.metrics import GROUPS, read_metrics, report_of, rl_report, trained
+from compositionality.train.model_texts import with_old_config_keys
+from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
 from compositionality.types import PromptGroup
 
 
@@ -178,41 +176,38 @@ def test_p10_micro_batches_do_not_change_the_result(small, whole, tmp_path, chan
 DAPO = ("algorithm.dynamic_sampling=true", "algorithm.max_generation_batches=20", "algorithm.clip_high=0.28")
 
 
-def test_dynamic_sampling_fills_the_batch_and_keeps_the_surplus(small, tmp_path, monkeypatch):
+def test_dynamic_sampling_fills_the_batch_and_drops_the_surplus(small, tmp_path, monkeypatch):
     out = tmp_path / "run"
     seen = []
     original = grpo.to_samples
 
-    def note(groups, step, advantage):
-        seen.append([(group.position, group.step) for group in groups])
+    def note(groups, advantage):
+        seen.append([group.position for group in groups])
         assert all(group.has_signal() for group in groups)
-        samples = original(groups, step, advantage)
-        assert all((sample.old_log_probs is None) == sample.fresh for sample in samples)
-        return samples
+        return original(groups, advantage)
 
     monkeypatch.setattr(grpo, "to_samples", note)
     train(settings(small, out, *DAPO))
     rows = read_metrics(out / "metrics.jsonl")[1:]
-    assert [len(groups) for groups in seen] == [8, 8, 8, 8]
-    left = [row["training/filter_groups/surplus"] for row in rows]
-    assert any(left)
-    for before, count, (step, groups) in zip([0, *left], [*left, 0], enumerate(seen, start=1), strict=False):
-        assert sum(sampled < step for _, sampled in groups) == before
-        assert count < 8
-    positions = [position for groups in seen for position, _ in groups]
+    assert [len(positions) for positions in seen] == [8, 8, 8, 8]
+    positions = [position for step in seen for position in step]
     assert positions == sorted(set(positions))  # no group is used twice, none is overtaken
+    asked, dropped = (
+        [row[f"training/filter_groups/{name}"] for row in rows]
+        for name in ("generated_prompts", "discarded_surplus_samples")
+    )
+    assert any(dropped)
+    assert dropped == [row["training/filter_groups/with_signal"] - 8 for row in rows]
+    assert all(max(step) < sum(asked[:number]) for number, step in enumerate(seen, 1))
 
 
-def test_p07_the_surplus_survives_a_stop(small, tmp_path, monkeypatch):
+def test_p07_a_stop_within_dynamic_sampling_changes_nothing(small, tmp_path, monkeypatch):
     original, uninterrupted, stopped = GrpoTrainer.collect, tmp_path / "a", tmp_path / "b"
     train(settings(small, uninterrupted, *DAPO))
-    rows = read_metrics(uninterrupted / "metrics.jsonl")
-    at = next(row["step"] for row in rows[1:-1] if row["training/filter_groups/surplus"])
     with monkeypatch.context() as patch:
-        patch.setattr(GrpoTrainer, "collect", lambda self, step: original(self, step) if step <= at else 1 / 0)
+        patch.setattr(GrpoTrainer, "collect", lambda self, step: original(self, step) if step <= 2 else 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(settings(small, stopped, *DAPO))
-    assert json.loads((stopped / f"steps/global_step_{at}/state.json").read_text())["surplus"]
     train(settings(small, stopped, *DAPO))
     assert verify(stopped / "final").files == verify(uninterrupted / "final").files
 
@@ -317,8 +312,10 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
 
 def test_dynamic_sampling_without_signal_stops_with_a_checkpoint(small, tmp_path, monkeypatch):
     """From step 3 on all answers are wrong; nothing would be saved before the end. Then the signal is back."""
-    out, more = tmp_path / "run", [*DAPO, "trainer.save_every=0", "algorithm.max_generation_batches=2"]
-    monkeypatch.setattr(PromptGroup, "has_signal", lambda group, **_: group.step < 3 or Path(out, "repaired").exists())
+    out, more, steps = tmp_path / "run", [*DAPO, "trainer.save_every=0", "algorithm.max_generation_batches=2"], []
+    original = GrpoTrainer.collect
+    monkeypatch.setattr(GrpoTrainer, "collect", lambda self, step: steps.append(step) or original(self, step))
+    monkeypatch.setattr(PromptGroup, "has_signal", lambda *_, **__: steps[-1] < 3 or Path(out, "repaired").exists())
     with pytest.raises(UserError, match=r"step 3: only \d of the 8 groups needed .*the state so far is saved"):
         train(settings(small, out, *DAPO, *more))
     assert complete_steps(out / "steps") == [2]

@@ -8,12 +8,12 @@ import torch
 from runs import apart, settings, weights
 
 from compositionality.errors import UserError
-from compositionality.train.common.lora import trainable, whole_weights
-from compositionality.train.common.metrics import read_metrics
-from compositionality.train.common.run_folder import prune
-from compositionality.train.common.settings import LoraSettings, MeshSettings, ModelSettings, check_lora
 from compositionality.train.grpo import train
+from compositionality.train.lora import trainable, whole_weights
+from compositionality.train.metrics import read_metrics
 from compositionality.train.policy import Policy, load_model
+from compositionality.train.run_folder import prune
+from compositionality.train.settings import LoraSettings, MeshSettings, ModelSettings, check_lora
 
 LORA = ["model.lora.rank=4", "model.lora.alpha=8", "model.lora.targets=[q_proj,down_proj]", "optim.lr=1e-2"]
 SHORT = ["trainer.steps=2", "trainer.eval_every=0"]

@@ -6,10 +6,10 @@ from ranks import on_ranks
 from torch import nn
 
 from compositionality.errors import UserError
-from compositionality.train.common.processes import start_processes
-from compositionality.train.common.ranks import RunSettings
-from compositionality.train.common.settings import MeshSettings, OptimSettings
+from compositionality.train.dist import start_processes
+from compositionality.train.launch import RunSettings
 from compositionality.train.muon import LEARNING_RATE_RATIO, Muon, orthogonalised, split_parameters
+from compositionality.train.settings import MeshSettings, OptimSettings
 from compositionality.train.tiny.settings import PretrainSettings, check
 
 

@@ -19,10 +19,10 @@ from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions
-from compositionality.train.common.ranks import free_port
-from compositionality.train.common.run_folder import WANDB_ID
-from compositionality.train.common.samplers import ServerSampler, open_sampler
+from compositionality.train.launch import free_port
 from compositionality.train.log import RunLog
+from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.samplers import ServerSampler, open_sampler
 from compositionality.types import LENGTH, STOP
 
 END = 3

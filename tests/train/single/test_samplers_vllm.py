@@ -5,7 +5,7 @@ import pytest
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.engines.vllm import VllmOptions
-from compositionality.train.common.samplers import VllmSampler
+from compositionality.train.samplers import VllmSampler
 from compositionality.types import LENGTH, STOP
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -20,11 +20,10 @@ from compositionality.data.artefact import verify
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.train.common.chat_rows import load_rows
-from compositionality.train.common.metrics import read_metrics
-from compositionality.train.common.run_folder import latest_step
-from compositionality.train.common.training_report import report_of
+from compositionality.train.chat_rows import load_rows
 from compositionality.train.engines import train_sft
+from compositionality.train.metrics import read_metrics, report_of
+from compositionality.train.run_folder import latest_step
 from compositionality.train.sft import prepare, train
 from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings
@@ -122,7 +121,7 @@ def test_p13_the_export_reloads_and_the_loss_is_what_transformers_computes(
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from compositionality.train.common.chat_rows import load_rows
+    from compositionality.train.chat_rows import load_rows
 
     final = whole / "final"
     tokenizer, model = AutoTokenizer.from_pretrained(final), AutoModelForCausalLM.from_pretrained(final)
@@ -234,9 +233,9 @@ SLOWLY = """
 import runpy, sys, time
 from pathlib import Path
 from torch.distributed.checkpoint import FileSystemWriter
-from compositionality.train.common import saving
+from compositionality.train import checkpoint
 place, mark = sys.argv[1:3]
-owner, name = (FileSystemWriter, "write_data") if place == "dcp" else (saving, "export")
+owner, name = (FileSystemWriter, "write_data") if place == "dcp" else (checkpoint, "export")
 write = getattr(owner, name)
 def slowly(*arguments):
     Path(mark).touch()
@@ -402,10 +401,10 @@ def test_p09_an_update_counts_tokens_not_rows_over_all_micro_batches(made: tuple
     import torch
 
     from compositionality.rollout.model_folder import load_tokenizer
-    from compositionality.train.common.batches import micro_batches
-    from compositionality.train.common.chat_rows import load_rows
-    from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
+    from compositionality.train.batches import micro_batches
+    from compositionality.train.chat_rows import load_rows
     from compositionality.train.policy import load_model, shard
+    from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings
     from compositionality.train.sft import Fit
     from compositionality.train.sft_settings import SftTrainerSettings
 

@@ -10,8 +10,8 @@ import pytest
 
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.train.common.batches import ChatBatches, micro_batches
-from compositionality.train.common.chat_rows import COLUMNS, ChatRow, chat_row, load_rows
+from compositionality.train.batches import ChatBatches, micro_batches
+from compositionality.train.chat_rows import COLUMNS, ChatRow, chat_row, load_rows
 from compositionality.train.sft import new_batches
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.tokenizer import build_tokenizer

@@ -123,7 +123,7 @@ def check_tokens(tokenizer: Any, tokens: tuple[str, ...], settings: ChatTemplate
 
 def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: int) -> None:
     """Links to the weights of ``source``; its texts with another chat template and EOS, for both transformers."""
-    from compositionality.train.common.model_texts import write_for_both_generations
+    from compositionality.train.model_texts import write_for_both_generations
 
     target.mkdir(parents=True)
     for path in _files(source, WEIGHTS):
@@ -150,7 +150,7 @@ def check_folder(folder: Path, settings: ChatTemplateSettings) -> None:
     from jinja2 import TemplateError
 
     from compositionality.rollout.model_folder import check_model
-    from compositionality.train.common.chat_rows import chat_text, check_template
+    from compositionality.train.chat_rows import chat_text, check_template
     from compositionality.types import Message
 
     tokenizer, name = check_model(folder).tokenizer, settings.chat_template

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from compositionality.errors import UserError
-from compositionality.train.common.settings import MeshSettings
+from compositionality.train.settings import MeshSettings
 
 Result = TypeVar("Result")
 
@@ -58,6 +58,11 @@ def memory_metrics() -> dict[str, float]:
 def rank() -> int:
     """The rank of this process, 0 without a process group."""
     return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world_size() -> int:
+    """Return how many ranks there are, 1 without a process group."""
+    return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from compositionality.errors import UserError
-from compositionality.train.common.settings import LoraSettings
+from compositionality.train.settings import LoraSettings
 
 ADAPTER = "default"
 DOWN, UP, BASE = f".lora_A.{ADAPTER}.weight", f".lora_B.{ADAPTER}.weight", ".base_layer."

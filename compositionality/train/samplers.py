@@ -21,7 +21,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
 from compositionality.rollout.engines.server import Json, JsonServer, ServerError
 from compositionality.rollout.engines.vllm import VllmOptions, check_heads, run_requests, set_environment, start_vllm
-from compositionality.train.common.vllm_linears import use_plain_linears
+from compositionality.train.vllm_linears import use_plain_linears
 from compositionality.types import LENGTH, STOP, Completion
 
 Weights = Iterable[tuple[str, Tensor]]
@@ -54,6 +54,17 @@ class AnySampler(Protocol):
     ) -> list[Completion]:
         """One completion without text per prompt and seed, in order; token ids include the EOS."""
         ...
+
+
+def new_sampler(settings: Any, config: Any, eos_ids: Sequence[int], device: torch.device) -> Any:
+    """Return the rollout engine of a run of GRPO (``GrpoSettings``): builtin, vllm or server."""
+    if settings.rollout.engine == "builtin":
+        from compositionality.rollout.sampler.sampler import Sampler
+
+        dtype = getattr(torch, settings.model.dtype)
+        return Sampler(config, eos_ids, device=device, dtype=dtype, max_rows=settings.rollout.max_rows)
+    model, longest = Path(settings.model.path), settings.data.max_prompt_tokens
+    return open_sampler(settings.rollout, model, eos_ids, device, longest, settings.model.dtype)
 
 
 def open_sampler(

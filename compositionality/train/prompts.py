@@ -1,21 +1,23 @@
-"""Which problems a run asks about, in which order, with which seeds, and how many more where groups have no signal.
+"""The problems that a run of RL asks: how their files are read, their order, their seeds, refills of lost groups.
 
-Everything here is a function of the seed and of positions in an endless stream of prompts, so that a resumed run, or
-one on another number of processes, asks the same. Both engines stand on it.
+The order is a function of the seed and of positions in an endless stream of prompts, so that a resumed run, or one on
+another number of processes, asks the same. Both engines stand on it.
 """
 
 import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.problems import RL_SCHEMA, RowFormat, read_problems
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems, row_at
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput
 from compositionality.rollout.prompts import check_prompt_lengths, readable
+from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.types import Completion
 
 HEADROOM = 1.25  # a refill asks for a few more prompts than the share of groups with signal so far would need
@@ -60,6 +62,11 @@ def tokenize_problems(
     return problems
 
 
+def problem_at(place: int, problems: Sequence[TokenizedProblem], data: Any) -> TokenizedProblem:
+    """Return the problem at a place of the endless stream: every pass over them in another order, by ``data.seed``."""
+    return problems[row_at(place, len(problems), data.seed, shuffle=data.shuffle)]
+
+
 def tokenize_prompts(chats: Sequence[Any], tokenizer: Any) -> list[list[int]]:
     """Token ids of every chat, with the chat template's opening of the answer."""
     texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
@@ -99,3 +106,32 @@ def too_few_groups(step: int, kept: int, needed: int, prompts: int, limit: str) 
         f"step {step}: only {kept} of the {needed} groups needed had completions that differ, after {prompts} prompts "
         f"({limit}): the problems are too easy or too hard for this model; the state so far is saved"
     )
+
+
+def row_format(settings: GrpoSettings) -> RowFormat:
+    """How ``data.train_files`` and ``data.val_files`` are read."""
+    return settings.data.row_format(any_source=settings.reward.function is not None)
+
+
+def run_keys(settings: GrpoSettings) -> dict[str, Any]:
+    """What ``row_format_of_run`` needs, for the section ``run`` of verl's configuration.
+
+    The template's file and not its text, in which OmegaConf would look for values of its own.
+    """
+    rows = {entry.name: getattr(settings.data, entry.name) for entry in fields(RowSettings)}
+    return {"rows": rows, "apply_chat_template": settings.data.apply_chat_template}
+
+
+def row_format_of_run(run: Any) -> RowFormat:
+    """As ``row_format``, out of the section ``run``."""
+    return RowSettings(**run.rows).row_format(any_source=run.reward_function is not None)
+
+
+def files_for_verl(paths: Sequence[str], form: RowFormat, folder: Path) -> list[str]:
+    """The files as verl reads them: as they are if all are in its RL schema, else written as ``folder``/N.parquet."""
+    if all(is_rl_schema(Path(path), form) for path in paths):
+        return [str(Path(path).absolute()) for path in paths]
+    written = [folder.absolute() / f"{number}.parquet" for number in range(len(paths))]
+    for path, target in zip(paths, written, strict=True):
+        write_table(read_problems(Path(path), form), target)
+    return [*map(str, written)]

@@ -17,7 +17,7 @@ from compositionality.ranges import (
     PositiveFloat,
     PositiveInt,
 )
-from compositionality.train.common.ranks import RunSettings, world_size
+from compositionality.train.launch import RunSettings, world_size
 
 ENGINES = ("single", "verl")
 Trainer = Annotated[str, OneOf(ENGINES)]

@@ -4,6 +4,7 @@ As torchrun does it, but without its start-up of seconds, and a rank's exit code
 they are. Under torchrun (RANK is set) nothing is started.
 """
 
+import ctypes
 import os
 import signal
 import socket
@@ -19,7 +20,6 @@ from typing import Annotated
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, check_gpus_are_used, count_gpus, why_no_gpu
 from compositionality.ranges import OneOf, PositiveInt
-from compositionality.train.common.parent_death import die_with_parent
 
 PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it
 
@@ -148,3 +148,21 @@ def free_port() -> int:
         port = SystemRandom().randrange(20_000, 32_768)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
+
+
+_SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
+
+
+def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """Get the signal ``number`` when the parent dies: a killed launcher must not leave processes that hold locks."""
+    _prctl(_SET_PDEATHSIG, number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -1,0 +1,216 @@
+"""Checkpoints of a sharded policy and its optimizer, which any number of ranks can load; folders of whole models.
+
+Checkpoints are pickles, which can run anything: they are read as tensors and plain data, and run nothing.
+"""
+
+import json
+import pickle
+import shutil
+import signal
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.tensor  # registers the classes of sharded tensors as safe
+from torch import Tensor
+from torch.distributed.checkpoint import FileSystemReader
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from torch.distributed.checkpoint.metadata import Metadata
+from torch.distributed.checkpoint.planner import ReadItem
+
+from compositionality.data.artefact import write_text
+from compositionality.data.json_files import read_json_object
+from compositionality.errors import UserError
+from compositionality.train.dist import rank
+from compositionality.train.lora import whole_weights
+from compositionality.train.metrics import DAMAGED, STEP_ROW
+from compositionality.train.model_texts import write_for_both_generations
+from compositionality.train.run_folder import folder, mark_complete
+
+STATE = "state.json"
+MODEL_FOLDER = "huggingface"
+warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # one process is meant to be one
+
+
+@contextmanager
+def interrupt_afterwards() -> Iterator[None]:
+    """Hold SIGINT back until the body is done, then raise KeyboardInterrupt; a second one stops the body at once.
+
+    torch makes an error of its own of a KeyboardInterrupt. Without effect outside the main thread, and where SIGINT is
+    handled in a way of its own.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    count = 0
+
+    def hold(_number: int, _frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        if count > 1:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    except BaseException as error:
+        if count > 1:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if count:
+        raise KeyboardInterrupt
+
+
+def weight_buckets(policy: Any, megabytes: int) -> Iterator[list[tuple[str, Tensor]]]:
+    """All weights under their Hugging Face names, whole, in buckets of about ``megabytes``. A collective call."""
+    bucket: list[tuple[str, Tensor]] = []
+    size = 0
+    for name, whole in whole_weights(policy.model):
+        if bucket and size + whole.nbytes > megabytes << 20:
+            yield bucket
+            bucket, size = [], 0
+        bucket.append((name, whole))
+        size += whole.nbytes
+    yield bucket
+
+
+def export(policy: Any, tokenizer: Any, target: Path) -> None:
+    """Write a Hugging Face folder with the float32 weights. A collective call; the first rank writes."""
+    weights: dict[str, Tensor] = {}
+    for bucket in weight_buckets(policy, 512):
+        if rank() == 0:
+            # A clone: what was gathered from uneven shards is a view of something larger.
+            weights |= {name: weight.cpu().clone(memory_format=torch.contiguous_format) for name, weight in bucket}
+    if rank() == 0:
+        from huggingface_hub import save_torch_state_dict
+
+        target.mkdir(parents=True, exist_ok=True)
+        policy.model.config.architectures = [type(policy.model).__name__]  # vLLM and verl choose their code by it
+        policy.model.config.save_pretrained(target)
+        policy.model.generation_config.save_pretrained(target)
+        tokenizer.save_pretrained(target)
+        write_for_both_generations(target)
+        save_torch_state_dict(weights, target)
+
+
+@interrupt_afterwards()
+def save_checkpoint(
+    steps: Path,
+    step: int,
+    policy: Any,
+    optimizer: torch.optim.Optimizer,
+    tokenizer: Any,
+    *,
+    state: Mapping[str, Any],
+    row: Mapping[str, Any],
+) -> None:
+    """``steps``/global_step_N: model and optimizer (DCP), the model as a Hugging Face folder, ``state`` (JSON types),
+    the step's ``row`` of metrics; marked complete at the end. A collective call."""
+    import torch.distributed.checkpoint as dcp
+
+    path = folder(steps, step)
+    dcp.save(distributed_state(policy, optimizer), checkpoint_id=path)
+    export(policy, tokenizer, path / MODEL_FOLDER)
+    if rank() == 0:
+        write_text(path / STATE, json.dumps(state))
+        write_text(path / STEP_ROW, json.dumps(row))
+        mark_complete(steps, step)
+    if dist.is_initialized():
+        dist.barrier()
+
+
+@interrupt_afterwards()
+def load_checkpoint(path: Path, policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Restore model and optimizer, on any number of ranks; returns the content of ``state.json``."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_state_dict
+
+    state = distributed_state(policy, optimizer)
+    try:
+        dcp.load(state, storage_reader=CheckpointReader(path), planner=CheckpointPlanner())
+    except (RuntimeError, ValueError, KeyError, pickle.UnpicklingError, dcp.api.CheckpointException) as error:
+        raise UserError(f"{path}: not a checkpoint of this model: {' '.join(str(error).split())[:200]}") from error
+    options = StateDictOptions(flatten_optimizer_state_dict=True)
+    set_state_dict(
+        policy, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"], options=options
+    )
+    return read_json_object(path / STATE, DAMAGED)
+
+
+def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
+    """Copy the model folder that every checkpoint holds."""
+    shutil.copytree(checkpoint / MODEL_FOLDER, target)
+    return {}
+
+
+def distributed_state(policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Weights and Adam's moments by parameter name, so that they fit any grouping and any mesh."""
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+
+    options = StateDictOptions(flatten_optimizer_state_dict=True)
+    model, moments = get_state_dict(policy, optimizer, options=options)
+    return {"model": model, "optimizer": moments}
+
+
+_METADATA = "torch.distributed.checkpoint.metadata"
+_METADATA_CLASSES = {
+    *((_METADATA, name) for name in ("Metadata", "MetadataIndex", "StorageMeta", "TensorProperties")),
+    *((_METADATA, name) for name in ("BytesStorageMetadata", "ChunkStorageMetadata", "TensorStorageMetadata")),
+    (_METADATA, "_MEM_FORMAT_ENCODING"),
+    ("torch.distributed.checkpoint.filesystem", "_StorageInfo"),
+    ("torch.serialization", "_get_layout"),
+    ("torch", "Size"),
+    ("pathlib", "PosixPath"),
+}
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """The tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except pickle.UnpicklingError as error:
+        raise UserError(f"{path}: holds more than tensors and would run code when read; use another one") from error
+    except (RuntimeError, EOFError, OSError) as error:
+        raise UserError(f"{path}: damaged checkpoint; use another one") from error
+    return state
+
+
+class CheckpointReader(FileSystemReader):  # type: ignore[misc]
+    """Reads a distributed checkpoint whose ``.metadata`` holds what torch writes there and nothing else.
+
+    pickle.UnpicklingError otherwise.
+    """
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        """What the checkpoint holds."""
+        with Path(self._get_metadata_path(kwargs.get("rank"))).open("rb") as stream:
+            _MetadataUnpickler(stream).load()
+        return super().read_metadata(*args, **kwargs)
+
+
+class CheckpointPlanner(DefaultLoadPlanner):  # type: ignore[misc]
+    """Takes plain data beside tensors, and no other object; pickle.UnpicklingError otherwise."""
+
+    def load_bytes(self, read_item: ReadItem, value: BytesIO) -> None:
+        """Put one entry that is no tensor in its place."""
+        torch.load(value, weights_only=True)
+        value.seek(0)
+        super().load_bytes(read_item, value)
+
+
+class _MetadataUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        is_dtype = module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)
+        if is_dtype or (module, name) in _METADATA_CLASSES:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a checkpoint")

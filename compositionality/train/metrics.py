@@ -1,0 +1,299 @@
+"""The metrics of a run on disk, a JSON line for each step, and what follows from them: FLOPs, totals of the run.
+
+FLOPs by two counts. A pass forward of a token takes 2 N, forward and backward 6 N (4 N where all of these weights are
+frozen, with LoRA); N: parameters without embeddings. (Attention over the context and adapters, a few per cent, are in
+neither count.) *Paper*: 6 N for every token of the prompts and responses of a step, as arXiv 2509.25300 counts.
+*Full*: what is done: sampling, updates on the tokens that enter them, log-probs of the old and of the reference policy,
+evaluation.
+"""
+
+import contextlib
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from compositionality.data.artefact import manifest_path, read_manifest, write_text
+from compositionality.data.json_files import check_shape, parse_json_object, read_json_object
+from compositionality.errors import UserError
+from compositionality.types import TrainingReport
+
+SAMPLED = "training/sampled_completions"
+"""Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
+GROUPS, SIGNAL = "training/filter_groups/generated_prompts", "training/filter_groups/with_signal"
+"""Their groups, and those of them with signal."""
+UPDATES, NO_SIGNAL = "training/updates", "training/no_signal"
+"""Updates of a step; 1 for a step that has no signal (every advantage is 0), else 0."""
+TOKENS, ENTROPY = "training/loss_tokens", "actor/entropy"
+"""Tokens that the loss was taken on since the row before, RL or supervised; mean entropy of the policy."""
+
+TRAINED = "perf/trained_tokens"
+"""Tokens in a step's updates, with their prompts. By engine=single only."""
+ROLLOUT_ENTROPY = "rollout/entropy"
+"""Entropy of the policy, nats a token, over all that a step has sampled: mean of -log p. By engine=single only."""
+
+
+def entropies(path: Path, steps: int) -> list[float]:
+    """Entropy of the policy at each of the first ``steps`` steps of the run of RL with this metrics.jsonl.
+
+    UserError where it does not say.
+    """
+    found = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
+    if missing := [step for step in range(1, steps + 1) if step not in found]:
+        raise UserError(
+            f"{path}: no {ROLLOUT_ENTROPY} of step {missing[0]}: a finished run of engine=single is needed "
+            f"with at least trainer.steps={steps} steps; run it first"
+        )
+    return [float(found[step]) for step in range(1, steps + 1)]
+
+
+def sampled_completions(path: Path) -> int | None:
+    """Completions that the run of RL with this metrics.jsonl has sampled in all; None if its steps do not say."""
+    rows = [row for row in read_metrics(path) if is_update(row)]
+    counts = [int(count) for row in rows if isinstance(count := row.get(SAMPLED), int | float)]
+    return sum(counts) if counts and len(counts) == len(rows) else None
+
+
+def trained(path: Path) -> dict[str, int]:
+    """``updates`` of the run with this metrics.jsonl, one for every step (of RL with signal), ``tokens`` in them, and
+    those of them that the loss was taken on.
+
+    UserError where its steps do not say.
+    """
+    rows = [row for row in read_metrics(path) if is_update(row)]
+    if not rows or any(TRAINED not in row for row in rows):
+        raise UserError(f"{path}: no {TRAINED} of every step; a finished run of engine=single is needed")
+    updates = sum(not row.get(NO_SIGNAL) for row in rows)
+    tokens, loss_tokens = (sum(int(row.get(name, 0)) for row in rows) for name in (TRAINED, TOKENS))
+    return {"updates": updates, "tokens": tokens, "loss_tokens": loss_tokens}
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics file: ``{"step": 3, "train/loss": 0.7, …}``; a last line cut off by a crash is left out.
+
+    UserError that names any other line that is no such row.
+    """
+    *lines, last = path.read_bytes().split(b"\n") if path.is_file() else [b""]
+    rows = [_row(line, f"{path}: line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    with contextlib.suppress(UserError):  # a line that is whole ends with a line break
+        rows += [_row(last, str(path))] if last else []
+    return rows
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    fix = "delete that line, or move the run's folder away and train again"
+    row = parse_json_object(line.decode(errors="replace"), where, fix)
+    check_shape(row, {"step": int}, where, fix)
+    return row
+
+
+DAMAGED = "delete this checkpoint; an earlier one is taken"
+STEP_ROW = "metrics.json"
+"""The row of the step, kept in a checkpoint's folder."""
+
+
+def truncate_metrics(path: Path, step: int, checkpoint: Path | None = None) -> None:
+    """Keep the rows up to ``step``: a run that resumes there writes the later ones again.
+
+    If the run was killed before it wrote the row of ``step`` itself, that is taken from ``checkpoint``.
+    """
+    rows = [row for row in read_metrics(path) if row["step"] <= step]
+    saved = checkpoint is not None and (checkpoint / STEP_ROW).is_file()
+    if checkpoint is not None and saved and not any(row["step"] == step and is_update(row) for row in rows):
+        rows.append(step_row(checkpoint))
+    if path.is_file() or rows:
+        write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def step_row(checkpoint: Path) -> dict[str, Any]:
+    """Return the row of metrics that a checkpoint keeps. UserError if it is damaged."""
+    return read_json_object(checkpoint / STEP_ROW, DAMAGED)
+
+
+def is_update(row: Mapping[str, Any]) -> bool:
+    """True for the row of a training step (a validation may have one of its own)."""
+    return any(key.endswith("/grad_norm") for key in row)
+
+
+def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
+    """The entries of ``data`` that are numbers or strings, as JSON has them."""
+    return {key: plain(value) for key, value in data.items() if is_plain(value)}
+
+
+def is_plain(value: object) -> bool:
+    """True for numbers (numpy's and torch's scalars too) and strings."""
+    return isinstance(value, str | int | float) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0)
+
+
+def plain(value: Any) -> str | int | float | None:
+    """A scalar as JSON has it; None for nan and infinity."""
+    scalar: str | int | float = value if isinstance(value, str | int | float) else value.item()
+    return None if isinstance(scalar, float) and not math.isfinite(scalar) else scalar
+
+
+FORWARD, FORWARD_AND_BACKWARD, THROUGH_FROZEN = 2, 6, 4
+SAMPLED_TOKENS = "perf/total_num_tokens"
+"""Prompts and responses that a step has sampled: verl's name."""
+EVALUATED_TOKENS = "perf/evaluated_tokens"
+"""Prompts and responses of an evaluation."""
+FLOPS, PAPER_FLOPS = "compute/flops", "compute/flops_paper"
+"""Sums since the start of the run, by the full and by the paper's count."""
+NOT_COUNTED = ("embed_tokens", "lm_head", "lora_")
+"""In the names of weights: embeddings, the head, adapters."""
+
+
+@dataclass(frozen=True)
+class TokenCounts:
+    """Tokens, prompts included, that a model has passed: ``sampled``, ``trained`` in updates, forward for the log-probs
+    of the ``old`` and of the ``reference`` policy, ``evaluated``."""
+
+    sampled: int = 0
+    trained: int = 0
+    old: int = 0
+    reference: int = 0
+    evaluated: int = 0
+
+
+def paper_flops(n_parameters: int, counts: TokenCounts) -> float:
+    """6 N for every token sampled."""
+    return float(FORWARD_AND_BACKWARD * n_parameters * counts.sampled)
+
+
+def full_flops(n_parameters: int, counts: TokenCounts, *, frozen: bool = False, critic: bool = False) -> float:
+    """2 N for every token passed forward, 6 N for every token of an update, or 4 N through frozen weights.
+
+    ``critic``: one of the policy's size is asked for its values and trained on every token of an update, too.
+    """
+    forward = counts.sampled + counts.old + counts.reference + counts.evaluated
+    update = THROUGH_FROZEN if frozen else FORWARD_AND_BACKWARD
+    update += (FORWARD + FORWARD_AND_BACKWARD) * critic
+    return float(n_parameters * (FORWARD * forward + update * counts.trained))
+
+
+def non_embedding_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """N, from the shapes of the weights by name."""
+    return sum(prod(shape) for name, shape in shapes.items() if not any(part in name for part in NOT_COUNTED))
+
+
+class ComputeMeter:
+    """Adds up the FLOPs of a run, row by row of its metrics.
+
+    ``old``, ``reference``: whether updates need a pass of its own for the log-probs of these policies; ``frozen``: they
+    move adapters alone; ``critic``: see ``full_flops``.
+    """
+
+    def __init__(
+        self, n_parameters: int, *, old: bool, reference: bool, frozen: bool = False, critic: bool = False
+    ) -> None:
+        self.n_parameters = n_parameters
+        self.old, self.reference, self.frozen, self.critic = old, reference, frozen, critic
+        self.full = self.paper = 0.0
+
+    def add(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The row with the sums until and with it."""
+        trained = int(row.get(TRAINED, 0))
+        counts = TokenCounts(
+            int(row.get(SAMPLED_TOKENS, 0)), trained, trained * self.old, trained * self.reference,
+            int(row.get(EVALUATED_TOKENS, 0)),
+        )  # fmt: skip
+        self.full += full_flops(self.n_parameters, counts, frozen=self.frozen, critic=self.critic)
+        self.paper += paper_flops(self.n_parameters, counts)
+        return {**row, FLOPS: self.full, PAPER_FLOPS: self.paper}
+
+    def restore(self, row: Mapping[str, Any]) -> None:
+        """Go on after a row; one of an earlier version has no sums, and they begin at 0."""
+        self.full, self.paper = (float(row.get(name, 0.0)) for name in (FLOPS, PAPER_FLOPS))
+
+
+KEY = "training"
+NAMES = tuple(field.name for field in fields(TrainingReport))
+ITERATION = re.compile(r"(.+-iteration)(\d+)")
+"""Runs of one iterative arm lie side by side: NAME-iteration0, NAME-iteration1 …"""
+Row = Mapping[str, Any]
+
+
+def rl_report(metrics: Path, last: int) -> dict[str, Any]:
+    """Totals of a run of RL up to step ``last``, with either engine; None for what a step's metrics do not say."""
+    rows = [row for row in read_metrics(metrics) if is_update(row) and row["step"] <= last]
+    entropies = [round(row[ENTROPY], 4) for row in rows if row.get(ENTROPY) is not None]
+    report = TrainingReport(
+        updates=_total(rows, UPDATES),
+        updates_without_signal=_total(rows, UPDATES, NO_SIGNAL),
+        groups=_total(rows, GROUPS),
+        groups_with_signal=_total(rows, SIGNAL),
+        completions=_total(rows, SAMPLED),
+        tokens=_total(rows, TOKENS),
+        first_entropy=entropies[0] if entropies else None,
+        last_entropy=entropies[-1] if entropies else None,
+    )
+    return {KEY: asdict(report)}
+
+
+def run_until(model: Path) -> dict[str, Any] | None:
+    """FLOPs and report of a run of RL until it wrote this model (final/, or of one step); None of any other model."""
+    step = re.search(r"/global_step_(\d+)", model.absolute().as_posix())
+    if not step and model.name != "final":
+        return None
+    metrics = next((path for run in [*model.absolute().parents][:3] if (path := run / "metrics.jsonl").is_file()), None)
+    last = int(step[1]) if step else sys.maxsize
+    spent = [row[FLOPS] for row in read_metrics(metrics) if FLOPS in row and row["step"] <= last] if metrics else []
+    return {"flops": spent[-1], **rl_report(metrics, last)[KEY]} if metrics and spent else None
+
+
+def sft_report(metrics: Path, updates: int, rows: int, train_files: Sequence[str]) -> dict[str, Any]:
+    """Totals of a supervised run; the completions are those that its rows were filtered from, if that is known."""
+    filtered = [read_manifest(folder) for folder in {Path(path).parent for path in train_files}]
+    responses = [manifest.facts["responses"] for manifest in filtered if manifest and "responses" in manifest.facts]
+    report = TrainingReport(
+        updates=updates,
+        completions=sum(responses) if len(responses) == len(filtered) else None,
+        tokens=_total([row for row in read_metrics(metrics) if is_update(row)], TOKENS),
+        rows=rows,
+    )
+    return {KEY: asdict(report)}
+
+
+def _total(rows: Sequence[Row], *names: str) -> int | None:
+    """Sum over the rows of a count, or of the product of several; None if a row lacks one, or there is no row."""
+    if not rows or any(row.get(name) is None for row in rows for name in names):
+        return None
+    return sum(round(float(math.prod(row[name] for name in names))) for row in rows)
+
+
+def report_of(model: Path) -> TrainingReport | None:
+    """What made the model in a folder, all its iterations together; None where that is not known."""
+    model = model.absolute()
+    found = ITERATION.fullmatch(model.parent.name)
+    runs = [f"{found[1]}{number}" for number in range(int(found[2]) + 1)] if found else [model.parent.name]
+    reports = [_of_run(model.parent.with_name(run) / model.name) for run in runs]
+    known = [one for one in reports if one]
+    return _together(known) if known and len(known) == len(runs) else None
+
+
+def _of_run(model: Path) -> TrainingReport | None:
+    manifest = read_manifest(model) if model.is_dir() else None
+    content = manifest.facts.get(KEY) if manifest else None
+    return None if content is None else report_from(content, f"{manifest_path(model)}: facts: {KEY}")
+
+
+def report_from(content: Any, where: str) -> TrainingReport:
+    """A report from JSON. UserError unless it is one."""
+    if not isinstance(content, dict) or set(content) != set(NAMES):
+        raise UserError(f"{where}: {', '.join(NAMES)} are needed; train or evaluate again with --force")
+    for name, value in content.items():
+        if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
+            raise UserError(f"{where}: {name}={value!r} is not a number; train or evaluate again with --force")
+    return TrainingReport(**content)
+
+
+def _together(reports: Sequence[TrainingReport]) -> TrainingReport:
+    """Sums over the iterations; an entropy is only of a single run."""
+    if len(reports) == 1:
+        return reports[0]
+    sums = {name: [getattr(one, name) for one in reports] for name in NAMES if not name.endswith("entropy")}
+    return TrainingReport(**{name: None if None in each else sum(each) for name, each in sums.items()})
