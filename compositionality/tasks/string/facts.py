@@ -60,11 +60,11 @@ _OUR_WORDS = json_prompt("", "").partition("\n")[0]
 _MAIN = re.compile(r"def main_solution\(.*", re.DOTALL)
 
 
-def read_row(problem: Problem) -> tuple[Expression, str, str]:
-    """Return expression, input and output of a row. UserError if it is no row of the string task."""
+def read_row(problem: Problem) -> tuple[Expression, str, str | None]:
+    """Return expression, input and output (None: not said) of a row. UserError if it is no row of the string task."""
     try:
         truth = json.loads(problem.ground_truth)
-        return parse_program(truth["ref_code"]), truth["ref_input"]["x"], truth["ref_output"]
+        return parse_program(truth["ref_code"]), truth["ref_input"]["x"], truth.get("ref_output")
     except (KeyError, TypeError, ValueError, UserError) as error:
         raise UserError(f"is no row of the string task ({error})") from error
 
@@ -155,6 +155,8 @@ class StringFacts:
 def problem_facts(problem: Problem) -> StringFacts:
     """Evaluate a problem again, operator by operator. UserError if it is no row of the string task."""
     expression, x, output = read_row(problem)
+    if output is None:
+        raise UserError("is no row of the string task (no ref_output)")
     applied = list(steps(expression, x))
     depths = real_depths(applied)
     value = applied[-1].value if applied else evaluate(expression, x)
