@@ -227,6 +227,12 @@ def test_english_text(text: str, expected: tuple[object, ...]) -> None:
     assert (finding.failure.value, finding.step, finding.skill, finding.fault) == expected
 
 
+@pytest.mark.parametrize(("name", "expected"), [("nothing told", None), ("right", None), ("stopped", False)])
+def test_english_text_without_a_step_tells_nothing_of_the_chain(name: str, expected: bool | None) -> None:
+    text, _ = ENGLISH[name]
+    assert found(ground_truth(INPUT, "ccbb", main_solution(CODE)), "", text).chain.names_in_order is expected
+
+
 def test_trees_and_operators_without_a_name() -> None:
     def at(code: str, x: str, text: str) -> tuple[str, int | None, str | None, str | None]:
         finding = found(ground_truth(x, evaluate(parse(code), x), main_solution(code)), "", text)

@@ -55,7 +55,12 @@ def read_chain(problem: Problem, text: str) -> ReadChain:
 
 
 def _chain(program: Program, trace: Trace) -> ReadChain:
-    """Return what holds of the steps: one that does not state what goes in is taken to go on from those before it."""
+    """Return what holds of the steps: one that does not state what goes in is taken to go on from those before it.
+
+    English text in which no step was found tells nothing.
+    """
+    if not trace.steps and not program.compact:
+        return NOT_READ
     if tuple(stated.name for stated in trace.steps) != program.names:
         return ReadChain(names_in_order=False, handed_on=False, right_chain=False)
     known: dict[int, str] = {}
