@@ -20,8 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from compositionality import __version__
-from compositionality.data.git import CODE, changed_files, short_commit
+from compositionality.data.git import code_version
 from compositionality.data.locks import acquire
 from compositionality.errors import UserError
 
@@ -122,18 +121,6 @@ def config_hash(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-@cache
-def code_version() -> str:
-    """Version of the package, with the git commit where there is one, and -dirty if code differs from it."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return __version__
-    commit = short_commit(root)
-    if not commit:
-        return __version__
-    return f"{__version__}+{commit}{'-dirty' if changed_files(root, CODE) else ''}"
-
-
 def manifest_path(target: Path) -> Path:
     """Where the manifest of ``target`` lies: inside a folder, beside a file."""
     return target / MANIFEST if target.is_dir() else beside(target, MANIFEST)
@@ -202,7 +189,8 @@ def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
 def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
     """What ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
     check_place(target, recipe)
-    if force or not target.exists() or is_empty_folder(target) or _pending(target).is_file():
+    empty = target.is_dir() and not any(target.iterdir())
+    if force or empty or not target.exists() or _pending(target).is_file():
         return
     manifest = read_manifest(target)
     if manifest is None:
@@ -240,6 +228,23 @@ def check_no_strangers(target: Path) -> None:
         name = path.relative_to(target).as_posix()
         if not path.is_dir() and path.name != MANIFEST and name not in manifest.files:
             raise UserError(f"{target / name}: not of this result; move it away, or pass --force to delete it")
+
+
+def make(
+    target: Path, recipe: Recipe, body: Callable[[Path], Mapping[str, Any] | None], *, force: bool = False
+) -> dict[str, Any] | None:
+    """Make ``target`` by this recipe unless it is there: what a step does. Return its facts, None if it was there.
+
+    ``body`` writes a file or folder at the path it is given, and returns figures to keep. UserErrors are ``is_done``'s.
+    """
+    with exclusive(target):
+        if is_done(target, recipe, force=force):
+            print(f"{target} is already there")
+            return None
+        facts: dict[str, Any] = {}
+        with new_artefact(target, recipe, facts) as partial:
+            facts.update(body(partial) or {})
+    return facts
 
 
 @contextlib.contextmanager
@@ -335,11 +340,6 @@ def write_text(path: Path, text: str) -> None:
     partial.write_text(text, encoding="utf-8")
     _fsync(partial)
     os.replace(partial, path)
-
-
-def is_empty_folder(path: Path) -> bool:
-    """True for a folder with nothing in it."""
-    return path.is_dir() and not any(path.iterdir())
 
 
 def remove(path: Path) -> None:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
-from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, name_inputs, new_artefact
+from compositionality.data.artefact import Recipe, check_target, make, name_inputs
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
@@ -78,18 +78,17 @@ def create_problems(settings: CreateProblems) -> Path:
     """Write the problem file ``settings.output`` unless it is already there; its path. UserError if it holds a leak."""
     task, mode, options, recipe = check(settings)
     out, avoided = Path(settings.output), [Path(path) for path in settings.avoid]
-    with exclusive(out):
-        if is_done(out, recipe, force=settings.force):
-            print(f"{out} is already there")
-            return out
+
+    def write(path: Path) -> dict[str, Any]:
         if settings.split == TRAIN:
             _warn_of_shared_seeds(task, mode, settings.seed)
         problems = list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
-        facts = _facts(problems)
-        with new_artefact(out, recipe, facts) as partial:
-            write_table(to_table(problems, settings.split), partial)
-            _refuse_leaks(partial, out, avoided)
-    print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
+        write_table(to_table(problems, settings.split), path)
+        _refuse_leaks(path, out, avoided)
+        return _facts(problems)
+
+    if facts := make(out, recipe, write, force=settings.force):
+        print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
     return out
 
 

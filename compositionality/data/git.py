@@ -2,9 +2,11 @@
 
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from compositionality import __version__
 from compositionality.errors import UserError
 
 CODE = ("bash", "compositionality", "examples")
@@ -49,6 +51,18 @@ def hash_at(path: Path, commit: str) -> str:
     """sha256 of a file in a commit; empty if that does not hold it."""
     done = subprocess.run(["git", "show", f"{commit}:./{path.name}"], cwd=path.parent, capture_output=True, check=False)
     return sha256(done.stdout).hexdigest() if done.returncode == 0 else ""
+
+
+@cache
+def code_version() -> str:
+    """Return the version of the package, with the git commit where there is one, and -dirty if code differs from it."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return __version__
+    commit = short_commit(root)
+    if not commit:
+        return __version__
+    return f"{__version__}+{commit}{'-dirty' if changed_files(root, CODE) else ''}"
 
 
 def _needs_repository(folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, new_artefact
+from compositionality.data.artefact import Recipe, check_target, make
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
@@ -32,20 +32,20 @@ class DomainSampleSettings:
 
 def make_domain_sample(settings: DomainSampleSettings) -> Path:
     """Write the folder ``output``, one file in guru's columns for each domain."""
-    output, recipe = Path(settings.output), check(settings)
-    with exclusive(output):
-        if is_done(output, recipe, force=settings.force):
-            print(f"{output} is already there")
-            return output
-        facts: dict[str, int] = {}
-        with new_artefact(output, recipe, facts) as partial:
-            partial.mkdir()
-            for domain in DOMAINS:
-                problems = list(_problems(domain, settings))
-                name = f"{domain}__generated_{len(problems)}"
-                write_table(_table(problems, domain, settings.split), partial / f"{name}.parquet")
-                facts[name] = len(problems)
-    print(f"{output}: {', '.join(f'{name} {rows:,}' for name, rows in facts.items())}")
+    output = Path(settings.output)
+
+    def write(folder: Path) -> dict[str, int]:
+        folder.mkdir()
+        rows = {}
+        for domain in DOMAINS:
+            problems = list(_problems(domain, settings))
+            name = f"{domain}__generated_{len(problems)}"
+            write_table(_table(problems, domain, settings.split), folder / f"{name}.parquet")
+            rows[name] = len(problems)
+        return rows
+
+    if facts := make(output, check(settings), write, force=settings.force):
+        print(f"{output}: {', '.join(f'{name} {rows:,}' for name, rows in facts.items())}")
     return output
 
 

@@ -29,7 +29,8 @@ import pyarrow as pa
 from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of, schema_of
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import code_version, write_text
+from compositionality.data.artefact import write_text
+from compositionality.data.git import code_version
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets

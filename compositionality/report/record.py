@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from compositionality.data import artefact
 from compositionality.data.artefact import write_text
-from compositionality.data.git import check_ancestor, hash_at
+from compositionality.data.git import check_ancestor, code_version, hash_at
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
@@ -152,7 +152,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
     evaluated = read_results([entry for kind, _, entry in entries if kind == entries[0][0]], settings.models)
     record = {
         "command": settings.command,
-        "code": artefact.code_version(),
+        "code": code_version(),
         "runs_by_code": sorted({manifest.code for manifest in made if manifest}),
         "versions": known.pop("versions", None) or versions(),
         "machine": known or machine(),

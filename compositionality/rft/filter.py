@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -20,11 +21,9 @@ import pyarrow.parquet as pq
 from compositionality.data.artefact import (
     Recipe,
     check_target,
-    exclusive,
-    is_done,
     is_to_be_checked,
+    make,
     name_inputs,
-    new_artefact,
     tree_hash,
 )
 from compositionality.data.parquet import write_table
@@ -109,17 +108,10 @@ def filter_rollouts(settings: FilterSettings) -> Path:
     UserError for rollouts of another problem file, settings out of range, or if nothing passes.
     """
     check_rollouts(settings)
-    output, recipe = Path(settings.output), _rollouts_recipe(settings)
-    with exclusive(output):
-        if is_done(output, recipe, force=settings.force):
-            print(f"{output} is already there")
-            return output
-        facts: dict[str, Any] = {}
-        with new_artefact(output, recipe, facts) as partial:
-            partial.mkdir()
-            facts.update(_filter(settings, partial))
-    print_facts(facts)
-    print(f"{output}: {facts['rows']['train']:,} rows to train on, {facts['rows']['test']:,} to test")
+    output = Path(settings.output)
+    if facts := make(output, _rollouts_recipe(settings), partial(_filter, settings), force=settings.force):
+        print_facts(facts)
+        print(f"{output}: {facts['rows']['train']:,} rows to train on, {facts['rows']['test']:,} to test")
     return output
 
 
@@ -156,6 +148,7 @@ def _rollouts_recipe(settings: FilterSettings) -> Recipe:
 
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     """Write the data set into ``folder``; return the figures for its manifest."""
+    folder.mkdir()
     made_of = (name for rollouts in settings.rollouts for name in rollout_manifest(Path(rollouts)).inputs)
     own_reward = any(name.startswith(INPUT) for name in made_of)  # it judges problems of any data source
     problems = read_problems(Path(settings.problems), RowFormat(any_source=own_reward))
@@ -293,23 +286,24 @@ class FilterProblemsSettings:
 def filter_problems(settings: FilterProblemsSettings) -> Path:
     """Write ``output``, rows of ``problems`` as they are; print how many. UserError if none is left."""
     check_problems(settings)
-    output, recipe = settings.output, _problems_recipe(settings)
-    with exclusive(output):
-        if is_done(output, recipe, force=settings.force):
-            print(f"{output} is already there")
-            return output
-        problems, facts = read_problems(settings.problems), dict[str, Any]()
-        kept = _solved_now_and_then(settings, problems.num_rows, facts)
-        if not kept:
-            raise UserError(
-                f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
-                f"{settings.max_correct_ratio:g} of the completions are right; sample more, or loosen the limits"
-            )
-        with new_artefact(output, recipe, facts) as partial:
-            write_table(problems.take(pa.array(kept)), partial)
-    rest = f"never solved {facts['never']:,}, always {facts['always']:,}"
-    print(f"{output}: {len(kept):,} of {facts['asked']:,} problems; {rest}")
+    output = settings.output
+    if facts := make(output, _problems_recipe(settings), partial(_write_problems, settings), force=settings.force):
+        rest = f"never solved {facts['never']:,}, always {facts['always']:,}"
+        kept = read_problems(output).num_rows
+        print(f"{output}: {kept:,} of {facts['asked']:,} problems; {rest}")
     return output
+
+
+def _write_problems(settings: FilterProblemsSettings, path: Path) -> dict[str, Any]:
+    problems, facts = read_problems(settings.problems), dict[str, Any]()
+    kept = _solved_now_and_then(settings, problems.num_rows, facts)
+    if not kept:
+        raise UserError(
+            f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
+            f"{settings.max_correct_ratio:g} of the completions are right; sample more, or loosen the limits"
+        )
+    write_table(problems.take(pa.array(kept)), path)
+    return facts
 
 
 def check_problems(settings: FilterProblemsSettings, *, dry: bool = False) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 from annotated_types import Interval
 
-from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
+from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -51,23 +52,21 @@ class SolutionSettings:
 
 def write_solutions(settings: SolutionSettings) -> Path:
     """Write ``output``/train.parquet. UserError for a task that knows no such behaviours or orders."""
-    output, recipe = Path(settings.output), check(settings)
-    with exclusive(output):
-        if is_done(output, recipe, force=settings.force):
-            print(f"{output} is already there")
-            return output
-        facts: dict[str, Any] = {}
-        with new_artefact(output, recipe, facts) as partial:
-            partial.mkdir()
-            pairs = list(_written(settings))
-            write_table(to_table([row for row, _ in pairs]), partial / "train.parquet")
-            chats = [[turn["content"] for turn in row["messages"]] for row, _ in pairs]
-            characters = sum(len(solution) for _, solution in chats)
-            facts["plain"] = sum(chat == plain for chat, (_, plain) in zip(chats, pairs, strict=True))
-            facts |= {"rows": len(pairs), "mean_characters": characters / max(1, len(pairs))}
-    same = f"{facts['plain'] / max(1, facts['rows']):.0%} of them prompt and solution as they are without keys"
-    print(f"{output}: {facts['rows']:,} rows, {same}; {facts['mean_characters']:,.0f} characters a solution")
+    output = Path(settings.output)
+    if facts := make(output, check(settings), partial(_write, settings), force=settings.force):
+        same = f"{facts['plain'] / max(1, facts['rows']):.0%} of them prompt and solution as they are without keys"
+        print(f"{output}: {facts['rows']:,} rows, {same}; {facts['mean_characters']:,.0f} characters a solution")
     return output
+
+
+def _write(settings: SolutionSettings, folder: Path) -> dict[str, Any]:
+    folder.mkdir()
+    pairs = list(_written(settings))
+    write_table(to_table([row for row, _ in pairs]), folder / "train.parquet")
+    chats = [[turn["content"] for turn in row["messages"]] for row, _ in pairs]
+    characters = sum(len(solution) for _, solution in chats)
+    plain = sum(chat == plain for chat, (_, plain) in zip(chats, pairs, strict=True))
+    return {"plain": plain, "rows": len(pairs), "mean_characters": characters / max(1, len(pairs))}
 
 
 def check(settings: SolutionSettings, *, dry: bool = False) -> Recipe:

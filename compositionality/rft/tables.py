@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,10 @@ import pyarrow.parquet as pq
 from compositionality.data.artefact import (
     Recipe,
     check_target,
-    exclusive,
     file_hash,
-    is_done,
     is_to_be_checked,
+    make,
     name_inputs,
-    new_artefact,
     read_manifest,
 )
 from compositionality.data.json_files import read_text
@@ -108,21 +107,20 @@ def split_chunks(settings: ChunkSettings) -> Path:
         )
     if settings.prompts_of and stream_of(settings) is None:
         raise UserError(f"{settings.prompts_of}: no finished run, and the problems are to be its own; run it first")
-    output, recipe = Path(settings.output), _chunks_recipe(settings)
-    with exclusive(output):
-        if is_done(output, recipe, force=settings.force):
-            print(f"{output} is already there")
-            return output
-        problems = read_problems(Path(settings.problems))
-        rows = order(settings, problems.num_rows)
-        size = checked_size(settings, len(rows))
-        chunks = [problems.take(rows[start : start + size]) for start in range(0, settings.chunks * size, size)]
-        left = len(rows) - settings.chunks * size
-        with new_artefact(output, recipe, {"rows": [size] * settings.chunks, "rows_left": left}) as partial:
-            for number, chunk in enumerate(chunks):
-                write_table(chunk, partial / f"{number}.parquet")
-    print(f"{output}: {settings.chunks} chunks of {size:,} problems, {left:,} left over")
+    output = Path(settings.output)
+    if facts := make(output, _chunks_recipe(settings), partial(_write_chunks, settings), force=settings.force):
+        size, left = facts["rows"][0], facts["rows_left"]
+        print(f"{output}: {settings.chunks} chunks of {size:,} problems, {left:,} left over")
     return output
+
+
+def _write_chunks(settings: ChunkSettings, folder: Path) -> dict[str, Any]:
+    problems = read_problems(Path(settings.problems))
+    rows = order(settings, problems.num_rows)
+    size = checked_size(settings, len(rows))
+    for number in range(settings.chunks):
+        write_table(problems.take(rows[number * size : (number + 1) * size]), folder / f"{number}.parquet")
+    return {"rows": [size] * settings.chunks, "rows_left": len(rows) - settings.chunks * size}
 
 
 def check_chunks(settings: ChunkSettings, *, dry: bool = False) -> None:
@@ -184,16 +182,15 @@ class MergeSettings:
 def merge_data(settings: MergeSettings) -> Path:
     """Join the inputs in the order given: files to one file, folders of train and test to one such folder."""
     inputs, output = named_inputs(settings), Path(settings.output)
-    recipe = _merge_recipe(settings, inputs)
-    with exclusive(output):
-        if is_done(output, recipe, force=settings.force):
-            print(f"{output} is already there")
-            return output
+
+    def write(target: Path) -> dict[str, Any]:
         parts = parts_of(inputs)
-        facts: dict[str, Any] = {"shared_prompts": check_prompts(parts, allow=settings.allow_shared_prompts)}
-        with new_artefact(output, recipe, facts) as partial:
-            facts["rows"] = {name or "all": _join(paths, partial / name) for name, paths in parts.items()}
-    print(f"{output}: {', '.join(f'{rows:,} rows ({name})' for name, rows in facts['rows'].items())}")
+        shared = check_prompts(parts, allow=settings.allow_shared_prompts)
+        rows = {name or "all": _join(paths, target / name) for name, paths in parts.items()}
+        return {"shared_prompts": shared, "rows": rows}
+
+    if facts := make(output, _merge_recipe(settings, inputs), write, force=settings.force):
+        print(f"{output}: {', '.join(f'{rows:,} rows ({name})' for name, rows in facts['rows'].items())}")
     return output
 
 

@@ -41,7 +41,9 @@ from compositionality.yaml_files import flow_list
 ROOT = Path(__file__).parents[2]
 MACHINE = re.compile(r"^run\.|workers$|^force$|^dry_run$|ray_address$")
 """Settings that change no result."""
-ROOMS = tuple(f"compositionality/{room}" for room in ("tasks", "reward", "rollout", "rft", "train", "evaluate"))
+ROOMS = tuple(
+    f"compositionality/{room}" for room in ("tasks", "domains", "reward", "rollout", "rft", "train", "evaluate")
+)
 """Folders whose code makes numbers."""
 MADE = frozenset({"accuracy", "passk", "failures"})
 """The results that a registered study makes."""

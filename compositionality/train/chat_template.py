@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, write_text
+from compositionality.data.artefact import Recipe, is_to_be_checked, make, write_text
 from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
@@ -54,14 +54,14 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
     source, target = resolve_model(settings.model), Path(settings.output)
     template, eos, eos_id = chosen(settings, source)
     recipe = Recipe("set_chat_template", {"chat_template": template, "eos_token": eos}, {"model": source})
-    with exclusive(target):
-        if is_done(target, recipe, force=settings.force):
-            print(f"{target} is already there")
-            return
-        with new_artefact(target, recipe, {"chat_template": settings.chat_template}) as partial:
-            write_folder(source, partial, template, eos, eos_id)
-            check_folder(partial, settings)
-    print(f"{target}: the weights of {source} with the chat template {settings.chat_template}, EOS {eos}")
+
+    def write(folder: Path) -> dict[str, str]:
+        write_folder(source, folder, template, eos, eos_id)
+        check_folder(folder, settings)
+        return {"chat_template": settings.chat_template}
+
+    if make(target, recipe, write, force=settings.force):
+        print(f"{target}: the weights of {source} with the chat template {settings.chat_template}, EOS {eos}")
 
 
 def check(settings: ChatTemplateSettings) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import code_version
+from compositionality.data.git import code_version
 from compositionality.errors import without_secrets
 
 PROJECT = "compositionality"

@@ -21,7 +21,8 @@ import pandas as pd
 import pytest
 from report_study import ATTACK, DECISIONS, MODELS, PER_LEVEL, evaluated, make_study, solved, write_json
 
-from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
+from compositionality.data.artefact import file_hash, read_manifest, verify
+from compositionality.data.git import code_version
 from compositionality.errors import UserError
 from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read

@@ -10,13 +10,13 @@ from typing import Any
 from compositionality.console import new_console
 from compositionality.data.artefact import (
     Recipe,
-    code_version,
     config_hash,
     exclusive,
     file_hash,
     verify,
     write_derived,
 )
+from compositionality.data.git import code_version
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.compare import ByName

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from compositionality.console import natural_key
-from compositionality.data.artefact import code_version, config_hash, input_hash, manifest_path, read_manifest
+from compositionality.data.artefact import config_hash, input_hash, manifest_path, read_manifest
+from compositionality.data.git import code_version
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.results import INFLUENCE as INFLUENCE_TABLE

@@ -15,10 +15,8 @@ from typing import Any
 from compositionality.data.artefact import (
     Recipe,
     check_target,
-    exclusive,
-    is_done,
     is_to_be_checked,
-    new_artefact,
+    make,
     write_text,
 )
 from compositionality.data.json_files import check_shape, read_json_object
@@ -56,14 +54,8 @@ def export_step(settings: ExportSettings) -> None:
     """Export one checkpoint as an artefact of its own."""
     source, target = find_state(Path(settings.checkpoint)), Path(settings.output)
     recipe = _recipe(settings, _inputs(source))
-    facts: dict[str, Any] = {}
-    with exclusive(target):
-        if is_done(target, recipe, force=settings.force):
-            print(f"{target} is already there")
-            return
-        with new_artefact(target, recipe, facts) as partial:
-            facts |= export(source, partial, settings.dtype)
-    print(f"{target}: {facts['parameters']:,} parameters, {settings.dtype}, verified")
+    if facts := make(target, recipe, lambda folder: export(source, folder, settings.dtype), force=settings.force):
+        print(f"{target}: {facts['parameters']:,} parameters, {settings.dtype}, verified")
 
 
 def _inputs(source: Path) -> dict[str, Path]:
