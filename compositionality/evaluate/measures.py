@@ -48,8 +48,8 @@ def right(rows: pd.DataFrame) -> tuple[Values, Values]:
 
 @measure("chains_read")
 def chains_read(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return completions whose steps could be read, among those with a verdict."""
-    return _known(rows["chains_read"], rows["judged"])
+    """Return completions whose steps could be read, among those with a verdict; nothing if none could."""
+    return _known(rows["chains_read"], rows["judged"] if rows["chains_read"].any() else 0 * rows["judged"])
 
 
 @measure("canonical")

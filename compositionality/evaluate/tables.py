@@ -25,7 +25,7 @@ WORDS = {
     "names_in_order": "% with the functions' names in order",
     "handed_on": "% that also apply each function to the result before it",
     "right_chain": "% with every step right",
-    "chains_read": "% whose steps could be read; below 80 % nothing is said of them",
+    "chains_read": "% whose steps could be read; nothing is said of them below four in five",
     "canonical": "% of the right answers that are the gold solution, letter by letter",
     "difference": "difference to {base} in points, paired by problem",
 }
