@@ -157,7 +157,10 @@ def test_a_study_that_is_no_name_is_refused(study: str) -> None:
         ("run_all", [], {"SPLIT": "1", "SEEDS": "2"}, "SPLIT=1 SEEDS=2: give one of the two"),
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
         ("run_all", [], {"ARMS": "rl-level9", "DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
+        ("run_all", [], {"SEEDS": "1000000"}, "SEEDS=1000000: give a whole number from 1 to 1000"),
         ("run_all", [], {"BACKEND": "cloud"}, "backend=cloud: choose local, ray or slurm"),
+        ("run_all", [], {"BACKEND": "cloud", "DRY_RUN": "1"}, "backend=cloud: choose local, ray or slurm"),
+        ("run_all", [], {"CKPT_DIR": "README.md", "DRY_RUN": "1"}, "CKPT_DIR=README.md: a file; give a folder"),
         (
             "run_all",
             [],

@@ -1,5 +1,6 @@
 """``examples/draw_figure.py``: a figure of its own, of a study's accuracy, of its failure modes, or of scaling laws."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -63,6 +64,7 @@ class FigureSettings:
 def draw_figure(settings: FigureSettings) -> Path:
     """Write the figure with a manifest. UserError for results that are altered, or hold nothing for this figure."""
     check_ranges(settings)
+    path = file_of(settings.output)
     if settings.figure == SCALING:
         from compositionality.report.scaling_figures import scaling
 
@@ -71,11 +73,11 @@ def draw_figure(settings: FigureSettings) -> Path:
         looks: dict[str, Any] = {"fitted": fitted["law"], "predicting": predicting["law"]}
     else:
         results = read_results(settings.inputs, settings.models, METRICS[settings.figure])
+        if unknown := [name for name in settings.arms if name not in results.arms]:
+            raise UserError(f"arms: {unknown[0]} is not drawn; there are {', '.join(results.arms)}")
         styles = arm_styles(results.arms, settings.arms)
         sources, chart = table_files(results), chart_of(settings, results, styles)
         looks = {"arms": {name: asdict(style) for name, style in styles.items()}}
-    output = settings.output
-    path = output if output.suffix in FORMATS else output.with_name(f"{output.name}.png")
     ending = path.suffix[1:]
     made = {"figure": settings.figure, "title": settings.title, **looks, "format": ending, **renderer_versions()}
     spec = spec_of(chart)
@@ -86,6 +88,13 @@ def draw_figure(settings: FigureSettings) -> Path:
         )  # fmt: skip
     print(path)
     return path
+
+
+def file_of(output: Path) -> Path:
+    """Return the file to draw: a .png if its name has no ending (of three or four letters). UserError for another."""
+    if output.suffix not in FORMATS and re.fullmatch(r"\.[A-Za-z]{3,4}", output.suffix):
+        raise UserError(f"output={output}: must end in {', '.join(FORMATS)}, or in nothing")
+    return output if output.suffix in FORMATS else output.with_name(f"{output.name}.png")
 
 
 def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt.TopLevelMixin":
@@ -117,6 +126,7 @@ def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt
 def check(settings: FigureSettings) -> None:
     """Refuse in a dry run names of inputs that cannot be, and inputs, where they exist, that a start would refuse."""
     check_ranges(settings)
+    file_of(settings.output)
     scaling = settings.figure == SCALING
     paths = settings.inputs if scaling else named_paths("inputs", with_run_names(settings.inputs)).values()
     if is_to_be_checked(*paths, dry=True):

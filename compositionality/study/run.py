@@ -20,9 +20,9 @@ from compositionality.errors import UserError
 from compositionality.evaluate.registration import FOLDER
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import NonNegativeInt, OneOf, PositiveInt, Seed
-from compositionality.study.backends import Backend, Ray, choose_backend
+from compositionality.study.backends import Backend, Ray, check_backend, choose_backend
 from compositionality.study.machine import MACHINE, machine, versions
-from compositionality.study.model import BASH, Replicate, Request, load_study
+from compositionality.study.model import BASH, ROOTS, Replicate, Request, load_study
 from compositionality.study.plan import plan
 from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import Runner
@@ -32,7 +32,7 @@ from compositionality.tasks.string.functions import side
 from compositionality.train.grpo_settings import generation_batch
 from compositionality.train.prompts import check_problems_last
 
-MOST_LANES = 4
+MOST_LANES, MOST_SEEDS = 4, 1000
 """On a CPU."""
 
 
@@ -93,6 +93,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
             steps = [
                 replace(step, words=(*step.words, "force=true")) if "force" in step.flat else step for step in steps
             ]
+    check_surroundings(settings, os.environ)
     for step in steps:
         _ = step.settings  # every word is known before anything starts
     check_lasting_problems(steps)
@@ -135,7 +136,7 @@ def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[
     study = load_study(settings.study)
     default = "single" if visible_gpus(given) else "tiny"  # as in bash/env.sh
     profile = settings.profile or given.get("PROFILE") or default
-    number = settings.seeds or whole_number("SEEDS", given, 1) or study.seeds
+    number = settings.seeds or whole_number("SEEDS", given, 1, MOST_SEEDS) or study.seeds
     seed = settings.seed if settings.seed is not None else whole_number("SEED", given) or 0
     split, test_seed = whole_number("SPLIT", given) or 0, whole_number("TEST_SEED", given)
     if number > 1 and seed:
@@ -172,12 +173,21 @@ def check_replaced(given: Mapping[str, str]) -> None:
             raise UserError(f"{name}={given[name]}: {instead}")
 
 
-def whole_number(name: str, given: Mapping[str, str], least: int = 0) -> int | None:
+def whole_number(name: str, given: Mapping[str, str], least: int = 0, most: int = 10**9) -> int | None:
     """Return the number that a variable holds; None if it is not given. UserError for what is none."""
     value = given.get(name, "")
-    if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not least <= int(value) <= 10**9):
-        raise UserError(f"{name}={value}: give a whole number from {least}, without leading zeros")
+    if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not least <= int(value) <= most):
+        raise UserError(f"{name}={value}: give a whole number from {least} to {most}, without leading zeros")
     return int(value) if value else None
+
+
+def check_surroundings(settings: RunStudySettings, given: Mapping[str, str]) -> None:
+    """UserError for variables of the machine that no start takes, also in a dry run: backend, GPUs, roots."""
+    check_backend(settings.backend or given.get("BACKEND") or "local")
+    whole_number("N_GPUS", given)
+    for root in ROOTS.values():
+        if given.get(root) and Path(given[root]).is_file():
+            raise UserError(f"{root}={given[root]}: a file; give a folder")
 
 
 def backend_of(settings: RunStudySettings, request: Request) -> Backend:

@@ -192,6 +192,10 @@ def test_p15_p18_missing_and_altered_results_and_other_models_are_refused(tmp_pa
         draw([f"a:{tmp_path}/none"])
     with pytest.raises(UserError, match="models: rlx not evaluated in every seed; evaluated are stage1"):
         draw(seeds, models=["rlx"])
+    with pytest.raises(UserError, match="arms: rlx is not drawn; there are stage1"):
+        draw(seeds, arms={"rlx": {"title": "RL"}})
+    with pytest.raises(UserError, match=r"output=figure\.jpg: must end in \.png, \.svg, \.pdf, or in nothing"):
+        draw_figure(FigureSettings(seeds, Path("figure.jpg")))
     with pytest.raises(UserError, match="holds no accuracy by level"):
         draw([f"a:{evaluated(tmp_path / 'flat' / 's', {('a', 'b', 0): 0.5})}"])
     table = tmp_path / "study/seed0/s/results.parquet"
