@@ -59,7 +59,7 @@ def open_wandb(
             config={**_public(settings), "run": which | {"code": code or code_version()}},
             settings=wandb.Settings(quiet=True),
         )
-        run.define_metric("val-core/*", summary="last,max")
+        run.define_metric("val-core/*", step_metric="compute/flops" if job == "rl" else None, summary="last,max")
         return run
     return None
 

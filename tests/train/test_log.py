@@ -93,6 +93,8 @@ def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
     assert "holds no training run" in nothing.stderr
     assert "sent as rl-level2/seed4" in send(tmp_path, WANDB_MODE="offline").stdout
     (sent,) = run.glob("wandb/offline-run-*")
+    axes = {one.glob_name: one.step_metric for one in (record.metric for record in records(sent)) if one.glob_name}
+    assert axes == {"val-core/*": "compute/flops"}
     (found,) = [record.run for record in records(sent) if record.HasField("run")]
     assert (found.run_group, found.job_type, [*found.tags]) == ("composition", "rl", ["seed4"])
     assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]
