@@ -7,7 +7,8 @@ function). ``train/README.md`` names the papers.
     python compositionality/train/grpo.py model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py mesh.tensor=2 …
 
-Names of tensors: B samples, T tokens, N response tokens of a batch, G groups, S samples of a group.
+Names of tensors: B rows of a micro-batch, T its padded length, N its response tokens (flat, row after row, no padding),
+G prompt groups, S completions of a group.
 """
 
 # ruff: noqa: N803, N806
@@ -72,13 +73,17 @@ from compositionality.train.samplers import new_sampler
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
 Batch = dict[str, Tensor]
-"""A micro-batch on the device: ``tokens_BT`` and ``loss_mask_BT``, padded at the ends, and of each response token
-``advantage_N``, ``weight_N`` in the loss, ``share_N`` in means over the tokens of an update, ``rollout_logp_N`` of the
-sampler, and where they are computed ``old_logp_N`` and ``ref_logp_N``."""
+"""A micro-batch on the device.
+
+``tokens_BT``, ``loss_mask_BT``: prompt and response, padded at the ends; 1 for response tokens. ``advantage_N``.
+``weight_N``: the token's coefficient in the loss of the whole update. ``share_N``: 1 / response tokens of the update,
+for means of metrics. ``rollout_logp_N``: log-probs of the sampler. ``old_logp_N``, with several updates a step, and
+``ref_logp_N``, with a KL term: log-probs of the policy before the first of them, and of the reference model.
+"""
 DROPPED = "training/filter_groups/discarded_surplus_samples"
-VALIDATION = -1  # number of the completion in validation: seeds of its own
-LONGEST_LOG_RATIO = 20.0
-SMALLEST_ADVANTAGE = 1e-6  # what is less is rounding
+VALIDATION_SAMPLE = -1  # number of a completion in validation alone, so that its seeds are no training seeds
+MAX_LOG_RATIO = 20.0
+SMALLEST_ADVANTAGE = 1e-6  # smaller ones count as zero
 
 
 # ---- the run
@@ -97,10 +102,10 @@ def train(settings: GrpoSettings, *, force: bool = False) -> Path:
     recipe = make_recipe(settings)
     if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
         return out
-    with contextlib.ExitStack() as held:
-        on_first_rank(lambda: held.enter_context(exclusive(out)))
+    with contextlib.ExitStack() as stack:
+        on_first_rank(lambda: stack.enter_context(exclusive(out)))
         trainer = GrpoTrainer(settings, mesh)
-        held.callback(trainer.close)
+        stack.callback(trainer.close)
         trainer.run(on_first_rank(lambda: resume(out, recipe, force=force)))
         on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
     return out
@@ -117,9 +122,9 @@ class GrpoTrainer:
         assert inputs is not None, "a dry run trains nothing"
         self.tokenizer = inputs.model.tokenizer
         self.problems, self.val_problems = inputs.problems, inputs.val_problems
-        self.entropies, self.entropy_coef = inputs.entropies, settings.algorithm.entropy_coef
-        self.policy = self.load(entropy_gradient=settings.algorithm.entropy_coef != 0)
-        self.reference = None if settings.algorithm.kl == "none" else self.load().requires_grad_(False)
+        self.target_entropies = inputs.entropies
+        self.policy = self.new_policy(entropy_gradient=settings.algorithm.entropy_coef != 0)
+        self.reference = None if settings.algorithm.kl == "none" else self.new_policy().requires_grad_(False)
         self.optimizer = new_optimizer(self.policy, settings.optim)
         self.clock = Clock()
         self.sampler = new_sampler(settings, self.policy.model.config, inputs.model.eos_ids, device())
@@ -129,28 +134,28 @@ class GrpoTrainer:
         self.row: dict[str, Any] = {}
         self.report: Report | None = None
 
-    def load(self, *, entropy_gradient: bool = False) -> Policy:
+    def new_policy(self, *, entropy_gradient: bool = False) -> Policy:
         """Return the model that the run starts from, on the mesh."""
         model = self.settings.model
         return shard(load_model(model), self.mesh, self.settings.mesh, model.dtype, entropy_gradient=entropy_gradient)
 
-    def run(self, first: int) -> None:
-        """Train from the checkpoint of step ``first`` (0: the start) to the last step."""
+    def run(self, done: int) -> None:
+        """Train to the last step; ``done``: the step whose checkpoint to go on from, 0 for a start."""
         trainer = self.settings.trainer
-        self.report = Report(self.out, trainer, first, asdict(self.settings)) if rank() == 0 else None
-        if first:
-            self.restore(first)
+        self.report = Report(self.out, trainer, done, asdict(self.settings)) if rank() == 0 else None
+        if done:
+            self.restore(done)
         self.sync_weights()
-        if not first:
+        if not done:
             self.log({"step": 0, **self.compute.add(self.evaluate(0))})
-        step = first
+        step = done
         while not self.is_over(step):
             step += 1
             self.clock.seconds.clear()
             with self.clock("step"):
                 groups, metrics = self.collect(step)  # completions and their rewards
                 samples = to_samples(groups, self.settings.algorithm.advantage)  # advantages
-                self.entropy_coef = self.entropy_weight(step, metrics)
+                self.entropy_coef = self.entropy_coefficient(step, metrics)
                 metrics |= advantage_metrics(samples) | self.update(samples, step)  # loss, gradients, optimizer
                 self.sync_weights()  # the sampler gets the new weights
             metrics |= speeds(self.clock.seconds, metrics, world_size()) | memory_metrics()
@@ -167,7 +172,7 @@ class GrpoTrainer:
         return self.is_over(step) or (every > 0 and step % every == 0)
 
     def is_over(self, step: int) -> bool:
-        """Return whether ``step``, whose problems have been asked, was the last."""
+        """Return whether training ends after ``step``, whose prompts have been drawn."""
         return self.settings.is_over(step, self.position, len(self.problems))
 
     # -- rollout
@@ -180,17 +185,19 @@ class GrpoTrainer:
         """
         settings, algorithm, wanted = self.settings, self.settings.algorithm, self.settings.data.prompts_per_step
         sampled, useful = list[PromptGroup](), list[PromptGroup]()
-        position, prompts = self.position, wanted
+        next_position, n_prompts = self.position, wanted
         for _ in range(algorithm.max_generation_batches if algorithm.dynamic_sampling else 1):
-            groups = self.sample(position, prompts)
+            groups = self.sample_groups(next_position, n_prompts)
             kept = [group for group in groups if self.is_useful(group)]
-            position, sampled, useful = position + prompts, sampled + groups, useful + kept
+            next_position += n_prompts
+            sampled += groups
+            useful += kept
             if len(useful) >= wanted:
                 break
-            prompts = refill_size(wanted - len(useful), len(kept) / len(groups), largest=wanted)
+            n_prompts = refill_size(wanted - len(useful), len(kept) / len(groups), largest=wanted)
         if algorithm.dynamic_sampling and len(useful) < wanted:
             self.stop_without_signal(step, len(useful), len(sampled))
-        self.position = position
+        self.position = next_position
         metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
         return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}
 
@@ -199,17 +206,17 @@ class GrpoTrainer:
         drops = self.settings.algorithm.drops_equal_groups()
         return group.is_judged() and (not drops or group.has_signal(by_reward=self.settings.reward.by_reward()))
 
-    def sample(self, position: int, prompts: int) -> list[PromptGroup]:
-        """Return groups for the next ``prompts`` prompts of the stream, from ``position`` on."""
-        rollout, positions = self.settings.rollout, range(position, position + prompts)
+    def sample_groups(self, position: int, n_prompts: int) -> list[PromptGroup]:
+        """Return groups for the next ``n_prompts`` prompts of the stream, from ``position`` on."""
+        rollout, positions = self.settings.rollout, range(position, position + n_prompts)
         problems = [problem_at(place, self.problems, self.settings.data) for place in positions]
         groups = self.rollout.generate(problems, positions, range(rollout.n))
-        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))
+        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))  # in place, in a control
         return groups
 
     def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
         """Raise UserError, after the state before ``step`` is saved."""
-        if step > 1 and step - 1 not in complete_steps(self.steps):
+        if on_first_rank(lambda: step > 1 and step - 1 not in complete_steps(self.steps)):
             self.save(step - 1)
         limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"
         raise UserError(too_few_groups(step, kept, self.settings.data.prompts_per_step, prompts, limit))
@@ -225,7 +232,7 @@ class GrpoTrainer:
         parts = [part for part in np.array_split(order, settings.algorithm.updates_per_step) if len(part)]
         with self.clock("update_actor"):
             updates = [self.batches([samples[place] for place in part]) for part in parts]
-            if len(updates) > 1:  # of the policy before the first of them; of a single one the ratio is 1
+            if len(updates) > 1:  # with one update the old policy is the present one, and the ratio 1
                 self.compute_log_probs("old_logp_N", self.policy, updates)
             if self.reference is not None:
                 self.compute_log_probs("ref_logp_N", self.reference, updates)
@@ -235,17 +242,18 @@ class GrpoTrainer:
         metrics = self.update_metrics(sums, norms)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
             raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
-        has_signal = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
-        counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not has_signal)}
+        learns = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
+        # A step without samples counts as its updates, all without signal: rl_report multiplies the two.
+        counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not learns)}
         return metrics | counts | {"actor/lr": rate}
 
     def batches(self, samples: Sequence[TrainSample]) -> list[Batch]:
-        """Return this rank's micro-batches of one update; every rank has as many, so that none waits for another."""
+        """Return this rank's micro-batches of one update: as many on every rank, since passes are collective."""
         data = self.mesh["data"] if self.mesh else None
-        place, ranks = (data.get_local_rank(), data.size()) if data else (0, 1)
+        data_rank, ranks = (data.get_local_rank(), data.size()) if data else (0, 1)
         settings = self.settings
-        weights = settings.algorithm.loss_aggregation, settings.rollout.max_tokens
-        return make_batches(samples, *weights, settings.trainer.micro_batch_tokens, place, ranks)
+        aggregation, max_tokens = settings.algorithm.loss_aggregation, settings.rollout.max_tokens
+        return make_batches(samples, aggregation, max_tokens, settings.trainer.micro_batch_tokens, data_rank, ranks)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def compute_log_probs(self, name: str, policy: Policy, updates: Sequence[Sequence[Batch]]) -> None:
@@ -267,12 +275,13 @@ class GrpoTrainer:
             kl_N = kl_estimate(algorithm.kl, logp_N, batch["ref_logp_N"])
             total_N = total_N + algorithm.kl_coef * kl_N
             metrics["actor/kl_loss"] = (weight_N * kl_N).sum()
-        (weight_N * total_N).sum().backward()
-        ratio_N = (logp_N - old_N).detach().exp()
-        outside_N = (ratio_N < 1 - algorithm.clip_low) | (ratio_N > 1 + algorithm.clip_high)
-        metrics["actor/pg_clipfrac"] = (share_N * outside_N).sum()
+        (
+            weight_N * total_N
+        ).sum().backward()  # summed, never averaged, over micro-batches and data ranks (policy.shard)
+        clipped_N = is_clipped(logp_N.detach(), old_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high)
+        metrics["actor/pg_clipfrac"] = (share_N * clipped_N).sum()
         metrics["actor/ppo_kl"] = (share_N * (old_N - logp_N)).sum()
-        compared_N = (weight_N > 0) & is_first  # the policy that sampled
+        compared_N = (weight_N > 0) & is_first  # later updates have other weights than those that sampled
         metrics["actor/rollout_gap"] = ((logp_N - rollout_N).abs() * compared_N).max()
         return {name: value.detach() for name, value in metrics.items()}
 
@@ -287,7 +296,7 @@ class GrpoTrainer:
         return norm
 
     def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
-        """Return metrics of the whole batch: shares of micro-batches and data ranks added up, means over updates."""
+        """Return metrics of a step: sums over micro-batches and data ranks, means over updates."""
         if not sums:
             return {"actor/grad_norm": 0.0}
         gap = torch.stack([figures["actor/rollout_gap"] for figures in sums]).max()
@@ -299,10 +308,12 @@ class GrpoTrainer:
         means = dict(zip(names, (totals / len(norms)).tolist(), strict=True))
         return {**means, "actor/rollout_gap": float(gap), "actor/grad_norm": sum(norms) / len(norms)}
 
-    def entropy_weight(self, step: int, metrics: Mapping[str, float]) -> float:
-        """Return the weight of the entropy; that which leads it to another run's is negative where it is too high."""
+    def entropy_coefficient(self, step: int, metrics: Mapping[str, float]) -> float:
+        """Return this step's coefficient: with target entropies, negative where the entropy is above its target."""
         coefficient = self.settings.algorithm.entropy_coef
-        return coefficient * (self.entropies[step - 1] - metrics[ROLLOUT_ENTROPY]) if self.entropies else coefficient
+        if not self.target_entropies:
+            return coefficient
+        return coefficient * (self.target_entropies[step - 1] - metrics[ROLLOUT_ENTROPY])
 
     # -- between steps
 
@@ -316,10 +327,8 @@ class GrpoTrainer:
         """Return accuracy on the validation files by data source (level), one completion of each problem."""
         if not self.val_problems:
             return {}
-        training = dict(self.clock.seconds)
         with self.clock("testing"):
-            groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), (VALIDATION,))
-        self.clock.seconds = training | {"testing": self.clock.seconds["testing"]}
+            groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), (VALIDATION_SAMPLE,))
         correct: dict[str, list[bool]] = {}
         for problem, group in zip(self.val_problems, groups, strict=True):
             correct.setdefault(problem.data_source, []).extend(group.correct)
@@ -423,11 +432,12 @@ class RolloutWorker:
 def grpo_advantage(rewards_GS: Tensor) -> Tensor:
     """GRPO: (reward - group mean) / group standard deviation (unbiased); 0 where all rewards are equal."""
     centred_GS = rewards_GS - rewards_GS.mean(1, keepdim=True)
-    return centred_GS / (rewards_GS.std(1, keepdim=True) + 1e-6)
+    equal_G1 = rewards_GS.amax(1, keepdim=True) == rewards_GS.amin(1, keepdim=True)  # their mean may be rounded
+    return (centred_GS / (rewards_GS.std(1, keepdim=True) + 1e-6)).masked_fill(equal_G1, 0.0)
 
 
 def dr_grpo_advantage(rewards_GS: Tensor) -> Tensor:
-    """Dr. GRPO: not divided by the deviation, which favours groups that are nearly all right or all wrong."""
+    """Dr. GRPO: not divided by the group's deviation (which gives groups nearly all right or wrong more weight)."""
     return rewards_GS - rewards_GS.mean(1, keepdim=True)
 
 
@@ -438,7 +448,7 @@ def rloo_advantage(rewards_GS: Tensor) -> Tensor:
 
 
 def raft_advantage(rewards_GS: Tensor) -> Tensor:
-    """RAFT: right completions alone, all with one weight, whatever the rest of their group is."""
+    """RAFT: completions with a reward above 0 alone, weighted by it, whatever the rest of their group is."""
     return rewards_GS.clamp(min=0)
 
 
@@ -474,24 +484,27 @@ def to_samples(groups: Sequence[PromptGroup], advantage: str) -> list[TrainSampl
         TrainSample(group.prompt_ids, list(completion.token_ids), list(completion.log_probs), value)
         for group, values in zip(groups, advantage_GS, strict=True)
         for completion, value in zip(group.completions, values, strict=True)
-        if completion.n_tokens
+        if completion.token_ids
     ]
 
 
 def make_batches(
-    samples: Sequence[TrainSample], aggregation: str, max_tokens: int, budget: int, place: int = 0, ranks: int = 1
+    samples: Sequence[TrainSample], aggregation: str, max_tokens: int, budget: int, data_rank: int = 0, ranks: int = 1
 ) -> list[Batch]:
-    """Return the micro-batches of one update, of at most ``budget`` tokens with padding: those of one of the ranks."""
+    """Return one data rank's micro-batches of an update, of at most ``budget`` tokens with padding."""
     lengths_B = torch.tensor([len(sample.response_ids) for sample in samples])
     weights = token_weights(lengths_B, aggregation, max_tokens).tolist()
     share = 1 / max(int(lengths_B.sum()), 1)
-    rounds = micro_batches(list(map(len, samples)), budget, ranks)
-    own = [batches[place] for batches in rounds]
+    own = [batches[data_rank] for batches in pack_rows(list(map(len, samples)), budget, ranks)]
     return [to_batch([samples[row] for row in rows], [weights[row] for row in rows], share) for rows in own]
 
 
-def micro_batches(lengths: Sequence[int], budget: int, ranks: int) -> list[list[list[int]]]:
-    """Return rounds of one batch for each rank, by row numbers: of like length, at most ``budget`` tokens or one."""
+def pack_rows(lengths: Sequence[int], budget: int, ranks: int) -> list[list[list[int]]]:
+    """Return rounds of one micro-batch (row numbers) for each rank; rows of like length share one.
+
+    It has at most ``budget`` tokens with padding, or one row that is longer.
+    """
+    # No larger than a rank's part of all tokens, so that few ranks stay without rows.
     budget = min(budget, sum(lengths) // ranks + max(lengths, default=0))
     batches: list[list[int]] = []
     width = 0
@@ -500,13 +513,13 @@ def micro_batches(lengths: Sequence[int], budget: int, ranks: int) -> list[list[
             batches.append([])
             width = lengths[row]
         batches[-1].append(row)
-    batches += [[]] * (-len(batches) % ranks)
+    batches += [[]] * (-len(batches) % ranks)  # the last round has one for every rank
     return [batches[first : first + ranks] for first in range(0, len(batches), ranks)]
 
 
 def to_batch(samples: Sequence[TrainSample], weights: Sequence[float], share: float) -> Batch:
     """Return samples as tensors on the device; ``weights``: of a token of each in the loss, ``share``: in means."""
-    if not samples:  # a rank without any still joins collective calls
+    if not samples:  # a rank without rows joins collective calls with a token of weight 0
         samples, weights, share = [TrainSample([0], [0], [0.0], 0.0)], [0.0], 0.0
     lengths_B = torch.tensor([len(sample.response_ids) for sample in samples])
     width = max(map(len, samples))
@@ -530,14 +543,20 @@ def to_batch(samples: Sequence[TrainSample], weights: Sequence[float], share: fl
 
 def policy_loss(logp_N: Tensor, old_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
     """PPO's clipped surrogate for each token, with separate lower and upper bounds (DAPO's clip-higher)."""
-    ratio_N = (logp_N - old_N).clamp(-LONGEST_LOG_RATIO, LONGEST_LOG_RATIO).exp()
+    ratio_N = (logp_N - old_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     clipped_N = ratio_N.clamp(1 - clip_low, 1 + clip_high)
     return -torch.minimum(ratio_N * advantage_N, clipped_N * advantage_N)
 
 
+def is_clipped(logp_N: Tensor, old_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
+    """Return where the clipped ratio gives the larger loss, so that the token has no gradient."""
+    ratio_N = (logp_N - old_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    return ratio_N.clamp(1 - clip_low, 1 + clip_high) * advantage_N < ratio_N * advantage_N
+
+
 def importance_weight(old_N: Tensor, sampler_N: Tensor, cap: float) -> Tensor:
     """Truncated importance sampling: p(token) of the trainer over that of the sampler, at most ``cap``."""
-    return (old_N - sampler_N).clamp(-LONGEST_LOG_RATIO, LONGEST_LOG_RATIO).exp().clamp(max=cap)
+    return (old_N - sampler_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().clamp(max=cap)
 
 
 def kl_estimate(kind: str, logp_N: Tensor, reference_N: Tensor) -> Tensor:
@@ -547,15 +566,15 @@ def kl_estimate(kind: str, logp_N: Tensor, reference_N: Tensor) -> Tensor:
         return difference_N
     if kind == "k2":
         return 0.5 * difference_N.square()
-    back_N = (-difference_N).clamp(-LONGEST_LOG_RATIO, LONGEST_LOG_RATIO)
+    back_N = (-difference_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
     return (back_N.exp() - back_N - 1).clamp(max=10.0)
 
 
 def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:
-    """What one token of each row weighs, so that the loss is a plain weighted sum over the global batch.
+    """What one token of each row weighs, so that the loss is a plain weighted sum over all rows of an update.
 
     ``token``: mean over tokens (DAPO). ``sequence``: mean over rows of the mean over their tokens (GRPO).
-    ``dr_grpo``: sum over tokens by rows × ``max_tokens``, so that length has no influence. Empty rows have weight 0.
+    ``dr_grpo``: sum over tokens / (rows × ``max_tokens``), so that length has no influence. Empty rows have weight 0.
     """
     rows = (lengths_B > 0).sum().clamp(min=1)
     if aggregation == "token":
@@ -566,7 +585,7 @@ def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tenso
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder: its names would hide those of packages
+    sys.path.pop(0)  # this folder: its names would hide those of packages. train_grpo checks, then calls train above
     from compositionality.config.cli import run
     from compositionality.train.engines import show_verl, train_grpo
 

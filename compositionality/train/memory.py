@@ -121,7 +121,7 @@ def pretraining_needs(
 def largest_batch(rows: int, limit: int, budget: int) -> memory.BatchSize:
     """Return the largest micro-batch: padded rows of up to ``limit`` tokens within the budget, or one row.
 
-    (``micro_batches`` in train/grpo.py and train/batches.py.)
+    (``pack_rows`` in train/grpo.py, ``micro_batches`` in train/batches.py.)
     """
     widths = {count: limit if count == 1 else min(limit, budget // count) for count in range(1, rows + 1)}
     batches = [memory.BatchSize(count, count * width, width, packed=False) for count, width in widths.items()]
