@@ -34,9 +34,9 @@ INTERVALS = {
     PROBLEMS: "same models, other problems: Wilson's for shares, Student's for differences, Tango's where next to none "
     "differ; over clusters of problems that share a composition",
     SEEDS_AND_PROBLEMS: "other seeds and problems: two-way random effects, Student's t for seeds and for problems, in "
-    "quadrature; where one seed in four fails, it covers 88 to 91 % or less",
+    "quadrature; where one seed in four fails, it covers less (compositionality/stats/README.md)",
     NESTED: "other seeds, splits and problems: Student's t over the means of the seeds; where one seed in four fails, "
-    "it covers 88 to 91 % or less",
+    "it covers less (compositionality/stats/README.md)",
 }
 """What the column ``interval`` of tables says."""
 Reports = Mapping[str, Mapping[str, Row]]
