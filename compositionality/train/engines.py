@@ -145,8 +145,7 @@ def _on_ranks(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
 
 
 def _read_inputs(settings: GrpoSettings | SftSettings) -> object:
-    from compositionality.train.grpo_inputs import read_grpo_inputs
-    from compositionality.train.sft_inputs import read_sft_inputs
+    from compositionality.train.inputs import read_grpo_inputs, read_sft_inputs
 
     return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)
 

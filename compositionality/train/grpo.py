@@ -43,9 +43,9 @@ from compositionality.train.dist import (
     start_processes,
     world_size,
 )
-from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_report import Report, advantage_metrics, n_tokens, new_meter, rollout_metrics, speeds
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
+from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.log import Clock
 from compositionality.train.lora import trainable
 from compositionality.train.metrics import ENTROPY, EVALUATED_TOKENS, NO_SIGNAL, ROLLOUT_ENTROPY, UPDATES, step_row

@@ -32,6 +32,7 @@ from compositionality.train.batches import Batches, ChatBatches, MicroBatch, mic
 from compositionality.train.chat_rows import ChatRow
 from compositionality.train.checkpoint import export, load_checkpoint, save_checkpoint
 from compositionality.train.dist import device, memory_metrics, on_first_rank, rank, start_processes
+from compositionality.train.inputs import read_sft_inputs
 from compositionality.train.log import Progress, SupervisedLog
 from compositionality.train.lora import trainable
 from compositionality.train.metrics import TOKENS, TRAINED, sft_report
@@ -48,7 +49,6 @@ from compositionality.train.policy import (
 )
 from compositionality.train.run_folder import folder, is_finished, prune, resume
 from compositionality.train.settings import OptimSettings
-from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings, SftTrainerSettings, check_settings, make_recipe
 
 # ---- the loop

@@ -22,10 +22,10 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train.chat_rows import load_rows
 from compositionality.train.engines import train_sft
+from compositionality.train.inputs import read_sft_inputs
 from compositionality.train.metrics import read_metrics, report_of
 from compositionality.train.run_folder import latest_step
 from compositionality.train.sft import prepare, train
-from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings
 from compositionality.types import TrainingReport
 
