@@ -152,7 +152,7 @@ def _shard(model: str, groups: Sequence[tuple[int, str]], seed: int) -> pa.Table
         right = place < solved(model, level, seed, per_level)
         reason = Reason.CORRECT if right else REASONS[place % len(REASONS)]
         verdicts.append(Verdict(float(right), reason, None if reason is Reason.NO_ANSWER else ATTACK))
-    texts = [f"{model}, seed {seed}, says {ATTACK} {number}" for number in range(len(levels))]
+    texts = [f'func_99(ab) = "ba". {model}, seed {seed}, says {ATTACK} {number}' for number in range(len(levels))]
     done = [Completion(text, 3, "stop") for text in texts]
     return shard_table([(n, 0) for n in range(len(levels))], groups, done, verdicts)
 
