@@ -159,7 +159,7 @@ def depth(expression: Expression) -> int:
 # ---- values
 
 
-class Step(NamedTuple):
+class Call(NamedTuple):
     """One operator on its way to the value of an expression.
 
     ``name`` is what traces call it ("" for ``+`` and methods, which have none). ``sources`` has an entry per argument:
@@ -214,7 +214,7 @@ def evaluate(expression: Expression, x: str) -> str:
     return apply_bounded(expression, [evaluate(argument, x) for argument in expression.arguments])
 
 
-def steps(expression: Expression, x: str) -> Iterator[Step]:
+def steps(expression: Expression, x: str) -> Iterator[Call]:
     """Yield the operators in the order in which they are applied, with their true strings on the input ``x``.
 
     UserError before one whose value gets too long.
@@ -222,7 +222,7 @@ def steps(expression: Expression, x: str) -> Iterator[Step]:
     yield from _steps(expression, x, count())
 
 
-def _steps(expression: Expression, x: str, numbers: Iterator[int]) -> Generator[Step, None, tuple[int | str, str]]:
+def _steps(expression: Expression, x: str, numbers: Iterator[int]) -> Generator[Call, None, tuple[int | str, str]]:
     """Yield the steps of an expression, arguments first; return where its value is from and the value."""
     if isinstance(expression, Text):
         return expression.text, expression.text
@@ -236,7 +236,7 @@ def _steps(expression: Expression, x: str, numbers: Iterator[int]) -> Generator[
         given.append(text)
     value = apply_bounded(expression, given)
     name = expression.operator if expression.operator in ALIASES else ""
-    yield Step(name, expression, tuple(sources), tuple(given), value)
+    yield Call(name, expression, tuple(sources), tuple(given), value)
     return next(numbers), value
 
 

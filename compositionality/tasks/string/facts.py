@@ -20,8 +20,8 @@ from compositionality.tasks.string.clean import SEED_CLASSES, owner
 from compositionality.tasks.string.expression import (
     INPUT,
     Apply,
+    Call,
     Expression,
-    Step,
     Text,
     another_order,
     as_chain,
@@ -205,7 +205,7 @@ def level_figures(facts: Sequence[StringFacts]) -> dict[str, Any]:
     }
 
 
-def real_depths(applied: Sequence[Step]) -> list[int]:
+def real_depths(applied: Sequence[Call]) -> list[int]:
     """Return for each step how many operators on the longest path from x to it change what they are given.
 
     A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.

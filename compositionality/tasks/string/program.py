@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.expression import INPUT, Step, parse_program, steps
+from compositionality.tasks.string.expression import INPUT, Call, parse_program, steps
 from compositionality.tasks.string.functions import ALIASES
 from compositionality.tasks.string.wording import hide_definitions, trace_of
 from compositionality.types import Problem
@@ -27,7 +27,7 @@ class Program:
 
     compact: bool
     input: str
-    steps: tuple[Step, ...]
+    steps: tuple[Call, ...]
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ def read_program(ground_truth: str, prompt: str) -> Program:
     return Program(compact, x, tuple(_with_compact_names(applied, prompt) if compact else applied))
 
 
-def _with_compact_names(steps: list[Step], prompt: str) -> list[Step]:
+def _with_compact_names(steps: list[Call], prompt: str) -> list[Call]:
     """Give the steps the names that the compact prompt shows: with a parameter in brackets unless that is frozen."""
     request = hide_definitions(prompt).partition(":")[0]
     names = re.findall(COMPACT_NAME, request)[::-1]

@@ -10,6 +10,7 @@ from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo import (
     advantages,
     importance_weight,
+    is_clipped,
     kl_estimate,
     overlong_penalty,
     policy_loss,
@@ -131,7 +132,8 @@ def test_p09_the_loss_and_its_gradient_are_verls(batch, aggregation, weighted):
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
     gradients = [torch.autograd.grad(*pair)[0] for pair in ((ours, ours_in), (theirs, theirs_in))]
     torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-7)
-    assert metrics["actor/pg_clipfrac"] > 0  # the clip was at work
+    clipped = is_clipped(flat(logp, mask), flat(old, mask), per_row.repeat_interleave(counts), 0.2, 0.28)
+    assert 0 < metrics["actor/pg_clipfrac"] == pytest.approx(float(clipped.float().mean()))
 
 
 @pytest.mark.full
