@@ -56,11 +56,20 @@ def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | N
         problems = _problems(settings)
         longest_prompt = _check_prompts(settings, problems)
         working = WorkingFolder(output, recipe(settings).identity(), force=settings.force)
-        shards = layout(problems.num_rows * settings.n_samples, settings.rows_per_shard or working.old_cut())
+        shards = layout(problems.num_rows * settings.n_samples, settings.rows_per_shard)
         if missing := working.missing(shards):
-            with _opened(settings, longest_prompt, engine) as opened:
+            with contextlib.ExitStack() as own:
+                if engine is None:
+                    engine = own.enter_context(contextlib.closing(open_engine(settings, longest_prompt)))
+                opened = engine() if callable(engine) else engine
                 _Job(settings, problems, shards, working).run(opened, missing, console)
-        working.publish(_summarise(working, shards, problems, console, settings.reward.rule()))
+        summary = RolloutSummary(problems)
+        for shard in range(len(shards)):
+            summary.add(working.read(shard))
+        console.print(summary.table())
+        if rule := settings.reward.rule():
+            console.print(rule, highlight=False)
+        working.publish(summary.facts())
     console.print(f"wrote {output}")
     return output
 
@@ -124,18 +133,6 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
     return longest
 
 
-@contextlib.contextmanager
-def _opened(
-    settings: CollectSettings, longest_prompt: int, engine: Engine | Callable[[], Engine] | None
-) -> Iterator[Engine]:
-    """Yield the given engine, or one opened for this run alone."""
-    if engine is not None:
-        yield engine() if callable(engine) else engine
-        return
-    with contextlib.closing(open_engine(settings, longest_prompt)) as own:
-        yield own
-
-
 @dataclass(frozen=True)
 class _Job:
     """The shards of one run: problem rows to completions to verdicts to files."""
@@ -163,20 +160,18 @@ class _Job:
                 if sum(map(len, parts[shard].values())) == len(self.shards[shard]):
                     completions = [*chain.from_iterable(part for _, part in sorted(parts.pop(shard).items()))]
                     self._judge_and_write(shard, completions, pool)
-                    meter.add_tokens(sum(completion.n_tokens for completion in completions))
+                    meter.tick(0, sum(completion.n_tokens for completion in completions))
         console.print(f"{rows} completions, {meter.tokens} tokens, {meter.tokens_per_second:,.0f} tok/s")
 
     def _generate(self, engine: Engine, call: Call, tick: Tick) -> list[Completion]:
         _, part = call
-        units = self._units(part)
-        chats: dict[int, Chat] = {problem: row["prompt"] for problem, row in self._rows(units).items()}
-        prompts = [chats[problem] for problem, _ in units]
+        units, rows = self._asked(part)
+        prompts: list[Chat] = [rows[problem]["prompt"] for problem, _ in units]
         seeds = [request_seed(self.settings.seed, problem, sample) for problem, sample in units]
         return engine.generate(prompts, seeds, self.settings.sampling(), tick)
 
     def _judge_and_write(self, shard: int, completions: Sequence[Completion], pool: JudgePool) -> None:
-        units = self._units(self.shards[shard])
-        rows = self._rows(units)
+        units, rows = self._asked(self.shards[shard])
         inputs = []
         for (problem, _), completion in zip(units, completions, strict=True):
             row = rows[problem]
@@ -185,16 +180,13 @@ class _Job:
         groups = [(rows[problem]["level"], rows[problem]["group"]) for problem, _ in units]
         self.working.write(shard, shard_table(units, groups, completions, pool.judge(inputs)))
 
-    def _units(self, numbers: range) -> list[tuple[int, int]]:
-        """Return (problem, sample) of each completion."""
-        return [divmod(number, self.settings.n_samples) for number in numbers]
-
-    def _rows(self, units: Sequence[tuple[int, int]]) -> dict[int, dict[str, Any]]:
-        """Return the problems of consecutive completions by row number."""
+    def _asked(self, numbers: range) -> tuple[list[tuple[int, int]], dict[int, dict[str, Any]]]:
+        """Return (problem, sample) of each of these consecutive completions, and the problems by row number."""
+        units = [divmod(number, self.settings.n_samples) for number in numbers]
         first, last = units[0][0], units[-1][0]
         own = ["extra_info"] if self.settings.reward.function else []
         columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *own])
-        return dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
+        return units, dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
 
 
 def generated(
@@ -215,19 +207,6 @@ def generated(
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 yield running.pop(future), future.result()
-
-
-def _summarise(
-    working: WorkingFolder, shards: Sequence[range], problems: pa.Table, console: Console, rule: str | None
-) -> dict[str, object]:
-    """Print the accuracy table and return the figures for the manifest."""
-    summary = RolloutSummary(problems)
-    for shard in range(len(shards)):
-        summary.add(working.read(shard))
-    console.print(summary.table())
-    if rule:
-        console.print(rule, highlight=False)
-    return summary.facts()
 
 
 class Meter:
@@ -256,17 +235,10 @@ class Meter:
         """Return the tokens of finished shards per second of this run."""
         return self.tokens / max(time.monotonic() - self._start, 1e-9)
 
-    def tick(self, rows: int) -> None:
-        """Count ``rows`` more finished completions."""
+    def tick(self, rows: int, tokens: int = 0) -> None:
+        """Count ``rows`` more finished completions, and the ``tokens`` of a finished shard."""
         self._rows += rows
-        self._show()
-
-    def add_tokens(self, tokens: int) -> None:
-        """Count the tokens of a finished shard."""
         self.tokens += tokens
-        self._show()
-
-    def _show(self) -> None:
         rate = f"{self.tokens_per_second:,.0f} tok/s" if self.tokens else ""
         self._bar.update(self._task, completed=self._rows, rate=rate)
         now = time.monotonic()

@@ -7,7 +7,7 @@ Completion number ``u`` is sample ``u % n_samples`` of problem ``u // n_samples`
 import contextlib
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,11 +32,10 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.stats.estimate import over_problems
-from compositionality.types import Completion, Estimate, Reason, Verdict
+from compositionality.types import Completion, Reason, Verdict
 
 STEP = "collect_rollouts"
-OLD_CUT = "rows_per_shard.json"  # of a version in which the rows of a file depended on the machine
-OURS = {"recipe.json", OLD_CUT, "shards", "hashes"}
+OURS = {"recipe.json", "shards", "hashes"}
 OF_OTHERS = (
     "{}: holds half-finished rollouts of other settings or inputs; run those again to finish them, "
     "or pass --force to drop them"
@@ -134,12 +133,6 @@ class WorkingFolder:
         write_text(recipe_file, recipe)
         for folder in (self.shards, self.hashes):
             folder.mkdir(exist_ok=True)
-
-    def old_cut(self) -> int:
-        """Return the rows of a shard with which an older version began here; 0 if none did."""
-        record = self.path / OLD_CUT
-        rows = record.read_text() if record.is_file() else "0"
-        return int(rows) if rows.isdecimal() else 0
 
     def missing(self, shards: Sequence[range]) -> list[int]:
         """Return the numbers of the shards still to be made, and delete what is no whole shard.
@@ -248,14 +241,14 @@ class RolloutSummary:
         self._groups, self._levels = problems["group"].to_numpy(), problems["level"].to_numpy()
         self._correct = np.zeros(problems.num_rows, np.int64)  # per problem
         self._judged = np.zeros(problems.num_rows, np.int64)
-        self._reasons: Counter[tuple[Cell, str]] = Counter()
+        self._reasons: dict[Cell, Counter[str]] = defaultdict(Counter)
         self._tokens: Counter[Cell] = Counter()
 
     def add(self, shard: pa.Table) -> None:
         counts = shard.group_by(["group", "level", "reason"]).aggregate([("n_tokens", "sum"), ("n_tokens", "count")])
         for row in counts.to_pylist():
             cell = row["group"], row["level"]
-            self._reasons[cell, row["reason"]] += row["n_tokens_count"]
+            self._reasons[cell][row["reason"]] += row["n_tokens_count"]
             self._tokens[cell] += row["n_tokens_sum"]
         correct = pc.equal(shard["reason"], Reason.CORRECT)
         judged = pc.not_equal(shard["reason"], Reason.ERROR)
@@ -263,43 +256,29 @@ class RolloutSummary:
             problems = shard["problem"].filter(chosen).to_numpy()
             counts_by_problem += np.bincount(problems, minlength=len(counts_by_problem))
 
-    @property
-    def cells(self) -> list[Cell]:
-        return sorted(self._tokens)
-
-    def accuracy(self, cell: Cell) -> Estimate | None:
-        """Return the share of correct among judged completions, problems as clusters; None if nothing was judged."""
-        rows = (self._groups == cell[0]) & (self._levels == cell[1])
-        return over_problems(self._correct[rows], self._judged[rows])
-
-    def total(self, cell: Cell) -> int:
-        """Return the number of completions of one group and level."""
-        return sum(count for (of, _), count in self._reasons.items() if of == cell)
-
     def facts(self) -> dict[str, object]:
         """Return the figures for the manifest: whole numbers only."""
-        reasons: Counter[str] = Counter()
-        for (_, reason), count in self._reasons.items():
-            reasons[reason] += count
+        reasons = sum(self._reasons.values(), Counter[str]())
         levels = [
-            {"group": cell[0], "level": cell[1], "n": self.total(cell), "correct": self._reasons[cell, Reason.CORRECT]}
-            for cell in self.cells
+            {"group": group, "level": level, "n": counts.total(), "correct": counts[Reason.CORRECT]}
+            for (group, level), counts in sorted(self._reasons.items())
         ]
-        tokens = sum(self._tokens.values())
+        tokens = self._tokens.total()
         return {"rows": reasons.total(), "tokens": tokens, "reasons": dict(sorted(reasons.items())), "levels": levels}
 
     def table(self) -> Table:
-        """Return accuracy, 95 % interval, mean length and the share of each other reason, by group and level."""
-        seen = {reason for (_, reason), count in self._reasons.items() if count}
-        reasons = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
-        shown = [f"{reason} %" for reason in reasons]
+        """Return accuracy, 95 % interval (problems as clusters), mean length, shares of other reasons by cell."""
+        seen = set().union(*self._reasons.values())
+        others = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
+        shown = [f"{reason} %" for reason in others]
         table = new_table("group", "level", "n", "correct %", "95 % interval", "mean tokens", *shown)
-        for cell in self.cells:
-            n, accuracy = self.total(cell), self.accuracy(cell)
-            value, interval = "–", "–"
+        for (group, level), counts in sorted(self._reasons.items()):
+            rows = (self._groups == group) & (self._levels == level)
+            accuracy, n = over_problems(self._correct[rows], self._judged[rows]), counts.total()
+            value, interval = "–", "–"  # nothing was judged
             if accuracy is not None:
                 value = f"{100 * accuracy.value:.1f}"
                 interval = f"{100 * accuracy.low:.1f} – {100 * accuracy.high:.1f}"
-            shares = [f"{100 * self._reasons[cell, reason] / n:.1f}" for reason in reasons]
-            table.add_row(cell[0], str(cell[1]), str(n), value, interval, f"{self._tokens[cell] / n:.1f}", *shares)
+            shares = [f"{100 * counts[reason] / n:.1f}" for reason in others]
+            table.add_row(group, str(level), str(n), value, interval, f"{self._tokens[group, level] / n:.1f}", *shares)
         return table
