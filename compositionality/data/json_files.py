@@ -18,22 +18,30 @@ def read_text(path: Path, fix: str) -> str:
         raise UserError(f"{path}: damaged (not UTF-8 at byte {error.start}); {fix}") from error
 
 
-def read_json(path: Path, fix: str) -> Any:
-    """What ``path`` holds; UserError, ending with ``fix``, if it is missing, not UTF-8 or not JSON."""
+def read_json_object(path: Path, fix: str) -> dict[str, Any]:
+    """The JSON object that ``path`` holds; UserError, ending with ``fix``, if there is none that can be read."""
     text = read_text(path, fix)
     try:
-        return json.loads(text)
+        content = json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: damaged (no JSON at line {error.lineno}, column {error.colno}); {fix}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: damaged (no JSON that can be read); {fix}") from error
+    return _object(content, path, fix)
 
 
-def read_json_object(path: Path, fix: str) -> dict[str, Any]:
-    """As ``read_json``, for a file that holds one JSON object."""
-    content = read_json(path, fix)
+def parse_json_object(text: str, where: str, fix: str) -> dict[str, Any]:
+    """One line of a JSONL file; UserError names ``where`` (file and line)."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: damaged (no JSON); {fix}") from error
+    return _object(content, where, fix)
+
+
+def _object(content: Any, where: object, fix: str) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise UserError(f"{path}: damaged (a JSON {type(content).__name__}, not an object); {fix}")
+        raise UserError(f"{where}: damaged (a JSON {type(content).__name__}, not an object); {fix}")
     return content
 
 
@@ -56,14 +64,3 @@ def check_shape(content: Any, shape: Shape, where: object, fix: str) -> None:
         if isinstance(needed, Mapping):
             for number, row in enumerate(content[key]):
                 check_shape(row, needed, f"{where}: {key}[{number}]", fix)
-
-
-def parse_json_object(text: str, where: str, fix: str) -> dict[str, Any]:
-    """One line of a JSONL file; UserError names ``where`` (file and line)."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: damaged (no JSON); {fix}") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{where}: damaged (a JSON {type(content).__name__}, not an object); {fix}")
-    return content

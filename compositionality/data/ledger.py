@@ -5,7 +5,7 @@ shared; compositions may not come back where the functions were held out (column
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,35 +43,28 @@ class Leak:
     other: Place
 
 
-@dataclass
 class SplitLedger:
     """What the training files hold."""
 
-    problems: dict[str, Place] = field(default_factory=dict)
-    compositions: dict[str, Place] = field(default_factory=dict)
-    behaviours: dict[str, Place] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], Place] = {}  # by kind and key
 
     def add_training(self, path: Path) -> None:
         """Enter a training file."""
         for row, _, keys in identities(path):
-            place = Place(path, row)
-            self.problems.setdefault(keys.problem, place)
-            if keys.composition is not None:
-                self.compositions.setdefault(keys.composition, place)
-            if keys.behaviour is not None:
-                self.behaviours.setdefault(keys.behaviour, place)
+            for kind, key in asdict(keys).items():
+                if key is not None:
+                    self._places.setdefault((kind, key), Place(path, row))
 
     def leaks(self, path: Path, *, held_out: bool | None = None) -> Iterator[Leak]:
         """Rows of ``path`` that a training file holds; compositions too if ``held_out`` (None: by its group)."""
         for row, is_held_out, keys in identities(path):
-            if place := self.problems.get(keys.problem):
-                yield Leak("problem", row, keys.problem, place)
-            elif not (is_held_out if held_out is None else held_out):
-                continue
-            elif place := self.compositions.get(keys.composition or ""):
-                yield Leak("composition", row, keys.composition or "", place)
-            elif place := self.behaviours.get(keys.behaviour or ""):
-                yield Leak("behaviour", row, keys.composition or "", place)
+            everything = is_held_out if held_out is None else held_out
+            for kind, key in asdict(keys).items() if everything else [("problem", keys.problem)]:
+                if place := self._places.get((kind, key or "")):
+                    shown = keys.problem if kind == "problem" else keys.composition or ""
+                    yield Leak(kind, row, shown, place)
+                    break
 
     def check(self, path: Path, *, held_out: bool | None = None, shown_as: Path | None = None) -> None:
         """UserError that names the first leaking row, and how many there are."""

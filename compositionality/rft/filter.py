@@ -7,7 +7,7 @@ import hashlib
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
@@ -45,7 +45,6 @@ from compositionality.rft.rows import (
     KEPT,
     SCHEMA,
     Candidate,
-    FilterRules,
     OutcomeCounts,
     decide,
     print_facts,
@@ -85,21 +84,6 @@ class FilterSettings:
     val_fraction: FractionBelowOne = 0.02  # share of problems of test.parquet, at least one; 0: no such file
     seed: Seed = 42  # of the choice
     force: bool = False  # replace a result that was made from something else
-
-    def rules(self) -> FilterRules:
-        return FilterRules(
-            self.max_correct_ratio, self.max_per_prompt, self.max_tokens, self.max_length, self.deduplicate
-        )
-
-
-@dataclass
-class _State:
-    """In memory during the first pass, which writes kept rows to a file: the counts, the key of each kept prompt."""
-
-    settings: FilterSettings
-    tokenizer: Any
-    counts: OutcomeCounts = field(default_factory=OutcomeCounts)
-    keys: dict[int, str] = field(default_factory=dict)
 
 
 def filter_rollouts(settings: FilterSettings) -> Path:
@@ -152,14 +136,14 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     made_of = (name for rollouts in settings.rollouts for name in rollout_manifest(Path(rollouts)).inputs)
     own_reward = any(name.startswith(INPUT) for name in made_of)  # it judges problems of any data source
     problems = read_problems(Path(settings.problems), RowFormat(any_source=own_reward))
-    state = _State(settings, None if settings.tokenizer is None else load_tokenizer(settings.tokenizer))
+    counts, keys = OutcomeCounts(), dict[int, str]()
     kept_file = folder / "kept.parquet"
     with pq.ParquetWriter(kept_file, SCHEMA, compression="zstd") as writer:
-        rows = _kept_rows(problems, state)
+        rows = _kept_rows(settings, problems, counts, keys)
         while batch := list(islice(rows, BATCH)):
             writer.write_table(to_table(batch))
-    facts = state.counts.facts()
-    if not state.keys:
+    facts = counts.facts()
+    if not keys:
         print_facts(facts)
         grouped = _grouped([Path(path) for path in settings.rollouts])
         for row in islice((row for _, group in grouped for row in group), 3):
@@ -167,31 +151,33 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
         unsolved = {*facts["outcomes"]} <= {*Reason}
         advice = "none is right: sample more, or train the model first" if unsolved else "loosen it or sample more"
         raise UserError(f"{', '.join(settings.rollouts)}: no response passed the filter; {advice}")
-    keys = set(state.keys.values())
-    count = validation_count(len(keys), settings.val_prompts, settings.val_fraction)
+    prompts = set(keys.values())
+    count = validation_count(len(prompts), settings.val_prompts, settings.val_fraction)
     if count < (settings.val_prompts or 0):
-        print(f"val_prompts={settings.val_prompts}: {count}, since only {len(keys)} prompts have a kept response")
-    validation = validation_keys(keys, count, settings.seed)
-    counts = _split(kept_file, {number for number, key in state.keys.items() if key in validation})
+        print(f"val_prompts={settings.val_prompts}: {count}, since only {len(prompts)} prompts have a kept response")
+    validation = validation_keys(prompts, count, settings.seed)
+    rows_of = _split(kept_file, {number for number, key in keys.items() if key in validation})
     kept_file.unlink()
-    return {**facts, "rows": counts, "val_prompts": count}
+    return {**facts, "rows": rows_of, "val_prompts": count}
 
 
-def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
-    """Yield SFT rows of all kept completions, prompt by prompt; count every outcome."""
-    settings = state.settings
+def _kept_rows(
+    settings: FilterSettings, problems: pa.Table, counts: OutcomeCounts, keys: dict[int, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield SFT rows of all kept completions, prompt by prompt; fill ``counts``, and the ``keys`` of kept prompts."""
+    tokenizer = None if settings.tokenizer is None else load_tokenizer(settings.tokenizer)
     for number, rollouts in _grouped([Path(path) for path in settings.rollouts]):
         if not 0 <= number < problems.num_rows:
             raise UserError(f"{settings.problems}: has no row {number}, which the rollouts name; give their file")
         problem = problems.slice(number, 1).to_pylist()[0]
         prompt = _prompt(problem, hidden=settings.hide_definitions)
-        candidates = [_candidate(row, prompt, state.tokenizer) for row in rollouts]
-        outcomes = decide(candidates, settings.rules())
+        candidates = [_candidate(row, prompt, tokenizer) for row in rollouts]
+        outcomes = decide(candidates, settings)
         skills = list(known_task(problem["data_source"]).skills(problem_of(problem, number)))
-        state.counts.add(problem["group"], problem["level"], skills, outcomes)
+        counts.add(problem["group"], problem["level"], skills, outcomes)
         for index, (candidate, outcome) in enumerate(zip(candidates, outcomes, strict=True)):
             if outcome == KEPT:
-                state.keys[number] = prompt_key(prompt)
+                keys[number] = prompt_key(prompt)
                 extra = {key: (problem["extra_info"] or {}).get(key) for key in ("index", "split")}
                 yield {
                     "messages": [*prompt, {"role": "assistant", "content": candidate.text}],
@@ -287,23 +273,12 @@ def filter_problems(settings: FilterProblemsSettings) -> Path:
     """Write ``output``, rows of ``problems`` as they are; print how many. UserError if none is left."""
     check_problems(settings)
     output = settings.output
-    if facts := make(output, _problems_recipe(settings), partial(_write_problems, settings), force=settings.force):
+    recipe = _problems_recipe(settings)
+    if facts := make(output, recipe, partial(_solved_now_and_then, settings), force=settings.force):
         rest = f"never solved {facts['never']:,}, always {facts['always']:,}"
         kept = read_problems(output).num_rows
         print(f"{output}: {kept:,} of {facts['asked']:,} problems; {rest}")
     return output
-
-
-def _write_problems(settings: FilterProblemsSettings, path: Path) -> dict[str, Any]:
-    problems, facts = read_problems(settings.problems), dict[str, Any]()
-    kept = _solved_now_and_then(settings, problems.num_rows, facts)
-    if not kept:
-        raise UserError(
-            f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
-            f"{settings.max_correct_ratio:g} of the completions are right; sample more, or loosen the limits"
-        )
-    write_table(problems.take(pa.array(kept)), path)
-    return facts
 
 
 def check_problems(settings: FilterProblemsSettings, *, dry: bool = False) -> None:
@@ -327,12 +302,12 @@ def _problems_recipe(settings: FilterProblemsSettings) -> Recipe:
     return Recipe("filter_problems", limits, {"rollouts": settings.rollouts, "problems": settings.problems})
 
 
-def _solved_now_and_then(settings: FilterProblemsSettings, n_problems: int, facts: dict[str, Any]) -> list[int]:
-    """Return row numbers, and count into ``facts``. Completions on which the judge failed count for nothing."""
-    kept = []
-    facts |= {"asked": 0, "never": 0, "always": 0}
+def _solved_now_and_then(settings: FilterProblemsSettings, path: Path) -> dict[str, Any]:
+    """Write the problems to ``path``, return counts. Completions on which the judge failed count for nothing."""
+    problems, kept = read_problems(settings.problems), list[int]()
+    facts = {"asked": 0, "never": 0, "always": 0}
     for number, table in read_by_problem(settings.rollouts):
-        if number >= n_problems:
+        if number >= problems.num_rows:
             raise UserError(f"{settings.problems}: has no row {number}, which the rollouts name; give their file")
         judged = table.filter(pc.not_equal(table["reason"], Reason.ERROR))
         correct = pc.sum(pc.equal(judged["reason"], Reason.CORRECT)).as_py() or 0
@@ -342,4 +317,10 @@ def _solved_now_and_then(settings: FilterProblemsSettings, n_problems: int, fact
         share = correct / judged.num_rows if judged.num_rows else 0.0
         if settings.min_correct_ratio < share < settings.max_correct_ratio:
             kept.append(number)
-    return kept
+    if not kept:
+        raise UserError(
+            f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
+            f"{settings.max_correct_ratio:g} of the completions are right; sample more, or loosen the limits"
+        )
+    write_table(problems.take(pa.array(kept)), path)
+    return facts

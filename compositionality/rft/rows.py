@@ -8,10 +8,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
-from rich.table import Table
 
 from compositionality.console import natural_key, new_console, new_table
 from compositionality.data.problems import MESSAGES
@@ -71,15 +70,14 @@ OUTCOMES = (
 # ---- which completions stay
 
 
-@dataclass(frozen=True)
-class FilterRules:
-    """The filter's settings; None switches a rule off."""
+class FilterRules(Protocol):
+    """The settings of the filter that decide on a completion (see ``filter.FilterSettings``); None: off."""
 
-    max_correct_ratio: float | None = 1.0
-    max_per_prompt: int | None = None
-    max_tokens: int | None = None
-    max_length: int | None = None
-    deduplicate: bool = True
+    max_correct_ratio: float | None
+    max_per_prompt: int | None
+    max_tokens: int | None
+    max_length: int | None
+    deduplicate: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,9 @@ class Candidate:
 
 def decide(candidates: Sequence[Candidate], rules: FilterRules) -> list[str]:
     """Return the outcome of every completion of one prompt, in order. Of those above the cap, the first stay."""
-    easy = is_too_easy(candidates, rules.max_correct_ratio)
+    reasons = [candidate.reason for candidate in candidates if candidate.reason != Reason.ERROR]
+    correct, ratio = reasons.count(Reason.CORRECT), rules.max_correct_ratio
+    easy = ratio is not None and correct > 0 and correct >= ratio * len(reasons)
     seen: set[str] = set()
     outcomes: list[str] = []
     kept = 0
@@ -114,13 +114,6 @@ def decide(candidates: Sequence[Candidate], rules: FilterRules) -> list[str]:
             kept += 1
         outcomes.append(outcome)
     return outcomes
-
-
-def is_too_easy(candidates: Sequence[Candidate], max_correct_ratio: float | None) -> bool:
-    """Return whether the share of correct completions reaches the limit. Failures of the judge do not count."""
-    reasons = [candidate.reason for candidate in candidates if candidate.reason != Reason.ERROR]
-    correct = reasons.count(Reason.CORRECT)
-    return max_correct_ratio is not None and correct > 0 and correct >= max_correct_ratio * len(reasons)
 
 
 def _own_outcome(candidate: Candidate, rules: FilterRules, *, easy: bool) -> str:
@@ -178,28 +171,22 @@ class OutcomeCounts:
 
 def print_facts(facts: dict[str, Any]) -> None:
     """Print the counts of ``OutcomeCounts.facts`` as two tables."""
-    console = new_console()
-    for title in ("level", "skill"):
-        if facts[f"outcomes_by_{title}"]:
-            console.print(_table(title, facts[f"outcomes_by_{title}"], facts["outcomes"]))
+    console, total = new_console(), facts["outcomes"]
+    shown = [outcome for outcome in OUTCOMES if total.get(outcome)]
+    by_level = facts["outcomes_by_level"]
+    for title, rows in (("level", by_level and {**by_level, "all": total}), ("skill", facts["outcomes_by_skill"])):
+        table = new_table()
+        for header in (title, "responses", *shown):
+            table.add_column(header.replace("_", " "), justify="left" if header == title else "right", overflow="fold")
+        for name, counts in rows.items():
+            table.add_row(name, f"{sum(counts.values()):,}", *(f"{counts.get(outcome, 0):,}" for outcome in shown))
+        if rows:
+            console.print(table)
     console.print(
         f"{facts['outcomes'].get(KEPT, 0):,} of {facts['responses']:,} responses kept, "
         f"from {facts['prompts_kept']:,} of {facts['prompts']:,} prompts",
         highlight=False,
     )
-
-
-def _table(title: str, rows: dict[str, dict[str, int]], total: dict[str, int]) -> Table:
-    shown = [outcome for outcome in OUTCOMES if total.get(outcome)]
-    table = new_table()
-    table.add_column(title, overflow="fold")
-    for header in ("responses", *shown):
-        table.add_column(header.replace("_", " "), justify="right", overflow="fold")
-    if title == "level":
-        rows = {**rows, "all": total}
-    for name, counts in rows.items():
-        table.add_row(name, f"{sum(counts.values()):,}", *(f"{counts.get(outcome, 0):,}" for outcome in shown))
-    return table
 
 
 def _ordered(counts: Counter[str]) -> dict[str, int]:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,19 +107,19 @@ def split_chunks(settings: ChunkSettings) -> Path:
     if settings.prompts_of and stream_of(settings) is None:
         raise UserError(f"{settings.prompts_of}: no finished run, and the problems are to be its own; run it first")
     output = Path(settings.output)
-    if facts := make(output, _chunks_recipe(settings), partial(_write_chunks, settings), force=settings.force):
+
+    def write(folder: Path) -> dict[str, Any]:
+        problems = read_problems(Path(settings.problems))
+        rows = order(settings, problems.num_rows)
+        size = checked_size(settings, len(rows))
+        for number in range(settings.chunks):
+            write_table(problems.take(rows[number * size : (number + 1) * size]), folder / f"{number}.parquet")
+        return {"rows": [size] * settings.chunks, "rows_left": len(rows) - settings.chunks * size}
+
+    if facts := make(output, _chunks_recipe(settings), write, force=settings.force):
         size, left = facts["rows"][0], facts["rows_left"]
         print(f"{output}: {settings.chunks} chunks of {size:,} problems, {left:,} left over")
     return output
-
-
-def _write_chunks(settings: ChunkSettings, folder: Path) -> dict[str, Any]:
-    problems = read_problems(Path(settings.problems))
-    rows = order(settings, problems.num_rows)
-    size = checked_size(settings, len(rows))
-    for number in range(settings.chunks):
-        write_table(problems.take(rows[number * size : (number + 1) * size]), folder / f"{number}.parquet")
-    return {"rows": [size] * settings.chunks, "rows_left": len(rows) - settings.chunks * size}
 
 
 def check_chunks(settings: ChunkSettings, *, dry: bool = False) -> None:
@@ -260,15 +259,14 @@ def _keys(path: Path) -> Iterator[str]:
         raise UserError(f"{path}: has neither column messages nor prompt; it has {', '.join(table.column_names)}")
     for row, turns in enumerate(table[column].to_pylist()):
         chat: Any = [{"role": "user", "content": turns}] if isinstance(turns, str) else turns
-        messages = chat if isinstance(chat, list) and all(map(_is_turn, chat)) else []
-        prompt = messages[:-1] if column == "messages" else messages
+        read = isinstance(chat, list) and all(
+            isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
+            for turn in chat
+        )
+        prompt = (chat[:-1] if column == "messages" else chat) if read else []
         if not prompt:
             raise UserError(f"{path}: row {row} has no prompt in its column {column}; make the file again")
         yield prompt_key(prompt)
-
-
-def _is_turn(turn: object) -> bool:
-    return isinstance(turn, dict) and all(isinstance(turn.get(key), str) for key in ("role", "content"))
 
 
 def _join(paths: Sequence[Path], output: Path) -> int:

@@ -1,22 +1,25 @@
 """Each rule of the filter, on an example made by hand; and the split by prompt: exact, random, independent of order."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compositionality.rft.filter import validation_count, validation_keys
+from compositionality.rft.filter import FilterSettings, validation_count, validation_keys
 from compositionality.rft.rows import (
     END_OF_TURN,
     KEPT,
     OUTCOMES,
     PADDING,
     Candidate,
-    FilterRules,
     decide,
     prompt_key,
     strip_end_of_turn,
 )
 from compositionality.types import Reason
+
+rules = partial(FilterSettings, [], "", "")
 
 
 def right(text: str, tokens: int = 5, length: int = 0) -> Candidate:
@@ -30,11 +33,11 @@ UNFINISHED = Candidate("u", 5, "length", "overlong")
 
 def test_correct_responses_stay_and_the_others_go_by_their_verdict() -> None:
     samples = [right("a"), WRONG, Candidate("n", 5, "stop", "no_answer"), ERROR, UNFINISHED, right("b")]
-    assert decide(samples, FilterRules()) == ["kept", "wrong", "no_answer", "error", "unfinished", "kept"]
+    assert decide(samples, rules()) == ["kept", "wrong", "no_answer", "error", "unfinished", "kept"]
 
 
 def test_an_unfinished_response_goes_even_if_it_was_judged_correct() -> None:
-    assert decide([Candidate("a", 5, "length", "correct"), WRONG], FilterRules()) == ["unfinished", "wrong"]
+    assert decide([Candidate("a", 5, "length", "correct"), WRONG], rules()) == ["unfinished", "wrong"]
 
 
 @pytest.mark.parametrize(
@@ -42,35 +45,35 @@ def test_an_unfinished_response_goes_even_if_it_was_judged_correct() -> None:
     [(2, 0, 1.0, 0), (1, 1, 1.0, 1), (1, 1, 0.5, 0), (1, 2, 0.5, 1), (2, 0, None, 2), (1, 0, 1.0, 0), (0, 2, 1.0, 0)],
 )
 def test_prompts_that_are_solved_too_often_go(correct: int, wrong: int, ratio: float | None, kept: int) -> None:
-    outcomes = decide([right(str(n)) for n in range(correct)] + [WRONG] * wrong, FilterRules(max_correct_ratio=ratio))
+    outcomes = decide([right(str(n)) for n in range(correct)] + [WRONG] * wrong, rules(max_correct_ratio=ratio))
     assert outcomes.count(KEPT) == kept
     assert outcomes.count("too_easy") == correct - kept
 
 
 def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
-    assert decide([right("a"), ERROR], FilterRules()) == ["too_easy", "error"]
+    assert decide([right("a"), ERROR], rules()) == ["too_easy", "error"]
 
 
 def test_the_cap_keeps_the_first_samples() -> None:
     samples = [right("a"), WRONG, right("b"), right("c")]
-    assert decide(samples, FilterRules(max_per_prompt=2)) == ["kept", "wrong", "kept", "over_cap"]
+    assert decide(samples, rules(max_per_prompt=2)) == ["kept", "wrong", "kept", "over_cap"]
 
 
 def test_identical_responses_stay_once_and_do_not_use_up_the_cap() -> None:
     samples = [right("a"), right("a"), right("b"), WRONG]
-    assert decide(samples, FilterRules(max_per_prompt=2)) == ["kept", "duplicate", "kept", "wrong"]
-    assert decide(samples, FilterRules(deduplicate=False)) == ["kept", "kept", "kept", "wrong"]
+    assert decide(samples, rules(max_per_prompt=2)) == ["kept", "duplicate", "kept", "wrong"]
+    assert decide(samples, rules(deduplicate=False)) == ["kept", "kept", "kept", "wrong"]
 
 
 def test_token_limits_are_inclusive() -> None:
     samples = [right("a", tokens=9), right("b", tokens=10), right("c", tokens=11), WRONG]
-    assert decide(samples, FilterRules(max_tokens=10)) == ["kept", "kept", "too_long", "wrong"]
+    assert decide(samples, rules(max_tokens=10)) == ["kept", "kept", "too_long", "wrong"]
     samples = [right("a", length=20), right("b", length=21), WRONG]
-    assert decide(samples, FilterRules(max_length=20)) == ["kept", "too_long", "wrong"]
+    assert decide(samples, rules(max_length=20)) == ["kept", "too_long", "wrong"]
 
 
 def test_an_end_of_turn_inside_the_text_is_refused() -> None:
-    assert decide([right("a<|eot_id|>b"), right("c"), WRONG], FilterRules()) == ["end_inside", "kept", "wrong"]
+    assert decide([right("a<|eot_id|>b"), right("c"), WRONG], rules()) == ["end_inside", "kept", "wrong"]
 
 
 @given(
@@ -84,7 +87,7 @@ def test_an_end_of_turn_inside_the_text_is_refused() -> None:
     st.none() | st.integers(1, 3),
 )  # fmt: skip
 def test_every_response_has_one_known_outcome(samples: list[Candidate], ratio: float | None, cap: int | None) -> None:
-    outcomes = decide(samples, FilterRules(max_correct_ratio=ratio, max_per_prompt=cap, max_tokens=6))
+    outcomes = decide(samples, rules(max_correct_ratio=ratio, max_per_prompt=cap, max_tokens=6))
     assert len(outcomes) == len(samples)
     assert set(outcomes) <= set(OUTCOMES)
     for sample, outcome in zip(samples, outcomes, strict=True):

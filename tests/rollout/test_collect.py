@@ -259,18 +259,6 @@ def test_p07_a_collection_goes_on_with_another_number_of_replicas(tmp_path):
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
-def test_what_an_older_version_began_goes_on_with_its_files(problems, output):
-    """It cut by the number of replicas, and recorded the rows of a file."""
-    settings = fake_settings(problems, output, n_samples=2)
-    working_path(output).mkdir()
-    (working_path(output) / "rows_per_shard.json").write_text("60")
-    with pytest.raises(RuntimeError, match="dead"):
-        collect(settings, DyingEngine(calls=2))
-    engine = FakeEngine()
-    collect(settings, engine)
-    assert engine.calls == [60, 20]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
