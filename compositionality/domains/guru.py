@@ -14,15 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from compositionality.data.artefact import (
-    Recipe,
-    check_target,
-    exclusive,
-    is_done,
-    is_to_be_checked,
-    name_inputs,
-    new_artefact,
-)
+from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make, name_inputs
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import MESSAGES, level_and_group, to_table
 from compositionality.domains.guru_rows import GuruRow, Refused, print_parts, print_sources
@@ -96,20 +88,18 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
     if settings.report_only:
         print_sources(*read_rows(files, replace(settings, max_refused=1.0), counts))
         return output
-    recipe = _recipe(settings)
-    with exclusive(output):
-        if is_done(output, recipe, force=settings.force):
-            print(f"{output} is already there")
-            return output
+
+    def write(folder: Path) -> dict[str, Any]:
         rows, refused = read_rows(files, settings, counts)
         parts = _parts(_wanted(rows, settings, counts), settings)
-        facts = {"rows": {name: len(part) for name, part in parts.items()}, **counts}
-        with new_artefact(output, recipe, facts) as partial:
-            partial.mkdir()
-            for name, part in parts.items():
-                write_table(_table(part, name), partial / f"{name}.parquet")
-            pd.DataFrame(refused, columns=Refused._fields).to_csv(partial / "refused.csv", index=False)
-    print_parts(output, parts, counts, refused)
+        folder.mkdir()
+        for name, part in parts.items():
+            write_table(_table(part, name), folder / f"{name}.parquet")
+        pd.DataFrame(refused, columns=Refused._fields).to_csv(folder / "refused.csv", index=False)
+        print_parts(output, parts, counts, refused)
+        return {"rows": {name: len(part) for name, part in parts.items()}, **counts}
+
+    make(output, _recipe(settings), write, force=settings.force)
     return output
 
 
@@ -156,6 +146,8 @@ def named_files(places: Sequence[str]) -> list[Path]:
     files: list[Path] = []
     for place in map(Path, places):
         inside = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+        if place.suffix == ".parquet" and not place.exists():
+            raise UserError(f"{place}: no such file; run the step that makes it or correct the path")
         if not inside:
             raise UserError(f"{place}: no parquet file in it; correct the path or download the files")
         files += inside
@@ -351,14 +343,15 @@ def _held_out(rows: Sequence[GuruRow], drawn: Sequence[int], settings: PrepareGu
 
 def _mixed(rows: Sequence[GuruRow], places: Sequence[int], size: int) -> list[int]:
     """Return the first ``size`` places of each domain, in the order given. Raise UserError for a domain with fewer."""
-    by_domain: dict[str, list[int]] = {}
+    seen, chosen = Counter[str](), list[int]()
     for place in places:
-        by_domain.setdefault(rows[place].domain, []).append(place)
-    domain, fewest = min(by_domain.items(), key=lambda item: len(item[1]))
-    if len(fewest) < size:
-        raise UserError(f"rows_per_domain={size}: {domain} has {len(fewest):,} rows; lower it or leave that domain out")
-    taken = {place for chosen in by_domain.values() for place in chosen[:size]}
-    return [place for place in places if place in taken]
+        seen[rows[place].domain] += 1
+        if seen[rows[place].domain] <= size:
+            chosen.append(place)
+    domain, fewest = min(seen.items(), key=lambda item: item[1])
+    if fewest < size:
+        raise UserError(f"rows_per_domain={size}: {domain} has {fewest:,} rows; lower it or leave that domain out")
+    return chosen
 
 
 def _ordered(rows: Sequence[GuruRow], places: Sequence[int], order: str) -> list[int]:

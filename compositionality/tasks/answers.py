@@ -87,7 +87,7 @@ def read_literal(text: str) -> Any:
     Text over MAX_LITERAL characters or with brackets over MAX_DEPTH deep is not read.
     """
     text = _unfenced(text.strip())
-    if len(text) > MAX_LITERAL or _depth(text) > MAX_DEPTH:
+    if len(text) > MAX_LITERAL or bracket_depth(text) > MAX_DEPTH:
         return UNREADABLE
     try:
         return json.loads(text)
@@ -108,7 +108,7 @@ def _unfenced(text: str) -> str:
     return body.strip() if _FENCE.fullmatch(first) and last.strip() == "```" else text
 
 
-def _depth(text: str) -> int:
+def bracket_depth(text: str) -> int:
     """Return how deep brackets nest at most, those inside quotes counted too."""
     depth = deepest = 0
     for character in text:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from compositionality.domains.code import TASK, judge, sandbox
-from compositionality.domains.code.judge import judge_code, last_program, read_truth, row_text, same_output
+from compositionality.domains.code.judge import last_program, read_truth, same_output
 from compositionality.domains.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
-from compositionality.domains.code.task import KINDS, CodeOptions
+from compositionality.domains.code.task import CodeOptions
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.tasks import task_of
@@ -60,15 +60,15 @@ def test_an_example_behind_a_function_is_not_the_program() -> None:
     response = f"{fenced('def f(x): return x + 1')}{fenced(SQUARE)} Example usage: {fenced('print(f(2))')}"
     assert last_program(response, called=True) == SQUARE
     assert last_program(response) == "print(f(2))"
-    assert judge_code(response, FUNCTIONAL).reason is Reason.CORRECT
+    assert TASK.judge(response, FUNCTIONAL).reason is Reason.CORRECT
 
 
 def test_tests_that_judge_nothing_or_cannot_run_are_errors() -> None:
     """No program can make them so: they are looked at by themselves."""
     for tests in ("assert sum([1, 2]) == 3", "import numpy_is_not_here\n" + CHECK + "check(f)"):
-        assert judge_code(fenced(SQUARE), json.dumps({"functional": tests})).reason is Reason.ERROR
+        assert TASK.judge(fenced(SQUARE), json.dumps({"functional": tests})).reason is Reason.ERROR
     raises = "def f(x):\n    import numpy_is_not_here"
-    assert judge_code(fenced(raises), FUNCTIONAL).reason is Reason.WRONG
+    assert TASK.judge(fenced(raises), FUNCTIONAL).reason is Reason.WRONG
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ def test_numbers_of_an_output(printed: str, expected: str, same: bool) -> None:
     ],
 )  # fmt: skip
 def test_verdicts(program: str, truth: str, reason: Reason) -> None:
-    verdict = judge_code(fenced(program), truth)
+    verdict = TASK.judge(fenced(program), truth)
     assert (verdict.reason, verdict.score) == (reason, float(reason is Reason.CORRECT))
 
 
 def test_no_program_and_one_that_cannot_be_read() -> None:
-    assert judge_code("def f(x): return x * x", FUNCTIONAL).reason is Reason.NO_ANSWER
-    assert judge_code(fenced("x = 1\0"), FUNCTIONAL).reason is Reason.MALFORMED
-    assert judge_code(fenced("x = 1\n" * 100_000), FUNCTIONAL).reason is Reason.MALFORMED
-    assert judge_code(fenced("x = '\ud800'"), FUNCTIONAL).reason is Reason.WRONG
+    assert TASK.judge("def f(x): return x * x", FUNCTIONAL).reason is Reason.NO_ANSWER
+    assert TASK.judge(fenced("x = 1\0"), FUNCTIONAL).reason is Reason.MALFORMED
+    assert TASK.judge(fenced("x = 1\n" * 100_000), FUNCTIONAL).reason is Reason.MALFORMED
+    assert TASK.judge(fenced("x = '\ud800'"), FUNCTIONAL).reason is Reason.WRONG
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_output_compared(printed: str, expected: str, equal: bool) -> None:
 
 def test_a_prefix_of_extra_info_is_taken_once() -> None:
     prefix = "import math\nfrom typing import *"
-    row = row_text(json.dumps({"functional": "assert f(2.5) == 2"}), {"prefix": prefix})
+    row = TASK.row_truth(json.dumps({"functional": "assert f(2.5) == 2"}), {"prefix": prefix})
     assert read_truth(row).prefix == prefix
-    assert row_text(row, {"prefix": prefix}) == row
-    assert row_text(row, {}) == row
+    assert TASK.row_truth(row, {"prefix": prefix}) == row
+    assert TASK.row_truth(row, {}) == row
     whole = json.dumps({"functional": f"{prefix}\nassert True"})
-    assert row_text(whole, {"prefix": prefix}) == whole
-    assert row_text(STDIO, {"prefix": prefix}) == STDIO
-    assert row_text({"inputs": ["1"], "outputs": ["2"]}, {}) == '{"inputs": ["1"], "outputs": ["2"]}'
+    assert TASK.row_truth(whole, {"prefix": prefix}) == whole
+    assert TASK.row_truth(STDIO, {"prefix": prefix}) == STDIO
+    assert TASK.row_truth({"inputs": ["1"], "outputs": ["2"]}, {}) == '{"inputs": ["1"], "outputs": ["2"]}'
     response = fenced("def f(x: float) -> List[int]:\n    return math.floor(x)")
     struct: Any = {"functional": "assert f(2.5) == 2"}
     assert judge_response("codegen__leetcode2k", response, struct, extra_info={"prefix": prefix}).score == 1
@@ -171,13 +171,13 @@ def test_rows_of_others_belong_to_the_task(source: str) -> None:
 def test_p05_a_failure_of_the_sandbox_or_the_tests_is_an_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert judge_code(fenced(SQUARE), json.dumps({"functional": "def broken("})).reason is Reason.ERROR
+    assert TASK.judge(fenced(SQUARE), json.dumps({"functional": "def broken("})).reason is Reason.ERROR
 
     def stopped(*_: object) -> None:
         raise sandbox.SandboxError("no process can be started")
 
     monkeypatch.setattr(judge, "run_tests", stopped)
-    verdict = judge_code(fenced(SQUARE), FUNCTIONAL)
+    verdict = TASK.judge(fenced(SQUARE), FUNCTIONAL)
     assert (verdict.reason, verdict.score) == (Reason.ERROR, 0.0)
     assert "no process can be started" in caplog.text
 
@@ -186,29 +186,29 @@ def test_p05_time_is_the_programs_fault_and_ends_before_the_pools_alarm(monkeypa
     assert sandbox.Limits().wall_s + sandbox.GRACE_S < 10
     short = sandbox.Limits(wall_s=0.5)
     monkeypatch.setattr(judge, "run_tests", lambda *args: sandbox.run_tests(*args, limits=short))
-    assert judge_code(fenced("def f(x):\n    while True: pass"), FUNCTIONAL).reason is Reason.WRONG
+    assert TASK.judge(fenced("def f(x):\n    while True: pass"), FUNCTIONAL).reason is Reason.WRONG
 
 
 def test_the_first_wrong_case_ends_the_job() -> None:
     slow = "import time\nx = int(input())\nif x > 2: time.sleep(60)\nprint(0)"
-    assert judge_code(fenced(slow), STDIO).reason is Reason.WRONG
+    assert TASK.judge(fenced(slow), STDIO).reason is Reason.WRONG
 
 
 # ---- our own problems
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TASK.kinds)
 def test_p04_every_reference_passes_and_every_mutant_fails(kind: str) -> None:
     """A mutant leaves out one step, or changes its parameter by one."""
     options = CodeOptions(levels=(1, 3), kind=kind)
     for index in range(3):
         problem = TASK.problem(options, "test", 4, index)
         program = str(problem.metadata["program"])
-        assert judge_code(TASK.gold(problem), problem.ground_truth).reason is Reason.CORRECT
+        assert TASK.judge(TASK.gold(problem), problem.ground_truth).reason is Reason.CORRECT
         lines = program.splitlines()
         for place in [n for n, line in enumerate(lines) if line.startswith("    x = ")][:2]:
             mutant = "\n".join([*lines[:place], "    x = x", *lines[place + 1 :]])
-            assert judge_code(fenced(mutant), problem.ground_truth).reason is Reason.WRONG, mutant
+            assert TASK.judge(fenced(mutant), problem.ground_truth).reason is Reason.WRONG, mutant
 
 
 def test_every_operation_does_what_its_line_says() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compositionality.domains.simulation import TASK
-from compositionality.domains.simulation.judge import judge_simulation, last_object, normal, same
-from compositionality.domains.simulation.task import KINDS, SimulationOptions
+from compositionality.domains.simulation.judge import last_object, normal, same
+from compositionality.domains.simulation.task import SimulationOptions
 from compositionality.errors import UserError
 from compositionality.tasks import task_of
 from compositionality.types import Reason
@@ -53,13 +53,13 @@ ASKS_INPUT = json.dumps({"functional": PROGRAM, "result": "17"})
     ],
 )  # fmt: skip
 def test_json_answers(response: str, reason: Reason) -> None:
-    assert judge_simulation(response, OUTPUT).reason is reason
+    assert TASK.judge(response, OUTPUT).reason is reason
 
 
 def test_an_input_must_be_the_rows_where_no_program_is_known() -> None:
-    assert judge_simulation('{"input": {"n": 4}}', INPUT).score == 1
-    assert judge_simulation('{"input": {"n": 5}}', INPUT).reason is Reason.WRONG
-    assert judge_simulation('{"output": {"n": 4}}', INPUT).reason is Reason.MALFORMED
+    assert TASK.judge('{"input": {"n": 4}}', INPUT).score == 1
+    assert TASK.judge('{"input": {"n": 5}}', INPUT).reason is Reason.WRONG
+    assert TASK.judge('{"output": {"n": 4}}', INPUT).reason is Reason.MALFORMED
 
 
 def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> None:
@@ -71,7 +71,7 @@ def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> 
         ("[1]", Reason.WRONG),
         ("5", Reason.WRONG),
     ):
-        assert judge_simulation(f'{{"input": {value}}}', truth).reason is reason, value
+        assert TASK.judge(f'{{"input": {value}}}', truth).reason is reason, value
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> 
     ],
 )  # fmt: skip
 def test_assertions(truth: str, line: str, reason: Reason) -> None:
-    assert judge_simulation(f"```python\n{line}\n```", truth).reason is reason
+    assert TASK.judge(f"```python\n{line}\n```", truth).reason is reason
 
 
 def test_an_assertion_outside_a_block_is_no_answer() -> None:
-    assert judge_simulation("assert f(16) == 17", ASKS_OUTPUT).reason is Reason.NO_ANSWER
+    assert TASK.judge("assert f(16) == 17", ASKS_OUTPUT).reason is Reason.NO_ANSWER
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_values_are_compared_by_kind() -> None:
     assert last_object("{" * 1_000_000) is None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TASK.kinds)
 def test_p04_gold_is_right_and_the_answer_of_another_problem_wrong(kind: str) -> None:
     options = SimulationOptions(kind=kind)
     problems = [TASK.problem(options, "test", 3, index) for index in range(4)]

@@ -1,10 +1,9 @@
-"""From a response to a verdict: the program in it, run in the sandbox on the tests of our rows or of others."""
+"""The program in a response, run in the sandbox on the tests of our rows or of others."""
 
 import contextlib
 import json
 import logging
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -12,11 +11,9 @@ from typing import Any, NamedTuple
 
 from compositionality.domains.code.sandbox import Limits, SandboxError, run_script, run_tests
 from compositionality.errors import UserError
-from compositionality.tasks.task import truth_text
 from compositionality.types import Reason, Verdict
 
 _LOG = logging.getLogger(__name__)
-MAX_PROGRAM = 200_000
 TOLERANCE, SMALLEST = Decimal("1e-6"), Decimal("1e-9")
 """How far a number may be from the right one; the least such distance, which rounding may leave of 0."""
 _PYTHON = ("python", "python3", "py")
@@ -61,29 +58,15 @@ class CodeTruth:
     outputs: tuple[str, ...] = ()
 
 
-def row_text(ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-    """Return the judge's text of a row; a ``prefix`` of ``extra_info`` becomes part of it, once.
-
-    Raise UserError as ``truth_text``.
-    """
-    text, prefix = truth_text(ground_truth), extra_info.get("prefix")
-    if not isinstance(prefix, str) or not prefix.strip():
-        return text
-    fields = _fields(text)
-    if "functional" not in fields or fields.get("prefix") or prefix.strip() in str(fields["functional"]):
-        return text
-    return json.dumps({**fields, "prefix": prefix})
-
-
 @lru_cache(maxsize=256)
 def read_truth(ground_truth: str) -> CodeTruth:
     """Read the JSON text of a row. Raise UserError if it is damaged or of another format."""
-    fields = _fields(ground_truth)
-    prefix = fields.get("prefix") or ""
-    if fields.get("functional"):
-        return CodeTruth(_text(fields, "functional"), "assert", str(prefix))
-    if fields.get("pytest"):
-        return CodeTruth(_text(fields, "pytest"), "pytest", str(prefix))
+    fields = json_fields(ground_truth)
+    for name, style in (("functional", "assert"), ("pytest", "pytest")):
+        if tests := fields.get(name):
+            if not isinstance(tests, str):
+                raise UserError(f"ground_truth: {name} is no text; give the tests as Python text")
+            return CodeTruth(tests, style, str(fields.get("prefix") or ""))
     inputs, outputs = fields.get("inputs"), fields.get("outputs")
     if not isinstance(inputs, list) or not isinstance(outputs, list):
         raise UserError(
@@ -96,7 +79,8 @@ def read_truth(ground_truth: str) -> CodeTruth:
     return CodeTruth(inputs=tuple(map(_lines, inputs)), outputs=tuple(map(_lines, outputs)))
 
 
-def _fields(text: str) -> dict[str, Any]:
+def json_fields(text: str) -> dict[str, Any]:
+    """Return the object that a ground truth is. Raise UserError if it is none."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -104,12 +88,6 @@ def _fields(text: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise UserError(f"ground_truth {text[:60]!r} is no object; give functional, pytest, or inputs and outputs")
     return fields
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    if not isinstance(fields[name], str):
-        raise UserError(f"ground_truth: {name} is no text; give the tests as Python text")
-    return str(fields[name])
 
 
 def _lines(value: Any) -> str:
@@ -134,34 +112,21 @@ def _calls(name: str, inputs: list[Any], outputs: list[Any]) -> str:
 # ---- verdicts
 
 
-def judge_code(response: str, ground_truth: str) -> Verdict:
-    """Judge a response; never raise on what a model wrote. ERROR where the sandbox or the tests cannot run."""
-    truth = read_truth(ground_truth)
-    program = last_program(response, called=bool(truth.tests))
-    if program is None:
-        return Verdict(0.0, Reason.NO_ANSWER)
-    if len(program) > MAX_PROGRAM or "\0" in program:
-        return Verdict(0.0, Reason.MALFORMED, program[:100])
-    return run_verdict(program, truth, program)
-
-
 def run_verdict(program: str, truth: CodeTruth, answer: str) -> Verdict:
-    """Return the verdict on a program that the tests of ``truth`` are run on."""
+    """Return the verdict on a program that is run on the tests of ``truth``; ERROR where they cannot be run at all."""
     program = program.encode("utf-8", "replace").decode()
     try:
-        passed = _passes_tests(program, truth) if truth.tests else _passes_cases(program, truth)
+        if truth.tests:
+            run = run_tests(program, truth.tests, truth.prefix, truth.style)
+            if run.end == "broken":
+                raise SandboxError(run.text)
+            passed = run.end == "passed"
+        else:
+            passed = _passes_cases(program, truth)
     except SandboxError as error:
         _LOG.warning("the sandbox failed: %s", error)
         return Verdict(0.0, Reason.ERROR, answer)
     return Verdict(1.0, Reason.CORRECT, answer) if passed else Verdict(0.0, Reason.WRONG, answer)
-
-
-def _passes_tests(program: str, truth: CodeTruth) -> bool:
-    """Raise SandboxError for tests that cannot be run at all."""
-    run = run_tests(program, truth.tests, truth.prefix, truth.style)
-    if run.end == "broken":
-        raise SandboxError(run.text)
-    return run.end == "passed"
 
 
 def _passes_cases(program: str, truth: CodeTruth) -> bool:

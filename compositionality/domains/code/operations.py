@@ -1,17 +1,19 @@
-"""Operations on lists of whole numbers and on strings: what they do, in words and as a line of Python.
-
-Composed problems of the tasks ``code`` and ``simulation`` are chains of them; their number is the level.
-"""
+"""Operations on lists of whole numbers and on strings, and chains of them: the problems of ``code`` and ``simulation``."""
 # ruff: noqa: E501 - one operation a line
 
+import json
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import SPLITS, Draws
+from compositionality.tasks.draws import SPLITS, Draws, check_split
+from compositionality.tasks.stream import check_choice
+from compositionality.tasks.task import Identity, Task
+from compositionality.types import Problem
 
 SEED_CLASSES = 8
 INPUTS = 8
@@ -20,7 +22,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class CodeOperation:
-    """``words`` and ``line`` hold {k} for the parameter, which is drawn from ``low`` to ``high``; ``apply(value, k)``."""
+    """In words and as a line of Python, both with {k} for the parameter from ``low`` to ``high``; ``apply(value, k)``."""
 
     name: str
     words: str
@@ -89,10 +91,6 @@ class ProgramChain:
         """Return what two chains share if they do the same by their text."""
         return " ".join(f"{operation.name}({k})" for operation, k in self.steps)
 
-    @property
-    def skills(self) -> list[str]:
-        return [operation.name for operation, _ in self.steps]
-
     def words(self) -> str:
         """Return the steps in English, one a line."""
         return "\n".join(f"{n}. {step.words.format(k=k)}" for n, (step, k) in enumerate(self.steps, 1))
@@ -111,8 +109,7 @@ def apply_all(steps: Sequence[tuple[CodeOperation, int]], value: Any) -> Any:
 
 def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[int]) -> tuple[int, ProgramChain]:
     """Draw level and chain at ``index``. No two splits, nor seeds that differ modulo 8, share a chain."""
-    if split not in SPLITS:
-        raise UserError(f"split={split}: no such split; known: {', '.join(SPLITS)}")
+    check_split(split, SPLITS)
     level = levels[index % len(levels)]
     draws = Draws(f"{task}/{split}/{seed}/{index}".encode())
     wanted = SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
@@ -120,23 +117,11 @@ def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[in
         table = draws.choice((LISTS, STRINGS))
         operations = [draws.choice(table) for _ in range(level)]
         steps = tuple((operation, draws.between(operation.low, operation.high)) for operation in operations)
-        chain = ProgramChain(steps, ())
-        if _class_of(chain.name) == wanted:
+        name = blake2b(ProgramChain(steps, ()).name.encode(), digest_size=8)
+        if int.from_bytes(name.digest(), "big") % (len(SPLITS) * SEED_CLASSES) == wanted:
             chain = ProgramChain(steps, tuple(_input(draws, table is LISTS) for _ in range(INPUTS)))
             if _all_matter(chain):
                 return level, chain
-
-
-def check_chains(levels: Sequence[int], group: str) -> None:
-    """Raise UserError for unknown levels, and for a group whose name is no word."""
-    if not levels or len(set(levels)) < len(levels) or not all(type(n) is int and 1 <= n <= 12 for n in levels):
-        raise UserError(f"levels={list(levels)}: give different whole numbers from 1 to 12, how many operations")
-    if not group.isidentifier():
-        raise UserError(f"group={group}: give a word")
-
-
-def _class_of(name: str) -> int:
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big") % (len(SPLITS) * SEED_CLASSES)
 
 
 def _input(draws: Draws, numbers: bool) -> Any:
@@ -152,3 +137,48 @@ def _all_matter(chain: ProgramChain) -> bool:
     if any([apply_all(other, value) for value in chain.inputs] == outputs for other in others):
         return False
     return len({repr(output) for output in outputs}) > INPUTS // 2 and sum(map(bool, outputs)) > INPUTS // 2
+
+
+# ---- what the two tasks have in common
+
+
+@dataclass(frozen=True)
+class ChainOptions:
+    """The level of a problem is how many operations its program composes; a task adds its kinds."""
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+    levels: tuple[int, ...] = (2, 3, 4)  # operations; candidates take turns
+    kind: str = ""
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, self.kinds)
+        levels = self.levels
+        if not levels or len(set(levels)) < len(levels) or not all(type(n) is int and 1 <= n <= 12 for n in levels):
+            raise UserError(f"levels={list(levels)}: give different whole numbers from 1 to 12, how many operations")
+        if not self.group.isidentifier():
+            raise UserError(f"group={self.group}: give a word")
+
+
+class ChainTask(Task):
+    """Asks about a program that composes operations; the level is their number."""
+
+    trusted_judge = False
+    seed_classes = SEED_CLASSES
+    too_few = "ask for fewer rows or higher levels"
+
+    def problem(self, options: ChainOptions, split: str, seed: int, index: int) -> Problem:
+        """Return the problem at ``index``: a chain of operations, and what ``pose`` asks about it."""
+        level, chain = draw_chain(self.name, split, seed, index, options.levels)
+        source, prompt, truth, known = self.pose(chain, options.kind)
+        skills = list(dict.fromkeys(operation.name for operation, _ in chain.steps))
+        metadata = {"seed": seed, "skills": skills, "chain": chain.name, **known}
+        return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
+
+    @abstractmethod
+    def pose(self, chain: ProgramChain, kind: str) -> tuple[str, str, dict[str, Any], dict[str, str]]:
+        """Return the data source, the prompt, the ground truth, and what the gold answer is made of."""
+
+    def identity(self, problem: Problem) -> Identity:
+        """Return the chain, which no two splits share, as the composition of the prompt."""
+        return Identity(problem.prompt, str(problem.metadata.get("chain", "")) or None)

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from compositionality.domains.code.judge import CodeTruth, judge_code, read_truth, row_text
-from compositionality.domains.code.operations import SEED_CLASSES, ProgramChain, check_chains, draw_chain
+from compositionality.domains.code.judge import CodeTruth, json_fields, last_program, read_truth, run_verdict
+from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain
 from compositionality.errors import UserError
-from compositionality.tasks.stream import check_choice
-from compositionality.tasks.task import Identity, Mode, Task
-from compositionality.types import Problem, Verdict
+from compositionality.tasks.task import Identity, Mode, truth_text
+from compositionality.types import Problem, Reason, Verdict
 
-KINDS = ("functional", "stdio", "pytest")
+MAX_PROGRAM = 200_000
 _ASK = "\n\nThink first. Then give the whole {what} in one fenced block that is marked as python."
 _FUNCTION = """Write a Python function `transform(x)`. It takes {of} and returns the {of_result} that these steps \
 give, each applied to the result of the step before it:
@@ -35,43 +34,47 @@ gives the output
 
 
 @dataclass(frozen=True)
-class CodeOptions:
+class CodeOptions(ChainOptions):
     """Options of the task; the level of a problem is how many operations its program composes."""
 
-    levels: tuple[int, ...] = (2, 3, 4)  # operations; candidates take turns
+    kinds: ClassVar[tuple[str, ...]] = ("functional", "stdio", "pytest")
     kind: str = "functional"  # of the tests: functional (a function), stdio (a program) or pytest
     group: str = "code"  # name of this set of problems
 
-    def __post_init__(self) -> None:
-        check_choice("kind", self.kind, KINDS)
-        check_chains(self.levels, self.group)
 
-
-class CodeTask(Task):
+class CodeTask(ChainTask):
     """Write a program that passes tests; the level of our own problems is how many operations it composes."""
 
     name = "code"
     title = "Programs"
     data_sources = (r"codegen__\w.*", r"codecontests|apps|codeforces|taco")
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(CodeOptions)}
-    kinds = KINDS
-    trusted_judge = False
-    seed_classes = SEED_CLASSES
-    too_few = "ask for fewer rows or higher levels"
+    kinds = CodeOptions.kinds
 
-    def problem(self, options: CodeOptions, split: str, seed: int, index: int) -> Problem:
-        """Return the problem at ``index``: a chain of operations, eight tests, of which the prompt shows one."""
-        level, chain = draw_chain("code", split, seed, index, options.levels)
-        prompt, truth, program = _MAKERS[options.kind](chain)
-        metadata = {"seed": seed, "skills": list(dict.fromkeys(chain.skills)), "chain": chain.name, "program": program}
-        source = f"codegen__composed_{options.kind}"
-        return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
+    def pose(self, chain: ProgramChain, kind: str) -> tuple[str, str, dict[str, Any], dict[str, str]]:
+        """Ask for the program; of its eight tests the prompt shows one."""
+        prompt, truth, program = _stdio(chain) if kind == "stdio" else _function(chain, kind)
+        return f"codegen__composed_{kind}", prompt, truth, {"program": program}
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        return judge_code(answer_text, ground_truth)
+        """Run the program of a response on the tests. ERROR where the sandbox or the tests cannot run."""
+        truth = read_truth(ground_truth)
+        program = last_program(answer_text, called=bool(truth.tests))
+        if program is None:
+            return Verdict(0.0, Reason.NO_ANSWER)
+        if len(program) > MAX_PROGRAM or "\0" in program:
+            return Verdict(0.0, Reason.MALFORMED, program[:100])
+        return run_verdict(program, truth, program)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-        return row_text(ground_truth, extra_info)
+        """Return the judge's text of a row; a ``prefix`` of ``extra_info`` becomes part of it, once."""
+        text, prefix = truth_text(ground_truth), extra_info.get("prefix")
+        if not isinstance(prefix, str) or not prefix.strip():
+            return text
+        fields = json_fields(text)
+        if "functional" not in fields or fields.get("prefix") or prefix.strip() in str(fields["functional"]):
+            return text
+        return json.dumps({**fields, "prefix": prefix})
 
     def parse_truth(self, ground_truth: str) -> CodeTruth:
         return read_truth(ground_truth)
@@ -96,28 +99,23 @@ class CodeTask(Task):
         return {"cases": len(truth.inputs) or truth.tests.count("assert")}
 
 
-# ---- prompt, truth and reference program of a chain, by kind
+# ---- prompt, ground truth and reference program of a chain
+
+_TESTS = {
+    "functional": (["def check(candidate):"], "candidate", ["", "check(transform)"]),
+    "pytest": (["from solution import transform", "", "def test_transform():"], "transform", []),
+}
+"""By kind what stands before the assertions, what they call, and what stands behind them."""
 
 
-def _functional(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
-    tests = "\n".join(["def check(candidate):", *_asserts(chain, "candidate"), "", "check(transform)"])
-    return _function_prompt(chain), {"functional": tests}, chain.function("transform")
-
-
-def _pytest(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
-    tests = "\n".join(["from solution import transform", "", "def test_transform():", *_asserts(chain, "transform")])
-    return _function_prompt(chain), {"pytest": tests}, chain.function("transform")
-
-
-def _function_prompt(chain: ProgramChain) -> str:
+def _function(chain: ProgramChain, kind: str) -> tuple[str, dict[str, Any], str]:
     of, of_result = ("a list of whole numbers", "list") if chain.on_lists else ("a string of letters", "string")
     shown = {"given": chain.inputs[0], "result": chain.outputs[0]}
-    return _FUNCTION.format(of=of, of_result=of_result, steps=chain.words(), **shown) + _ASK.format(what="function")
-
-
-def _asserts(chain: ProgramChain, name: str) -> list[str]:
+    prompt = _FUNCTION.format(of=of, of_result=of_result, steps=chain.words(), **shown) + _ASK.format(what="function")
+    start, name, end = _TESTS[kind]
     pairs = zip(chain.inputs, chain.outputs, strict=True)
-    return [f"    assert {name}({given!r}) == {result!r}" for given, result in pairs]
+    asserts = [f"    assert {name}({given!r}) == {result!r}" for given, result in pairs]
+    return prompt, {kind: "\n".join([*start, *asserts, *end])}, chain.function("transform")
 
 
 def _stdio(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
@@ -143,5 +141,4 @@ def _line(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-_MAKERS = {"functional": _functional, "stdio": _stdio, "pytest": _pytest}
 TASK = CodeTask()

@@ -1,5 +1,3 @@
 """Logic puzzles: zebra, ordering, graph and grid transformation (ARC), rows of others and problems of our own."""
 
-from compositionality.domains.logic.task import TASK
-
-__all__ = ["TASK"]
+from compositionality.domains.logic.task import TASK as TASK

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, islice, pairwise, product
+from operator import ne
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -112,7 +113,9 @@ def _zebra_puzzle(drawn: Arrangement, _options: LogicOptions, draws: "Draws") ->
         *(f"{at}. {_sentence(clue, described, 'lives', 'in house {}')}" for at, clue in enumerate(clues, 1)),
         f"Who lives where? Give JSON of the form {form}, one row for each house, {TAGS}.",
     ]
-    return Puzzle("\n".join(lines), json.dumps({"header": header, "rows": rows}), _skills(clues))
+    return Puzzle(
+        "\n".join(lines), json.dumps({"header": header, "rows": rows}), tuple(sorted({clue.kind for clue in clues}))
+    )
 
 
 def _ordering_puzzle(drawn: Arrangement, _options: LogicOptions, draws: "Draws") -> Puzzle:
@@ -125,7 +128,7 @@ def _ordering_puzzle(drawn: Arrangement, _options: LogicOptions, draws: "Draws")
         *(f"{at}. {_sentence(clue, described, 'is', 'at place {} from the left')}" for at, clue in enumerate(clues, 1)),
         f'What is their order? Give a JSON list of their names from left to right, as ["x", "y", ...], {TAGS}.',
     ]
-    return Puzzle("\n".join(lines), json.dumps(row), _skills(clues))
+    return Puzzle("\n".join(lines), json.dumps(row), tuple(sorted({clue.kind for clue in clues})))
 
 
 # ---- clues about who stands where, and the arrangements that satisfy them: constraint propagation, then search
@@ -140,6 +143,8 @@ HOLDS: dict[str, Callable[[int, int], bool]] = {
     "next to": lambda first, second: abs(first - second) == 1,
 }
 """Clues about two things, by their positions."""
+APART = "apart"  # of two things that share an attribute, which no clue has to say
+RELATIONS = {**HOLDS, APART: ne}
 AT, NOT_AT = "at", "not at"
 """Clues about one thing; their ``second`` is a position."""
 
@@ -182,90 +187,61 @@ def _sentence(clue: Clue, described: list[str], verb: str, place: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _skills(clues: list[Clue]) -> tuple[str, ...]:
-    return tuple(sorted({clue.kind for clue in clues}))
-
-
 def _fewest_clues(size: int, things: int, clues: Sequence[Clue]) -> list[Clue]:
     """Return clues, the first ones preferred, that leave one arrangement; without any of them more are left.
 
     ``clues`` must leave one.
     """
-
-    def is_unique(some: Sequence[Clue]) -> bool:
-        return len(_solve(size, things, some)) == 1
-
     low, high = 0, len(clues)  # the shortest beginning that leaves one
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_unique(clues[:middle]) else (middle + 1, high)
+        low, high = (low, middle) if _is_unique(size, things, clues[:middle]) else (middle + 1, high)
     fewest = list(clues[:high])
     for clue in clues[:high]:
         rest = [other for other in fewest if other != clue]
-        fewest = rest if is_unique(rest) else fewest
+        fewest = rest if _is_unique(size, things, rest) else fewest
     return fewest
 
 
-def _solve(size: int, things: int, clues: Sequence[Clue]) -> list[tuple[int, ...]]:
-    """Return the positions of all things, for the first two arrangements that satisfy the clues."""
+def _is_unique(size: int, things: int, clues: Sequence[Clue]) -> bool:
+    """Return whether exactly one arrangement satisfies the clues."""
     domains = [(1 << size) - 1] * things
-    for clue in clues:
-        if clue.kind in (AT, NOT_AT):
-            domains[clue.first] &= 1 << clue.second if clue.kind == AT else ~(1 << clue.second)
-    return list(islice(_search(size, domains, [clue for clue in clues if clue.kind in HOLDS]), 2))
+    pairs = [(APART, *two) for start in range(0, things, size) for two in combinations(range(start, start + size), 2)]
+    for kind, first, second in clues:
+        if kind in HOLDS:
+            pairs.append((kind, first, second))
+        else:
+            domains[first] &= 1 << second if kind == AT else ~(1 << second)
+    return len(list(islice(_search(size, domains, pairs), 2))) == 1
 
 
-def _search(size: int, domains: list[int], pairs: Sequence[Clue]) -> Iterator[tuple[int, ...]]:
-    if not _propagate(size, domains, pairs):
-        return
-    counts = [domain.bit_count() for domain in domains]
-    if max(counts) == 1:
-        yield tuple(domain.bit_length() - 1 for domain in domains)
-        return
-    thing = min((count, at) for at, count in enumerate(counts) if count > 1)[1]
-    for position in range(size):
-        if domains[thing] >> position & 1:
-            yield from _search(size, [*domains[:thing], 1 << position, *domains[thing + 1 :]], pairs)
-
-
-def _propagate(size: int, domains: list[int], pairs: Sequence[Clue]) -> bool:
-    """Shrink the domains as far as single clues and attributes say, in place; False if one becomes empty."""
+def _search(size: int, domains: list[int], pairs: Sequence[tuple[str, int, int]]) -> Iterator[list[int]]:
+    """Yield the domains of each arrangement, where every thing has one position left."""
     before: list[int] = []
     while before != domains:
         before = list(domains)
         for kind, first, second in pairs:
             domains[second] &= _image(kind, size, domains[first], forward=True)
             domains[first] &= _image(kind, size, domains[second], forward=False)
-        for start in range(0, len(domains), size):
-            _each_elsewhere(size, domains, start)
-        if not all(domains):
-            return False
-    return True
-
-
-def _each_elsewhere(size: int, domains: list[int], start: int) -> None:
-    """Apply: a position that is taken is no other thing's; one that one thing alone can take is that thing's."""
-    row = range(start, start + size)
-    for thing in row:
-        if domains[thing].bit_count() == 1:
-            for other in row:
-                if other != thing:
-                    domains[other] &= ~domains[thing]
+            if not domains[first] or not domains[second]:
+                return
+    open_things = [(domain.bit_count(), thing) for thing, domain in enumerate(domains) if domain.bit_count() > 1]
+    if not open_things:
+        yield domains
+        return
+    _, thing = min(open_things)
     for position in range(size):
-        able = [thing for thing in row if domains[thing] >> position & 1]
-        if len(able) == 1:
-            domains[able[0]] = 1 << position
+        if domains[thing] >> position & 1:
+            yield from _search(size, [*domains[:thing], 1 << position, *domains[thing + 1 :]], pairs)
 
 
 @cache
 def _image(kind: str, size: int, domain: int, *, forward: bool) -> int:
     """Return the positions that the other thing of a clue can have where this one has those of ``domain``."""
-    holds, mask = HOLDS[kind], 0
-    for here in range(size):
-        if domain >> here & 1:
-            for there in range(size):
-                if holds(here, there) if forward else holds(there, here):
-                    mask |= 1 << there
+    holds, mask = RELATIONS[kind], 0
+    for here, there in product(range(size), repeat=2):
+        if domain >> here & 1 and (holds(here, there) if forward else holds(there, here)):
+            mask |= 1 << there
     return mask
 
 

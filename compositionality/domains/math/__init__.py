@@ -1,5 +1,3 @@
 """Mathematics with a final answer in a box."""
 
-from compositionality.domains.math.task import TASK
-
-__all__ = ["TASK"]
+from compositionality.domains.math.task import TASK as TASK

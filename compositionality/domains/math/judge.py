@@ -4,16 +4,14 @@ Symbols are compared by math-verify (Kydlíček), which runs sympy on what a mod
 pool, and only on expressions whose size bounds the work.
 """
 
-import contextlib
 import json
 import logging
 import re
-import signal
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import accumulate
 
+from compositionality.domains.processor_time import processor_time
 from compositionality.errors import UserError
 from compositionality.tasks.answers import has_box, last_box
 from compositionality.types import Reason, Verdict
@@ -298,7 +296,7 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
     config = [LatexExtractionConfig()]
     try:
-        with _processor_time(SYMBOLS_S):
+        with processor_time(SYMBOLS_S, _TooLongError):
             read = [parse(f"${t}$", config, parsing_timeout=None, fallback_mode="no_fallback") for t in (gold, answer)]
             return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))
     except (_TooLongError, MemoryError, RecursionError):
@@ -314,25 +312,3 @@ def _is_expression(text: str) -> bool:
 
 class _TooLongError(BaseException):
     """The comparison takes too long; no ``except Exception`` of sympy may hide it."""
-
-
-@contextlib.contextmanager
-def _processor_time(seconds: float) -> Iterator[None]:
-    """Raise _TooLongError after ``seconds`` of processor time, in the main thread; elsewhere nothing ends the work.
-
-    So an answer that keeps sympy busy is wrong. The alarm of the judging process, which makes it an error, stays.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise _TooLongError
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)

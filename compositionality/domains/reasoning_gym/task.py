@@ -7,20 +7,18 @@ the library as JSON: question, answer, and metadata with ``source_dataset``.
 """
 
 import json
-import signal
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, ClassVar
 
+from compositionality.domains.processor_time import processor_time
 from compositionality.domains.reasoning_gym.forms import is_readable, is_solved
 from compositionality.errors import UserError, check_installed
 from compositionality.tasks.answers import last_answer
-from compositionality.tasks.draws import SPLITS, key_bits
+from compositionality.tasks.draws import SPLITS, check_split, key_bits
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem, Reason, Verdict
 
@@ -73,8 +71,11 @@ class ReasoningGymTask(Task):
     trusted_judge = False
 
     def problem(self, options: ReasoningGymOptions, split: str, seed: int, index: int) -> Problem:
-        """Return the entry that the library draws from a seed that no other split and seed modulo 8 use."""
-        entry = _entry(options, _library_seed(options, split, seed, index))
+        """Return what the library draws; the low bits of its seed name the split and the seed modulo 8."""
+        check_split(split, SPLITS)
+        name = repr((options.dataset, sorted(options.parameters.items()), split, seed, index))
+        stream = SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
+        entry = _entry(options, int(key_bits(name)) % 2**26 * len(SPLITS) * SEED_CLASSES + stream)
         truth = json.dumps({key: entry[key] for key in ("question", "answer", "metadata")}, default=str)
         source, prompt = f"reasoning_gym/{options.dataset}", entry["question"] + _ASK
         return Problem(source, options.level, options.dataset, prompt, truth, index, {"seed": seed})
@@ -127,14 +128,6 @@ class ReasoningGymTask(Task):
 # ---- problems of the library
 
 
-def _library_seed(options: ReasoningGymOptions, split: str, seed: int, index: int) -> int:
-    """Return a seed whose low bits name the split and the seed modulo 8, and whose high ones are drawn."""
-    if split not in SPLITS:
-        raise UserError(f"split={split}: no such split; known: {', '.join(SPLITS)}")
-    drawn = int(key_bits(repr((options.dataset, sorted(options.parameters.items()), split, seed, index)))) % 2**26
-    return drawn * len(SPLITS) * SEED_CLASSES + SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
-
-
 def _entry(options: ReasoningGymOptions, library_seed: int) -> dict[str, Any]:
     check_installed("reasoning_gym", "reasoning-gym's problems")
     import reasoning_gym
@@ -165,7 +158,7 @@ def library_score(dataset: str, answer: str, entry: dict[str, Any]) -> float:
     if dataset in _TUPLES:  # the scorer compares with tuples, which are lists in JSON
         asked["metadata"]["output"] = tuple(map(tuple, asked["metadata"]["output"]))
     scorer = _scorer(dataset)
-    with _cpu_limit(SECONDS):
+    with processor_time(SECONDS, TimeoutError):
         return float(scorer(answer, asked))
 
 
@@ -188,25 +181,6 @@ def _scorer(dataset: str) -> Any:
     import reasoning_gym
 
     return reasoning_gym.get_score_answer_fn(dataset)
-
-
-@contextmanager
-def _cpu_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in the main thread after ``seconds`` of CPU time; in other threads there is no limit."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise TimeoutError(f"the scorer took more than {seconds:g} s of CPU time")
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 TASK = ReasoningGymTask()

@@ -1,5 +1,3 @@
 """Predicting what a program does: rows of CodeI/O and CRUXEval as Guru has them, and problems of our own."""
 
-from compositionality.domains.simulation.task import TASK
-
-__all__ = ["TASK"]
+from compositionality.domains.simulation.task import TASK as TASK

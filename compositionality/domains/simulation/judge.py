@@ -100,13 +100,7 @@ def _fields(text: str) -> dict[str, Any] | None:
 # ---- verdicts
 
 
-def judge_simulation(response: str, ground_truth: str) -> Verdict:
-    """Judge a response; never raise on what a model wrote. ERROR where the sandbox cannot run."""
-    truth = read_truth(ground_truth)
-    return _judge_assertion(response, truth) if truth.side == "assertion" else _judge_json(response, truth)
-
-
-def _judge_json(response: str, truth: SimulationTruth) -> Verdict:
+def judge_json(response: str, truth: SimulationTruth) -> Verdict:
     """Judge the last JSON object, which must have the side that is asked for as a key."""
     fields = last_object(response)
     if fields is None:
@@ -167,7 +161,7 @@ def same(value: Any, wanted: Any) -> bool:
     return bool(value == wanted)
 
 
-def _judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
+def judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
     """Judge the last Python block, which must be one assertion that a call with literals equals a literal."""
     block = last_program(response)
     if block is None:

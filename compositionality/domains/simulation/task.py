@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from compositionality.domains.code.operations import SEED_CLASSES, ProgramChain, check_chains, draw_chain
-from compositionality.domains.simulation.judge import SimulationTruth, judge_simulation, read_truth, row_text
+from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain
+from compositionality.domains.simulation.judge import SimulationTruth, judge_assertion, judge_json, read_truth, row_text
 from compositionality.errors import UserError
-from compositionality.tasks.stream import check_choice
-from compositionality.tasks.task import Identity, Mode, Task
+from compositionality.tasks.task import Mode
 from compositionality.types import Problem, Verdict
 
-KINDS = ("codeio_output", "codeio_input", "cruxeval_output", "cruxeval_input")
 _JSON = """This is a Python function:
 
 {program}
@@ -36,41 +34,33 @@ _MARK = "??"
 
 
 @dataclass(frozen=True)
-class SimulationOptions:
+class SimulationOptions(ChainOptions):
     """Options of the task; the level of a problem is how many operations the shown program composes."""
 
-    levels: tuple[int, ...] = (2, 3, 4)  # operations; candidates take turns
+    kinds: ClassVar[tuple[str, ...]] = ("codeio_output", "codeio_input", "cruxeval_output", "cruxeval_input")
     kind: str = "codeio_output"  # predict the output or an input, as JSON (codeio) or as an assertion (cruxeval)
     group: str = "simulation"  # name of this set of problems
 
-    def __post_init__(self) -> None:
-        check_choice("kind", self.kind, KINDS)
-        check_chains(self.levels, self.group)
 
-
-class SimulationTask(Task):
+class SimulationTask(ChainTask):
     """Predict the output, or an input, of a program; the level is how many operations it composes."""
 
     name = "simulation"
     title = "Runs of programs"
     data_sources = (r"simulation__codeio.*", r"simulation__cruxeval.*")
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(SimulationOptions)}
-    kinds = KINDS
-    trusted_judge = False
-    seed_classes = SEED_CLASSES
-    too_few = "ask for fewer rows or higher levels"
+    kinds = SimulationOptions.kinds
 
-    def problem(self, options: SimulationOptions, split: str, seed: int, index: int) -> Problem:
-        """Return the problem at ``index``: a chain of operations as a program, and one run of it."""
-        level, chain = draw_chain("simulation", split, seed, index, options.levels)
-        family, _, side = options.kind.partition("_")
+    def pose(self, chain: ProgramChain, kind: str) -> tuple[str, str, dict[str, Any], dict[str, str]]:
+        """Show the chain as a program, and ask for one side of a run of it."""
+        family, _, side = kind.partition("_")
         prompt, truth, answer = (_json_problem if family == "codeio" else _assertion_problem)(chain, side)
-        metadata = {"seed": seed, "skills": list(dict.fromkeys(chain.skills)), "chain": chain.name, "answer": answer}
-        source = f"simulation__{family}_composed_{side}"
-        return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
+        return f"simulation__{family}_composed_{side}", prompt, truth, {"answer": answer}
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        return judge_simulation(answer_text, ground_truth)
+        """Judge a prediction; ERROR where the sandbox cannot run."""
+        truth = read_truth(ground_truth)
+        return (judge_assertion if truth.side == "assertion" else judge_json)(answer_text, truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         return row_text(ground_truth, extra_info)
@@ -87,10 +77,6 @@ class SimulationTask(Task):
         if truth.side == "assertion":
             raise UserError(f"{problem.prompt[:60]!r}: the row holds no answer")
         return _json_answer(truth.side, truth.value)
-
-    def identity(self, problem: Problem) -> Identity:
-        """Return the prompt (program and input); the chain, which no two splits share, is the composition."""
-        return Identity(problem.prompt, str(problem.metadata.get("chain", "")) or None)
 
     def facts(self, problem: Problem) -> dict[str, Any]:
         """Return which side is asked for; no program is run here."""

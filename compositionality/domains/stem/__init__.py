@@ -1,5 +1,3 @@
 """Questions of science: multiple choice, and free answers that a model compares with the reference."""
 
-from compositionality.domains.stem.task import TASK
-
-__all__ = ["TASK"]
+from compositionality.domains.stem.task import TASK as TASK

@@ -1,5 +1,3 @@
 """Questions about a table: rows of others (HiTab, MultiHiertt) and problems of our own."""
 
-from compositionality.domains.table.task import TASK
-
-__all__ = ["TASK"]
+from compositionality.domains.table.task import TASK as TASK
