@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from compositionality.evaluate.claims.compare import ByName
+from compositionality.evaluate.claims.decide import ByName
 from compositionality.evaluate.claims.model import Claim, Comparison, Requires
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.table import FAILURE

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from claim_studies import Design, answers, results_of, study
 
-from compositionality.evaluate.claims.compare import ByName
-from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.decide import ByName, claim_rows
 from compositionality.evaluate.claims.model import ClaimsFile, read_claims_file
 from compositionality.evaluate.passk import budget_factors, crossover, curves, levels_and_pools
 from compositionality.evaluate.results import ReplicateTables, Results

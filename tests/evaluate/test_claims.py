@@ -11,8 +11,16 @@ import pytest
 from claim_studies import answers, results_of
 
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.compare import ByName, Outcome, all_of, by_interval
-from compositionality.evaluate.claims.decide import after_holm, claim_rows, decide, p_of
+from compositionality.evaluate.claims.decide import (
+    ByName,
+    Outcome,
+    after_holm,
+    all_of,
+    by_interval,
+    claim_rows,
+    decide,
+    p_of,
+)
 from compositionality.evaluate.claims.model import Claim, Comparison, Rule, read_claims_file
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import share

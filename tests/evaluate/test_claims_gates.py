@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from claim_studies import UNTRAINED, Design, study
 
-from compositionality.evaluate.claims.compare import ByName
-from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.decide import ByName, claim_rows
 from compositionality.evaluate.claims.model import Claim, Origin, read_claims_file
 from compositionality.types import Decision, TrainingReport
 

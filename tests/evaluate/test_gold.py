@@ -17,7 +17,7 @@ from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.claims.compare import compare
+from compositionality.evaluate.claims.decide import compare
 from compositionality.evaluate.claims.model import Comparison
 from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.gold import TOO_LONG, GoldSolution, cells_of, load, read_solution, score, worst_by_cell

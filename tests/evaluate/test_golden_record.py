@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from compositionality.evaluate.claims.compare import Outcome, by_interval
-from compositionality.evaluate.claims.decide import after_holm, p_of
+from compositionality.evaluate.claims.decide import Outcome, after_holm, by_interval, p_of
 from compositionality.evaluate.claims.model import Comparison, Rule
 from compositionality.stats.estimate import over_splits
 from compositionality.types import NESTED, Decision, Estimate, Interval

@@ -1,21 +1,276 @@
-"""Decisions on claims, as the intervals of their comparisons give them (``compare``).
+"""Decisions on claims: each comparison against its threshold, by intervals; then gates, p-values and Holm's procedure.
 
-``not testable``: a gate of the claim fails (``gates``), so that it could not have come out otherwise.
+Every comparison gets two decisions: one for a run with other seeds and other problems, and one for these very seeds
+with other problems (``stats.estimate``: the two kinds of interval). A decision is ``undecided`` as long as its
+interval holds the threshold; the outcome then holds the sample size that would decide it. One of n comparisons is
+enough to contradict a claim, so its interval at 1 − 0.05 / n must (Bonferroni). ``not run``: an arm, a level or all
+results are missing.
+
+``not testable``: a gate of the claim fails, so that it could not have come out otherwise. A required comparison must be
+supported, and a floor left, by the interval of the kind that the decision rests on. The ceiling and the reports of
+training are the same for both kinds.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from compositionality.evaluate.claims.compare import ByName, Outcome, all_of, compare, verdict
-from compositionality.evaluate.claims.gates import why_not_testable
-from compositionality.evaluate.claims.model import Claim, Comparison, Rule
-from compositionality.evaluate.summary import columns
+from compositionality.evaluate.claims.model import (
+    ALL,
+    EITHER_SIDE,
+    NO_EFFECT,
+    VALUE,
+    Claim,
+    Comparison,
+    Headroom,
+    Learnt,
+    Requires,
+    Rule,
+    Trained,
+)
+from compositionality.evaluate.measures import is_paired
+from compositionality.evaluate.results import Results
+from compositionality.evaluate.summary import columns, contrast, share
 from compositionality.stats.estimate import CONFIDENCE
-from compositionality.stats.significance import holm, needed_words, p_value
-from compositionality.types import Decision, Estimate
+from compositionality.stats.significance import Needed, corrected, holm, needed, needed_words, p_value
+from compositionality.types import CORRECT, GROWTH, Decision, Estimate, Interval, Metric, TrainingReport
+
+ByName = Mapping[str, Results]
+"""Results by the name that comparisons use (``Comparison.results``)."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A comparison with its estimate (None if what ``missing`` names was not run) and its decisions.
+
+    ``reason``: why it is not testable.
+    """
+
+    comparison: Comparison
+    estimate: Estimate | None = None
+    decision: Decision = Decision.NOT_RUN
+    these_seeds: Decision = Decision.NOT_RUN
+    needs: tuple[Needed, ...] = ()  # seeds or problems that would decide an undecided one
+    missing: str = ""
+    reason: str = ""
+    n_problems: int = 0
+
+
+def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
+    """Estimate a comparison, one of ``n`` of its claim, and decide it without its gates."""
+    rows = results.get(comparison.results)
+    problems = rows.problem_set(comparison.group, comparison.level) if rows else None
+    if rows is None or problems is None:
+        return Outcome(comparison, missing=comparison.place if rows else str(comparison.metric))
+    comparison = replace(comparison, level=problems.level)
+    if absent := [arm for arm in comparison.arms if arm not in rows.arms]:
+        return Outcome(comparison, missing=", ".join(absent))
+    model, base, measure = comparison.model, comparison.base, comparison.measure
+    if not base or is_paired(measure):
+        estimate = share(rows, model, problems, measure, base)
+    else:
+        margin = comparison.base_measure, comparison.times, comparison.over
+        estimate = contrast(rows, model, base, problems, measure, *margin)
+    if estimate is None and rows.figures is not None:
+        reason = str(rows.figures.loc[comparison.model, "reason"])
+        return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
+    if estimate is None:
+        return Outcome(comparison, missing="as many answers that were judged")
+    if comparison.rule is Rule.AHEAD:
+        model, base = comparison.reference
+        gain = contrast(rows, model, base, problems, measure)
+        comparison = replace(comparison, threshold=max(gain.value / 2, 0.0) if gain else 0.0)
+    kinds = zip((estimate.interval, estimate.over_problems), corrected(estimate, n), strict=True)
+    decision, these_seeds = (by_interval(comparison, *intervals) for intervals in kinds)
+    return _with_needs(Outcome(comparison, estimate, decision, these_seeds, n_problems=rows.size(problems)), estimate)
+
+
+def by_interval(comparison: Comparison, interval: Interval, wider: Interval | None = None) -> Decision:
+    """Decide by the whole interval: on the right side of the threshold, ``wider`` on the wrong side, or neither."""
+    holds, _ = _sides(comparison, interval)
+    _, fails = _sides(comparison, wider or interval)
+    return Decision.SUPPORTED if holds else Decision.CONTRADICTED if fails else Decision.UNDECIDED
+
+
+def _sides(comparison: Comparison, interval: Interval) -> tuple[bool, bool]:
+    """Return whether the whole interval says that the comparison holds, and that it fails."""
+    (low, high), threshold = interval, comparison.threshold
+    within = -threshold <= low and high <= threshold
+    if comparison.rule is Rule.WITHIN:
+        return within, low > threshold or high < -threshold
+    if comparison.rule is Rule.AHEAD:
+        return low > 0, high < 0 or within
+    above, at_most = low > threshold, high <= threshold
+    return (at_most, above) if comparison.rule is Rule.AT_MOST else (above, at_most)
+
+
+def verdict(comparison: Comparison, estimate: Estimate | None, decision: Decision) -> str | None:
+    """Return ahead, as good, behind or the decision of the rule ``ahead``; of another rule None."""
+    if comparison.rule is not Rule.AHEAD:
+        return None
+    if decision is Decision.CONTRADICTED and estimate:
+        return (
+            "as good" if -comparison.threshold <= estimate.low and estimate.high <= comparison.threshold else "behind"
+        )
+    return "ahead" if decision is Decision.SUPPORTED else str(decision)
+
+
+def _with_needs(outcome: Outcome, estimate: Estimate) -> Outcome:
+    """Add to an undecided outcome the sample size at which the interval would not hold the threshold."""
+    if outcome.decision is not Decision.UNDECIDED:
+        return outcome
+    rule, end = outcome.comparison.rule, outcome.comparison.threshold
+    if rule in EITHER_SIDE:
+        end = math.copysign(end, estimate.value)
+    if rule is Rule.AHEAD:  # the end that is farther shows sooner on which side of it the difference lies
+        end = max(0.0, end, key=lambda end: abs(end - estimate.value))
+    need = needed(estimate, end)
+    return replace(outcome, needs=(need,) if need else ())
+
+
+def all_of(decisions: Sequence[Decision]) -> Decision:
+    """Return the decision on what holds only if all its parts hold."""
+    for decision in (Decision.CONTRADICTED, Decision.NOT_TESTABLE):
+        if decision in decisions:
+            return decision
+    return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
+
+
+Compare = Callable[[Comparison], Outcome]
+"""Decides a comparison without its gates."""
+
+
+def why_not_testable(comparison: Comparison, results: ByName, compare: Compare, decision: Decision, kind: int) -> str:
+    """Return the phrase of the first gate that fails a comparison that was run, by one ``kind`` of interval.
+
+    An effect that the ``decision`` finds, where the claim is that there is none, needs no gate that asks whether one
+    could be found.
+    """
+    rows, denies = results[comparison.results], comparison.denies and decision is not Decision.CONTRADICTED
+    for gate in comparison.gates:
+        match gate:
+            case Headroom() if not is_paired(comparison.measure):
+                reason = _no_headroom(gate, comparison, rows, kind)
+            case Trained():
+                reason = _untrained(gate, comparison, results, partial(_is_learnt, gate.learnt, compare, kind))
+            case Requires() if denies or gate.only_for == ALL:
+                reason = _not_shown(gate, comparison, compare, kind)
+            case _:
+                reason = ""
+        if reason:
+            return reason
+    return ""
+
+
+def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, kind: int) -> str:
+    """Say that the required comparison, of several groups the first that was run, is not supported."""
+    for required in gate.comparisons(comparison):
+        outcome = compare(required)
+        if outcome.decision is not Decision.NOT_RUN:
+            break
+    decision = (outcome.decision, outcome.these_seeds)[kind]
+    if gate.decided_by == VALUE and outcome.estimate:
+        decision = by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
+    what = "" if gate.group else f": {outcome.comparison}"  # the text says all of a comparison with a group of its own
+    return "" if decision is Decision.SUPPORTED else f"not shown that {gate.text}{what} ({decision})"
+
+
+def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, kind: int) -> str:
+    """Say if a figure above the threshold takes more than can be reached, or no arm's interval lies above the floor.
+
+    The floor is skipped if a gate asks whether an effect is possible on these problems. Failures, and what more samples
+    add, are no part of what is right.
+    """
+
+    def figure(arm: str, measure: str) -> tuple[float, float]:
+        """Value and low end."""
+        problems = rows.problem_set(comparison.group, comparison.level)
+        estimate = share(rows, arm, problems, measure) if problems and arm else None
+        return (estimate.value, (estimate.low, estimate.over_problems.low)[kind]) if estimate else (0.0, 0.0)
+
+    _, model_low = figure(comparison.model, comparison.measure)
+    base, base_low = figure(comparison.base, comparison.base_measure or comparison.measure)
+    of_wrong = comparison.metric is Metric.FAILURES or comparison.measure == GROWTH
+    room = 1 - figure(comparison.model, CORRECT)[0] if of_wrong else 1.0
+    taken, reach = comparison.times * base + comparison.threshold, gate.ceiling * room
+    if taken >= reach:
+        what = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
+        return f"no headroom: {what}"
+    required = [other for other in comparison.gates if isinstance(other, Requires) and other.only_for == NO_EFFECT]
+    asked = comparison.denies and any(other.level is None for other in required)
+    if comparison.base and not asked and max(model_low, base_low) < gate.floor:
+        neither = f"neither {comparison.model} nor {comparison.base} is shown to be"
+        return f"no headroom: {neither} above {_percent(gate.floor)}"
+    return ""
+
+
+def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt: Callable[[str], bool]) -> str:
+    """Say which of the arms that are compared, then of those of required comparisons, was hardly trained.
+
+    An arm that made updates and has learnt its level had few groups with signal because it learnt fast. Reports are
+    those of the results that are compared, or else of others: a model that was sampled for pass@k was evaluated for
+    accuracy.
+    """
+    rows = results[comparison.results]
+    reports: dict[tuple[str, str], TrainingReport] = {}
+    for evaluations in (rows, *results.values()):
+        for replicate in evaluations.replicates:
+            for arm, report in replicate.training.items():
+                reports.setdefault((arm, replicate.name), report)
+    seeds, required = [replicate.name for replicate in rows.replicates], [comparison]
+    for other in comparison.gates:
+        required += other.comparisons(comparison) if isinstance(other, Requires) else []
+    for arm in dict.fromkeys(arm for other in required for arm in other.arms):
+        known = [reports[arm, seed] for seed in seeds if (arm, seed) in reports]
+        if arm not in gate.starts and (reason := _too_little(gate, arm, known, len(seeds), is_learnt)):
+            return reason
+    return ""
+
+
+def _is_learnt(learnt: Learnt | None, compare: Compare, kind: int, arm: str) -> bool:
+    """Whether the arm ends above ``mastered`` on the level that it trained on, or its gain there is shown."""
+    if learnt is None:
+        return False
+    level = learnt.levels.get(arm, learnt.level)
+    for group in learnt.group:
+        parts = (learnt.base, 0.0), ("", learnt.mastered)
+        asked = [Comparison(group, level, arm, base, threshold=least, results=learnt.results) for base, least in parts]
+        decisions = [(outcome.decision, outcome.these_seeds)[kind] for outcome in map(compare, asked)]
+        if decisions[1] is not Decision.NOT_RUN:
+            return Decision.SUPPORTED in decisions
+    return False
+
+
+def _too_little(
+    gate: Trained, arm: str, reports: Sequence[TrainingReport], n_seeds: int, is_learnt: Callable[[str], bool]
+) -> str:
+    """Say what training lacks. Supervised runs (with ``rows``) have neither groups nor signal."""
+    updates = [
+        (report.updates - (report.updates_without_signal or 0), report.updates) for report in reports if report.updates
+    ]
+    if len(updates) < n_seeds:
+        return f"{arm}: no report of updates in {n_seeds - len(updates)} of {n_seeds} seeds"
+    if any(report.rows == 0 for report in reports):
+        return f"{arm} was trained on no rows in a seed"
+    fewest = min(signal for signal, _ in updates)
+    if fewest < gate.least_updates and any(report.rows is None for report in reports):
+        return f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
+    groups = [
+        (report.groups_with_signal, report.groups)
+        for report in reports
+        if report.groups and report.groups_with_signal is not None
+    ]
+    for what, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
+        signal = sum(signal for signal, _ in counts) / sum(n for _, n in counts) if counts else 1.0
+        if signal < least and not is_learnt(arm):
+            return f"{arm} hardly trained: {_percent(signal)} of its {what} had signal, {_percent(least)} are needed"
+    return ""
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.3g} %"
 
 
 def claim_rows(claims: Sequence[Claim], results: ByName) -> list[dict[str, Any]]:

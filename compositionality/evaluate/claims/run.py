@@ -19,8 +19,7 @@ from compositionality.data.artefact import (
 from compositionality.data.git import code_version
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.compare import ByName
-from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.decide import ByName, claim_rows
 from compositionality.evaluate.claims.model import Claim, ClaimsFile, read_claims_file
 from compositionality.evaluate.claims.tables import print_claims
 from compositionality.evaluate.registration import Frozen, Registration, claims_path
