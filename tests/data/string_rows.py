@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.expression import evaluate, parse
+from compositionality.tasks.string.program import parse
 
 
 def row(expression: str, x: str, source: str = "codeio-forward-incomplete-depth2", level: int = 2) -> dict[str, Any]:
     """A row as the files on the Hub have it."""
     code = f"def main_solution(x):\n    return {expression}"
     try:
-        output = evaluate(parse(expression), x)
+        output = parse(expression).value(x)
     except UserError:
         output = "?"
     truth = {"ref_input": {"x": x}, "ref_output": output, "ref_code": code, "funcname": "main_solution"}

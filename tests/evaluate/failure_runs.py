@@ -12,8 +12,8 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.evaluate.failures import FailureSettings
 from compositionality.rollout.store import shard_table
 from compositionality.tasks.registry import find_judge
-from compositionality.tasks.string.expression import chain_text, parse_program
 from compositionality.tasks.string.functions import ALIASES, Chain, frozen_operation
+from compositionality.tasks.string.program import parse_program, program_of
 from compositionality.tasks.string.wording import compact_trace
 from compositionality.types import Completion
 
@@ -37,7 +37,7 @@ def problem_file(path: Path, seed: int = 0) -> Path:
 def gold(row: dict[str, Any]) -> str:
     """The right trace of a problem row."""
     chain: Chain = tuple(frozen_operation(ALIASES[name]) for name in row["extra_info"]["functions"])
-    assert parse_program(f"def main_solution(x):\n    return {chain_text(chain)}")
+    assert parse_program(f"def main_solution(x):\n    return {program_of(chain).text}")
     return compact_trace(chain, row["prompt"][0]["content"].partition(":")[2])
 
 

@@ -17,19 +17,10 @@ from compositionality.errors import UserError
 from compositionality.tasks.draws import SPLITS
 from compositionality.tasks.string import TASK
 from compositionality.tasks.string.clean import StringGenerator, StringOptions, checksum, owned_checksum, owner
-from compositionality.tasks.string.expression import (
-    Apply,
-    Expression,
-    chain_text,
-    evaluate,
-    nodes,
-    parse,
-    parse_program,
-    uses_input,
-)
 from compositionality.tasks.string.facts import fingerprint
 from compositionality.tasks.string.functions import ATOMS, Operation
 from compositionality.tasks.string.prior import PRIOR
+from compositionality.tasks.string.program import Program, join, parse_program
 from compositionality.tasks.string.wording import compact_trace
 from compositionality.types import Problem, Reason
 
@@ -123,7 +114,7 @@ def test_p02_no_heldout_composition_behaves_like_a_trained_one(shape: str) -> No
     def prints(functions: str) -> set[str]:
         task = StringGenerator(StringOptions(functions=functions, levels=(2,), shape=shape, frozen_parameters=True))
         rows = (parse_program(json.loads(task.problem("train", 1, i).ground_truth)["ref_code"]) for i in range(1500))
-        return {fingerprint(lambda text, row=row: evaluate(row, text)) for row in rows}  # type: ignore[misc]
+        return {fingerprint(row.value) for row in rows}
 
     assert not prints("trained") & prints("heldout")
 
@@ -134,16 +125,13 @@ def test_p03_depth_is_real(name: str, index: int, split: str, seed: int) -> None
     options = ALL[name]
     task = StringGenerator(options)
     item = task.item(split, seed, index)
-    expression = item.expression or parse(chain_text(item.chain))
-    assert depth(expression) == item.level
-    for node in nodes(expression):
-        if isinstance(node, Apply):
-            value = evaluate(node, item.input)
-            assert uses_input(node)
-            assert value not in [evaluate(argument, item.input) for argument in node.arguments]
-            assert 1 <= len(value) <= options.max_length
-    assert evaluate(expression, item.input) == item.output != item.input
-    assert any(evaluate(expression, other) != item.output for other in ("b", "Zoa2", "ktbdgqmwe7"))
+    assert item.program.depth == item.level
+    for number, applied in enumerate(item.program.apply(item.input)):
+        assert part(item.program, number).uses_input
+        assert applied.value not in applied.given
+        assert 1 <= len(applied.value) <= options.max_length
+    assert item.program.value(item.input) == item.output != item.input
+    assert any(item.program.value(other) != item.output for other in ("b", "Zoa2", "ktbdgqmwe7"))
 
 
 @settings(max_examples=60, deadline=None)
@@ -165,18 +153,25 @@ def run(steps: Iterable[Operation], text: str) -> str:
 @given(st.integers(0, 10**6))
 def test_p03_no_tree_with_an_operator_less_gives_the_answer(index: int) -> None:
     item = StringGenerator(TREES).item("train", 5, index)
-    assert item.expression is not None
-    assert all(evaluate(shorter, item.input) != item.output for shorter in with_one_less(item.expression))
+    assert all(shorter.value(item.input) != item.output for shorter in with_one_less(item.program))
 
 
-def with_one_less(expression: Expression) -> Iterator[Expression]:
-    if isinstance(expression, Apply):
-        yield from (argument for argument in expression.arguments if uses_input(argument))
-        for i, argument in enumerate(expression.arguments):
+def part(program: Program, source: int | str) -> Program:
+    """The part of a program that gives one of its strings."""
+    if isinstance(source, str) or source < 0:
+        return Program(result=source)
+    call = program.calls[source]
+    return join(call.operator, [part(program, one) for one in call.sources], call.parameter)
+
+
+def with_one_less(program: Program) -> Iterator[Program]:
+    if program.calls:
+        call = program.calls[-1]
+        arguments = [part(program, source) for source in call.sources]
+        yield from (argument for argument in arguments if argument.uses_input)
+        for i, argument in enumerate(arguments):
             for shorter in with_one_less(argument):
-                yield replace(
-                    expression, arguments=(*expression.arguments[:i], shorter, *expression.arguments[i + 1 :])
-                )
+                yield join(call.operator, [*arguments[:i], shorter, *arguments[i + 1 :]], call.parameter)
 
 
 @pytest.mark.parametrize("split", [0, 1, 61])
@@ -199,10 +194,6 @@ def test_order_sensitive_problems_are_a_group_of_their_own() -> None:
     options = replace(TINY, functions="heldout", levels=(2, 3), order_sensitive=True)
     problem = StringGenerator(options).problem("test", 5, 0)
     assert (problem.group, problem.data_source) == ("heldout-ordered", "string-heldout-level2")
-
-
-def depth(expression: object) -> int:
-    return 1 + max(map(depth, expression.arguments)) if isinstance(expression, Apply) else 0
 
 
 @pytest.mark.parametrize("name", ALL)

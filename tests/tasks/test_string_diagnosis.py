@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from compositionality.errors import UserError
 from compositionality.tasks.string import TASK
 from compositionality.tasks.string.diagnose import applications, classify, read_trace
-from compositionality.tasks.string.expression import chain_text, evaluate, parse
 from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation, run_steps
 from compositionality.tasks.string.judge import judge_string
-from compositionality.tasks.string.program import Fault, Program, read_program
+from compositionality.tasks.string.program import parse, program_of
+from compositionality.tasks.string.reference import Fault, Reference, read_reference
 from compositionality.tasks.string.wording import compact_prompt, compact_trace, ground_truth, main_solution
 from compositionality.types import Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
@@ -23,7 +23,7 @@ FIRST, SECOND, THIRD = compact_trace(CHAIN, INPUT).split("\n")
 
 def compact_problem(chain: Chain = CHAIN, text: str = INPUT) -> tuple[str, str]:
     """Ground truth and prompt."""
-    code = main_solution(chain_text(chain))
+    code = main_solution(program_of(chain).text)
     return ground_truth(text, run_steps(chain, text)[-1], code, "compact"), compact_prompt(chain, text)
 
 
@@ -144,9 +144,9 @@ def test_parameters_are_part_of_a_compact_name() -> None:
 
 def test_how_often_each_function_was_applied_wrongly() -> None:
     truth, prompt = compact_problem()
-    program = read_program(truth, prompt)
+    reference = read_reference(truth, prompt)
     text = f"{FIRST}\nfunc_2,func_14:cabe=cabe\n,func_2:caabe=cb\n,func_99:a=b"
-    assert applications(program, read_trace(program, text)) == [
+    assert applications(reference, read_trace(reference, text)) == [
         ("func_16", False),
         ("func_14", True),
         ("func_2", False),
@@ -235,7 +235,7 @@ def test_english_text_without_a_step_tells_nothing_of_the_chain(name: str, expec
 
 def test_trees_and_operators_without_a_name() -> None:
     def at(code: str, x: str, text: str) -> tuple[str, int | None, str | None, str | None]:
-        finding = found(ground_truth(x, evaluate(parse(code), x), main_solution(code)), "", text)
+        finding = found(ground_truth(x, parse(code).value(x), main_solution(code)), "", text)
         return finding.failure.value, finding.step, finding.skill, finding.fault
 
     joined = 'func_3("zyx") = "xyz". Then "xyz" + "abc" = "xyzab". {"output": "xyzab"}'
@@ -253,23 +253,23 @@ def test_a_verifiers_failure_is_no_class_of_failure() -> None:
 
 def test_p18_rows_without_a_program_are_told() -> None:
     with pytest.raises(UserError, match="holds no ref_code"):
-        read_program('{"ref_output": "a"}', "")
+        read_reference('{"ref_output": "a"}', "")
     truth, _ = compact_problem()
     with pytest.raises(UserError, match="does not name the functions"):
-        read_program(truth, "func_1:abc")
+        read_reference(truth, "func_1:abc")
 
 
-def programs() -> list[Program]:
-    return [read_program(*compact_problem()), read_program(ground_truth(INPUT, "ccbb", main_solution(CODE)), "")]
+def references() -> list[Reference]:
+    return [read_reference(*compact_problem()), read_reference(ground_truth(INPUT, "ccbb", main_solution(CODE)), "")]
 
 
 @given(
     st.text(st.sampled_from("func_216(),:=\"'`\n {}output→+abe"), max_size=300), st.sampled_from(("wrong", "correct"))
 )
 def test_p16_no_text_breaks_it(text: str, reason: str) -> None:
-    for program in programs():
+    for reference in references():
         verdict = Verdict(0.0, Reason(reason), "abe")
-        classify(program, read_trace(program, text), Completion(text, 0, "stop"), verdict)
+        classify(reference, read_trace(reference, text), Completion(text, 0, "stop"), verdict)
 
 
 @pytest.mark.parametrize(
@@ -277,10 +277,10 @@ def test_p16_no_text_breaks_it(text: str, reason: str) -> None:
 )
 def test_p04_a_megabyte_takes_no_time(part: str) -> None:
     text = part * (1_000_000 // len(part)) + '{"output": "a"}'
-    for program in programs():
+    for reference in references():
         began = time.process_time()
         verdict = Verdict(0.0, Reason.WRONG, "a")
-        classify(program, read_trace(program, text), Completion(text, 0, "stop"), verdict)
+        classify(reference, read_trace(reference, text), Completion(text, 0, "stop"), verdict)
         assert time.process_time() - began < 2
 
 

@@ -5,8 +5,8 @@ from itertools import combinations, permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compositionality.tasks.string.expression import Walk, another_order, as_chain, chain_text, is_reducible, parse
 from compositionality.tasks.string.functions import ATOMS, Operation, frozen_operation
+from compositionality.tasks.string.program import Walk, another_order, as_chain, is_reducible, parse, program_of
 
 CHAINS = st.lists(st.sampled_from([frozen_operation(function) for function in ATOMS.values()]), max_size=6)
 
@@ -25,7 +25,7 @@ def test_both_ways_find_what_trying_all_finds(steps: list[Operation], x: str) ->
     walk: Walk | None = Walk(x, x)
     for operation in steps:
         walk = walk and walk.step(operation, 10_000)
-    assert is_reducible(parse(chain_text(tuple(steps[::-1]))), x) == reducible
+    assert is_reducible(parse(program_of(tuple(steps[::-1])).text), x) == reducible
     empty = any(not run(tuple(steps[:end])) for end in range(len(steps)))
     assert (walk and walk.value) == (None if reducible or empty or not answer else answer)
 

@@ -8,8 +8,8 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.tasks.registry import find_judge
-from compositionality.tasks.string.expression import function_names, parse, uses_input
 from compositionality.tasks.string.paper import PAPER_FILES, PaperFile, PaperSampler, paper_items, paper_problems
+from compositionality.tasks.string.program import parse
 
 DIGESTS = {
     "stage1_level1/train": "a593daf7ec1a2011ff7120bfae7142edc36d9b129372f943eea87fc533230f7d",
@@ -48,14 +48,12 @@ def test_flaws_are_the_originals(name: str, duplicates: int, used: float) -> Non
     sampler = PaperSampler(options.active())
     items = list(sampler.items(options))
     assert sampler.duplicates == duplicates
-    assert sum(uses_input(item.expression) for item in items) / len(items) == pytest.approx(used, abs=0.0005)
+    assert sum(item.program.uses_input for item in items) / len(items) == pytest.approx(used, abs=0.0005)
 
 
 def test_stage1_function_counts() -> None:
     counts = Counter(
-        name
-        for item in paper_items(PAPER_FILES["stage1_level1/train"])
-        for name in set(function_names(item.expression))
+        name for item in paper_items(PAPER_FILES["stage1_level1/train"]) for name in set(item.program.functions)
     )
     assert tuple(counts[f"func_{id}"] for id in range(25)) == STAGE1_COUNTS
 
@@ -65,9 +63,9 @@ def test_test_set_by_level() -> None:
     for level in range(1, 9):
         rows = [item for item in items if item.level == level]
         assert len(rows) == 256
-        used = sum(uses_input(item.expression) for item in rows) / 256
+        used = sum(item.program.uses_input for item in rows) / 256
         assert used == pytest.approx(TEST_USES_INPUT[level - 1], abs=0.0005)
-        mean = sum(len(function_names(item.expression)) for item in rows) / 256
+        mean = sum(len(item.program.functions) for item in rows) / 256
         assert mean == pytest.approx(TEST_FUNCTIONS[level - 1], abs=0.06)
     assert max(len(item.output) for item in items) == 2676
 
@@ -98,7 +96,7 @@ def test_only_stage_1_shows_definitions() -> None:
 
 def test_expressions_are_read_back() -> None:
     for item in paper_items(PaperFile(2, "test", 1, 8, 800)):
-        assert parse(item.text) == item.expression
+        assert parse(item.text) == item.program
 
 
 @pytest.mark.parametrize(

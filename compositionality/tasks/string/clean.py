@@ -17,22 +17,6 @@ from zlib import crc32
 from compositionality.errors import UserError
 from compositionality.tasks.draws import SPLITS, Draws, check_split
 from compositionality.tasks.stream import check_choice
-from compositionality.tasks.string.expression import (
-    CONCAT,
-    LONGEST,
-    Apply,
-    Expression,
-    Input,
-    Text,
-    Walk,
-    another_order,
-    chain_text,
-    evaluate,
-    function_names,
-    is_reducible,
-    render,
-    steps,
-)
 from compositionality.tasks.string.functions import (
     PRESETS,
     TEXT_LENGTHS,
@@ -43,6 +27,16 @@ from compositionality.tasks.string.functions import (
     frozen_operation,
     select_functions,
     side,
+)
+from compositionality.tasks.string.program import (
+    CONCAT,
+    LONGEST,
+    Program,
+    Walk,
+    another_order,
+    is_reducible,
+    join,
+    program_of,
 )
 from compositionality.tasks.string.wording import compact_prompt, ground_truth, json_prompt, main_solution, sources
 from compositionality.types import Problem
@@ -134,7 +128,7 @@ class StringItem:
     level: int
     index: int
     chain: Chain
-    expression: Expression | None
+    program: Program
     input: str
     output: str
 
@@ -187,7 +181,8 @@ class StringGenerator:
         assert walk is not None
         if all(apply_all(walk.steps, other) == walk.value for other in CONTRASTS):
             return None
-        return StringItem(level, index, walk.steps[::-1], None, walk.input, walk.value)
+        chain = walk.steps[::-1]
+        return StringItem(level, index, chain, program_of(chain), walk.input, walk.value)
 
     def _extended(self, draws: Draws, walk: Walk | None, owned: int) -> Walk | None:
         """Return the walk with one operation more: on its own input or, where that is not sound, on another one."""
@@ -219,42 +214,42 @@ class StringGenerator:
         return free + draws.choice(self._pairs[(owned - crc32(free.encode())) % CHECKSUMS])
 
     def _tree_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
-        expression = self._tree(draws, level)
-        if not function_names(expression):
+        program = self._tree(draws, level)
+        if not program.functions:
             return None
         for _ in range(INPUTS_PER_STEP):
             text = self._input(draws, owned)
-            output = sound_value(expression, text, self.options.max_length)
-            if output is None or all(evaluate(expression, other) == output for other in CONTRASTS):
+            output = sound_value(program, text, self.options.max_length)
+            if output is None or all(program.value(other) == output for other in CONTRASTS):
                 continue
-            if not is_reducible(expression, text):
-                return StringItem(level, index, (), expression, text, output)
+            if not is_reducible(program, text):
+                return StringItem(level, index, (), program, text, output)
         return None
 
-    def _tree(self, draws: Draws, depth: int) -> Expression:
+    def _tree(self, draws: Draws, depth: int) -> Program:
         """Draw a tree of exactly ``depth``; operators are uniform over the functions and concatenation.
 
         Every operator has x below it.
         """
         if depth == 0:
-            return Input()
+            return Program()
         number = draws.below(len(self.functions) + 1)
         function = self.functions[number] if number < len(self.functions) else None
         main = self._tree(draws, depth - 1)
         if function is not None and not function.binary:
-            return Apply(function.alias, (main,), self._parameter(draws, function))
+            return join(function.alias, [main], self._parameter(draws, function))
         other = self._second_argument(draws, depth - 1, literal=function is not None)
         arguments = (main, other) if draws.below(2) else (other, main)
-        return Apply(function.alias if function else CONCAT, arguments)
+        return join(function.alias if function else CONCAT, arguments)
 
-    def _second_argument(self, draws: Draws, depth: int, *, literal: bool) -> Expression:
+    def _second_argument(self, draws: Draws, depth: int, *, literal: bool) -> Program:
         """Draw x, or a tree that is at most ``depth`` deep, or (for interlacing only) a literal.
 
         Concatenation with a literal would be ``func_5`` or ``func_6`` (held out) under another name.
         """
         kind = draws.below(3 if literal else 2)
         if kind == 2:
-            return Text(draws.text(self.options.alphabet, draws.between(*LITERAL_LENGTHS)))
+            return Program(result=draws.text(self.options.alphabet, draws.between(*LITERAL_LENGTHS)))
         return self._tree(draws, 0 if kind == 0 else draws.below(depth + 1))
 
     def _operation(self, draws: Draws) -> Operation:
@@ -273,12 +268,7 @@ class StringGenerator:
     def render(self, item: StringItem, seed: int) -> Problem:
         """Put an item into words: its row."""
         options = self.options
-        if item.expression is None:
-            code = main_solution(chain_text(item.chain))
-            names = [operation.function.alias for operation in item.chain]
-        else:
-            code = main_solution(render(item.expression))
-            names = function_names(item.expression)
+        code, names = main_solution(item.program.text), item.program.functions
         if options.style == "compact":
             prompt = compact_prompt(item.chain, item.input, show_definitions=options.show_definitions)
         else:
@@ -298,18 +288,17 @@ def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
     return "mixed" if ids <= set(range(25)) else "prior"
 
 
-def sound_value(expression: Expression, x: str, max_length: int) -> str | None:
+def sound_value(program: Program, x: str, max_length: int) -> str | None:
     """Return the value, or None if an operator changes nothing, leaves the bounds, or weaves a string with itself.
 
     The last would be ``func_14`` (held out) under another name.
     """
     value = x
-    for step in steps(expression, x):
-        value = step.value
-        if not 0 < len(value) <= max_length or value in step.given:
+    for call, given, value, _ in program.apply(x):
+        if not 0 < len(value) <= max_length or value in given:
             return None
-        if len(step.given) == 2 and step.node.operator != CONCAT:
-            text, other = step.given
+        if len(given) == 2 and call.operator != CONCAT:
+            text, other = given
             if text.startswith(other) or other.startswith(text):
                 return None
     return value

@@ -11,7 +11,7 @@ operators, is read by position. One pass, linear in the text; no text is execute
 import re
 from dataclasses import dataclass, field
 
-from compositionality.tasks.string.program import Program, StatedStep, Trace
+from compositionality.tasks.string.reference import Reference, StatedStep, Trace
 
 LONGEST_TEXT, LONGEST_CALL, LONGEST_GAP = 40_000, 400, 60
 _SYMBOL = r"==?|→|⇒|->|=>|⟶"
@@ -52,7 +52,7 @@ class _Open:
 class _Reader:
     """The state of one pass over a text."""
 
-    program: Program
+    reference: Reference
     text: str
     steps: list[StatedStep] = field(default_factory=list)
     nameless: list[str] = field(default_factory=list)
@@ -67,8 +67,8 @@ class _Reader:
         while token := _TOKEN.search(self.text, position):
             position = self._take(token)
         self._close()
-        if not self.steps and len(self.nameless) == len(self.program.named) == len(self.program.steps):
-            stated = zip(self.program.names, self.nameless, strict=True)
+        if not self.steps and len(self.nameless) == len(self.reference.named) == len(self.reference.steps):
+            stated = zip(self.reference.names, self.nameless, strict=True)
             return Trace(tuple(StatedStep(name, None, result) for name, result in stated))
         return Trace(tuple(self.steps))
 
@@ -130,10 +130,10 @@ class _Reader:
         self.last = (value, token.end())
 
     def _result(self, value: str, start: int) -> None:
-        if value == self.program.input and _NAMES_INPUT.search(self.text[max(0, start - 20) : start]):
+        if value == self.reference.input and _NAMES_INPUT.search(self.text[max(0, start - 20) : start]):
             return
         if self.open is None:
-            if value != self.program.input and self.nameless[-1:] != [value]:
+            if value != self.reference.input and self.nameless[-1:] != [value]:
                 self.nameless.append(value)
             return
         if self.open.given is None and self.before is not None and self.open.result is None:
@@ -154,22 +154,22 @@ class _Reader:
 
     def _is_correction(self, step: StatedStep) -> bool:
         old = self.steps[-1]
-        return step.given == old.given if step.given and old.given else self.program.names.count(step.name) < 2
+        return step.given == old.given if step.given and old.given else self.reference.names.count(step.name) < 2
 
     def _full(self, done: _Open) -> tuple[str, ...] | None:
         """Return what goes in, if there is a string for every slot of the function."""
         return done.given if done.given and len(done.given) == len(self._slots(done.name)) else None
 
     def _slots(self, name: str) -> tuple[int, ...]:
-        return next((step.open_slots for step in self.program.steps if step.name == name), (0,))
+        return next((step.call.open_slots for step in self.reference.steps if step.name == name), (0,))
 
 
-def read_english(response: str, program: Program) -> Trace:
+def read_english(response: str, reference: Reference) -> Trace:
     """Read the steps that a text states before its final JSON object."""
     end = response.rfind("{", 0, max(response.rfind('"output"'), 0))
     text = response[: end if end >= 0 else len(response)][:LONGEST_TEXT]
     text = text.replace("“", '"').replace("”", '"').replace("**", "")
-    return _Reader(program, _CODE.sub(r'"\1"', text).replace("`", "")).read()
+    return _Reader(reference, _CODE.sub(r'"\1"', text).replace("`", "")).read()
 
 
 def _agree(step: StatedStep, old: StatedStep) -> bool:

@@ -17,22 +17,14 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.string.clean import SEED_CLASSES, owner
-from compositionality.tasks.string.expression import (
+from compositionality.tasks.string.program import (
     INPUT,
-    Apply,
-    Call,
-    Expression,
-    Text,
+    Applied,
+    Program,
     another_order,
     as_chain,
-    evaluate,
-    function_names,
     is_reducible,
-    nodes,
     parse_program,
-    render,
-    steps,
-    uses_input,
 )
 from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt
 from compositionality.tasks.task import Identity
@@ -60,8 +52,8 @@ _OUR_WORDS = json_prompt("", "").partition("\n")[0]
 _MAIN = re.compile(r"def main_solution\(.*", re.DOTALL)
 
 
-def read_row(problem: Problem) -> tuple[Expression, str, str | None]:
-    """Return expression, input and output (None: not said) of a row. UserError if it is no row of the string task."""
+def read_row(problem: Problem) -> tuple[Program, str, str | None]:
+    """Return program, input and output (None: not said) of a row. UserError if it is no row of the string task."""
     try:
         truth = json.loads(problem.ground_truth)
         return parse_program(truth["ref_code"]), truth["ref_input"]["x"], truth.get("ref_output")
@@ -100,25 +92,19 @@ def prompt_matches_truth(problem: Problem) -> bool:
 
 def string_identity(problem: Problem) -> Identity:
     """Return the keys of a row. UserError if it is no row of the string task."""
-    expression, x, _ = read_row(problem)
-    canonical, text, behaviour = composition_keys(expression)
-    return Identity(f"{canonical} on {x}", text, behaviour)
+    program, x, _ = read_row(problem)
+    return Identity(f"{program.text} on {x}", *_composition_keys(program))
 
 
 @lru_cache(maxsize=200_000)
-def composition_keys(expression: Expression) -> tuple[str, str | None, str | None]:
-    """Return the canonical text of an expression; the composition's text and fingerprint, or None twice."""
-    operators = sum(isinstance(node, Apply) for node in nodes(expression))
-    if operators < 2 or not uses_input(expression):
-        return render(expression), None, None
-    return render(expression), render(skeleton(expression)), fingerprint(lambda text: evaluate(expression, text))
-
-
-def skeleton(expression: Expression) -> Expression:
-    """Return the expression without its parameters and literals."""
-    if isinstance(expression, Apply):
-        return Apply(expression.operator, tuple(skeleton(argument) for argument in expression.arguments))
-    return Text("") if isinstance(expression, Text) else expression
+def _composition_keys(program: Program) -> tuple[str | None, str | None]:
+    """Return the composition's text, without parameters and literals, and fingerprint; None for a single function."""
+    if len(program.calls) < 2 or not program.uses_input:
+        return None, None
+    text = program.fold(
+        lambda s: "''" if isinstance(s, str) else "x", lambda call, parts: call._replace(parameter=None).text(parts)
+    )
+    return text, fingerprint(program.value)
 
 
 def fingerprint(function: Callable[[str], str]) -> str:
@@ -154,22 +140,22 @@ class StringFacts:
 
 def problem_facts(problem: Problem) -> StringFacts:
     """Evaluate a problem again, operator by operator. UserError if it is no row of the string task."""
-    expression, x, output = read_row(problem)
+    program, x, output = read_row(problem)
     if output is None:
         raise UserError("is no row of the string task (no ref_output)")
-    applied = list(steps(expression, x))
+    applied = list(program.apply(x))
     depths = real_depths(applied)
-    value = applied[-1].value if applied else evaluate(expression, x)
-    chain = as_chain(expression)
+    value = program.value(x)
+    chain = as_chain(program)
     return StringFacts(
-        names=function_names(expression),
+        names=program.functions,
         length=len(output),
-        input_named=uses_input(expression),
-        input_matters=_input_matters(expression),
+        input_named=program.uses_input,
+        input_matters=_input_matters(program),
         depth_is_level=(depths[-1] if depths else 0) == problem.level,
         no_ops=sum(step.value in step.given for step in applied),
         constants=sum(depth < 0 for depth in depths),
-        reducible=is_reducible(expression, x),
+        reducible=is_reducible(program, x),
         other_order=None if chain is None else another_order(chain, x, value),
         wrong_gold=value != output,
         wrong_stream=_in_wrong_stream(x, problem.metadata),
@@ -205,21 +191,21 @@ def level_figures(facts: Sequence[StringFacts]) -> dict[str, Any]:
     }
 
 
-def real_depths(applied: Sequence[Call]) -> list[int]:
+def real_depths(applied: Sequence[Applied]) -> list[int]:
     """Return for each step how many operators on the longest path from x to it change what they are given.
 
     A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.
     """
     depths: list[int] = []
-    for step in applied:
-        below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in step.sources])
-        depths.append(below if below < 0 or step.value in step.given else below + 1)
+    for call, given, value, _ in applied:
+        below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in call.sources])
+        depths.append(below if below < 0 or value in given else below + 1)
     return depths
 
 
 @lru_cache(maxsize=200_000)
-def _input_matters(expression: Expression) -> bool:
-    return uses_input(expression) and len({evaluate(expression, probe) for probe in PROBES}) > 1
+def _input_matters(program: Program) -> bool:
+    return program.uses_input and len({program.value(probe) for probe in PROBES}) > 1
 
 
 def _in_wrong_stream(x: str, metadata: Mapping[str, Any]) -> bool:

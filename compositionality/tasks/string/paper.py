@@ -11,18 +11,8 @@ from random import Random
 
 from compositionality.errors import UserError
 from compositionality.tasks.stream import check_choice, check_count
-from compositionality.tasks.string.expression import (
-    CONCAT,
-    METHODS,
-    Apply,
-    Expression,
-    Input,
-    Text,
-    evaluate,
-    function_names,
-    render,
-)
-from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS, Function
+from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS
+from compositionality.tasks.string.program import CONCAT, METHODS, Program, join
 from compositionality.tasks.string.wording import ground_truth, json_prompt, main_solution, sources
 from compositionality.types import Problem
 
@@ -88,10 +78,10 @@ PAPER_FILES: dict[str, PaperFile] = {
 
 @dataclass(frozen=True, slots=True)
 class PaperItem:
-    """One drawn problem: level, expression, its text, input and output."""
+    """One drawn problem: level, program, the text of its expression, input and output."""
 
     level: int
-    expression: Expression
+    program: Program
     text: str
     input: str
     output: str
@@ -121,31 +111,30 @@ class PaperSampler:
     def _unseen(self, level: int, seen: set[str]) -> PaperItem:
         """Return the next item with a new text. A rejected one has drawn its input too, as in the original."""
         while True:
-            expression = self.expression(level)
-            text, x = render(expression), self._letters(INPUT_LENGTHS)
+            program = self.program(level)
+            text, x = program.text, self._letters(INPUT_LENGTHS)
             if text not in seen:
                 seen.add(text)
-                return PaperItem(level, expression, text, x, evaluate(expression, x))
+                return PaperItem(level, program, text, x, program.value(x))
             self.duplicates += 1
 
-    def expression(self, depth: int) -> Expression:
-        """Draw an expression whose leaves all lie at ``depth``."""
+    def program(self, depth: int) -> Program:
+        """Draw a program whose leaves all lie at ``depth``."""
         if depth == 0:
-            return Input() if self.random.random() < P_LITERAL_LEAF else Text(self._letters(LITERAL_LENGTHS))
+            return (
+                Program() if self.random.random() < P_LITERAL_LEAF else Program(result=self._letters(LITERAL_LENGTHS))
+            )
         if self.random.random() < P_BINARY:
-            arguments = (self.expression(depth - 1), self.expression(depth - 1))
-            return Apply(CONCAT if self.random.random() < P_CONCAT else self.interlace, arguments)
+            arguments = (self.program(depth - 1), self.program(depth - 1))
+            return join(CONCAT if self.random.random() < P_CONCAT else self.interlace, arguments)
         if self.random.random() < P_METHOD:
             method = self.random.choice(METHODS)
-            return Apply(method, (self.expression(depth - 1),))
+            return join(method, [self.program(depth - 1)])
         function = self.random.choice(self.plain if self.random.random() < P_PLAIN else self.parametrised)
-        inner = self.expression(depth - 1)
-        return Apply(function.alias, (inner,), self._parameter(function))
-
-    def _parameter(self, function: Function) -> int | str | None:
+        inner = self.program(depth - 1)
         if function.takes_text:
-            return self._letters(TEXT_LENGTHS)
-        return self.random.choice(function.choices) if function.choices else None
+            return join(function.alias, [inner], self._letters(TEXT_LENGTHS))
+        return join(function.alias, [inner], self.random.choice(function.choices) if function.choices else None)
 
     def _letters(self, lengths: tuple[int, int]) -> str:
         length = self.random.randint(*lengths)
@@ -166,7 +155,7 @@ def paper_problems(options: PaperFile) -> Iterator[Problem]:
 
 def _problem(item: PaperItem, group: str, *, show_definitions: bool) -> Problem:
     solution = main_solution(item.text)
-    code = sources(function_names(item.expression)) + solution if show_definitions else solution
+    code = sources(item.program.functions) + solution if show_definitions else solution
     return Problem(
         data_source=f"codeio-forward-incomplete-depth{item.level}",
         level=item.level,

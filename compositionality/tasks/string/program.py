@@ -1,143 +1,298 @@
-"""What a problem asks for and what a completion states, both step by step, innermost operator first."""
+"""Compositions of functions as programs: built, written, read back, carried out; shorter ones and other orders.
 
-import json
-import re
+A ``Program`` is the one form of a composition, chain or tree: its calls in the order in which they are applied. Nothing
+is ever executed as code.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
+from itertools import combinations, permutations, product
+from typing import NamedTuple, TypeVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.expression import INPUT, Call, parse_program, steps
-from compositionality.tasks.string.functions import ALIASES
-from compositionality.tasks.string.wording import hide_definitions, trace_of
-from compositionality.types import Problem
+from compositionality.tasks.string.functions import ALIASES, Chain, Operation, Parameter, apply_all
 
-COMPACT_NAME = r"func_\d{1,3}(?:\[[^\]\s]{0,16}\])?"
-MAX_LINES, LONGEST_LINE = 64, 2000
-_LINE = re.compile(rf"(?:{COMPACT_NAME})*+,({COMPACT_NAME}):([^:=,;\s]*+)=([^:=,;\s]*+)")
-_NOTE = re.compile(rf"(?:{COMPACT_NAME})++:[^:=,;\s]*+|{COMPACT_NAME}\?{COMPACT_NAME}|~++")
+METHODS = ("upper", "lower", "capitalize", "swapcase")
+CONCAT = "+"
+MAX_LENGTH = 1_000_000  # characters of a value; the paper's longest have some thousand
+LONGEST = 10_000  # characters of a value from which shorter compositions are followed
+MAX_DEPTH = 200
+MAX_PARAMETER = 1000
+MAX_VALUES = 1024  # shorter values of one part that are followed: those of every chain of ten operators
+ALL_ORDERS = 6  # functions of the longest chain of which every order is tried
+INPUT = -1
+Source = int | str
+"""Where a string comes from: the number of a call, INPUT (the input x), or a literal string itself."""
+Made = TypeVar("Made")
 
 
-# ---- what a problem asks for
+class Call(NamedTuple):
+    """One operator (``func_N``, ``+`` or a string method) with a source for each argument."""
+
+    operator: str
+    sources: tuple[Source, ...]
+    parameter: Parameter | None = None
+
+    @property
+    def open_slots(self) -> tuple[int, ...]:
+        """Return which arguments are not literals."""
+        return tuple([slot for slot, source in enumerate(self.sources) if isinstance(source, int)])
+
+    def fill(self, given: Sequence[str]) -> list[str]:
+        """Return the strings of all arguments; ``given`` has one per open slot."""
+        strings = iter(given)
+        return [source if isinstance(source, str) else next(strings) for source in self.sources]
+
+    def apply(self, values: Sequence[str]) -> str:
+        """Return what the operator makes of the strings of its arguments.
+
+        UserError before a value of over ``MAX_LENGTH`` characters can arise: no function writes more than its
+        arguments times its number, or its text behind every character.
+        """
+        parameter = self.parameter
+        times = len(parameter) + 1 if isinstance(parameter, str) else parameter or 1
+        if sum(map(len, values)) * times > MAX_LENGTH:
+            raise UserError(f"{self.operator} would work on over {MAX_LENGTH:,} characters")
+        return self.run(values)
+
+    def run(self, values: Sequence[str]) -> str:
+        """Return ``apply`` for values known to be short."""
+        if self.operator == CONCAT:
+            return values[0] + values[1]
+        if self.operator in METHODS:
+            return str(getattr(str, self.operator)(values[0]))
+        run = ALIASES[self.operator].run
+        return run(*values) if self.parameter is None else run(*values, self.parameter)
+
+    def text(self, arguments: Sequence[str]) -> str:
+        """Return the Python text, given that of the arguments."""
+        if self.operator == CONCAT:
+            return f"({arguments[0]} + {arguments[1]})"
+        if self.operator in METHODS:
+            return f"({arguments[0]}).{self.operator}()"
+        rest = [] if self.parameter is None else [repr(self.parameter)]
+        return f"{self.operator}({', '.join([*arguments, *rest])})"
+
+
+class Applied(NamedTuple):
+    """A call with the strings of its arguments and its value; ``name``: what traces call it ("": they cannot)."""
+
+    call: Call
+    given: tuple[str, ...]
+    value: str
+    name: str
+
+    def on(self, given: Sequence[str]) -> str:
+        """Return what the call makes of other strings, one per open slot."""
+        return self.call.run(self.call.fill(given))
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A problem's operators in the order in which they are applied; ``compact`` is the style of its answers."""
+    """A function of the input x: calls in the order in which they are applied, each used once, and its result's source.
 
-    compact: bool
-    input: str
-    steps: tuple[Call, ...]
-
-    @property
-    def named(self) -> tuple[int, ...]:
-        """Return the numbers of the steps that have a name."""
-        return tuple(number for number, step in enumerate(self.steps) if step.name)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(step.name for step in self.steps if step.name)
-
-    @property
-    def operators(self) -> tuple[str, ...]:
-        """Return the functions in the order of application; empty if an operator among them has no name."""
-        names = tuple(step.node.operator for step in self.steps if step.name)
-        return names if len(names) == len(self.steps) else ()
-
-    def gold_trace(self) -> str:
-        """Return the compact style's right completion."""
-        return trace_of(self.names, [self.input, *(step.value for step in self.steps)])
-
-    def given(self, number: int, known: dict[int, str]) -> tuple[str, ...]:
-        """Return the strings that go into a step, where ``known`` holds the values stated so far."""
-        sources = [source for source in self.steps[number].sources if isinstance(source, int)]
-        return tuple([self.input if source == INPUT else self.value(source, known) for source in sources])
-
-    def value(self, number: int, known: dict[int, str]) -> str:
-        """Return the value of a step: as stated, else what follows from the stated ones."""
-        return known[number] if number in known else self.steps[number].apply(self.given(number, known))
-
-
-@lru_cache(maxsize=16384)
-def read_program(ground_truth: str, prompt: str) -> Program:
-    """Return the program of a problem row. UserError if the row does not hold it."""
-    try:
-        truth = json.loads(ground_truth)
-        code, x, compact = truth["ref_code"], truth["ref_input"]["x"], truth.get("style") == "compact"
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UserError("ground_truth holds no ref_code and ref_input; make the problem file again") from error
-    applied = list(steps(parse_program(code), x))
-    return Program(compact, x, tuple(_with_compact_names(applied, prompt) if compact else applied))
-
-
-def _with_compact_names(steps: list[Call], prompt: str) -> list[Call]:
-    """Give the steps the names that the compact prompt shows: with a parameter in brackets unless that is frozen."""
-    request = hide_definitions(prompt).partition(":")[0]
-    names = re.findall(COMPACT_NAME, request)[::-1]
-    if [name.partition("[")[0] for name in names] != [step.name for step in steps]:
-        raise UserError(f"prompt {request[:60]!r} does not name the functions of its ref_code")
-    return [step._replace(name=name) for step, name in zip(steps, names, strict=True)]
-
-
-def reference(problem: Problem) -> str:
-    """Return a problem for a model that judges completions: definitions, input, the true value after every operator."""
-    program = read_program(problem.ground_truth, problem.prompt)
-    names = dict.fromkeys(step.node.operator for step in program.steps if step.name)
-    sources = "\n\n".join(ALIASES[name].source() for name in names)
-    lines = []
-    for number, step in enumerate(program.steps, 1):
-        given = ", ".join(map(json.dumps, step.given))
-        parameter = "" if step.node.parameter is None else f", {step.node.parameter!r}"
-        lines.append(f"{number}. {step.node.operator}({given}{parameter}) = {json.dumps(step.value)}")
-    head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(program.input)}\nTrue steps, in order:\n"
-    return head + "\n".join(lines)
-
-
-# ---- what a completion states
-
-
-class Fault(StrEnum):
-    """What the first fault of a trace is: of three classes, the last six of incorrect composition."""
-
-    RESULT = "result"  # the function was applied to the stated string, and its result is another one
-    MISCOPIED = "miscopied"  # the string that goes in is not the one that came out before
-    ANSWER = "answer"  # every step is right, the final answer is another string
-    INPUT_AGAIN = "input_again"  # a step starts from the problem's input, not from what came out before
-    WRONG_ORDER = "wrong_order"
-    MISSING = "missing"
-    EXTRA = "extra"
-    OTHER_FUNCTION = "other_function"
-    MIXED = "mixed"
-
-
-@dataclass(frozen=True, slots=True)
-class StatedStep:
-    """One step as a response states it: ``given`` are the strings that go in (None: not stated)."""
-
-    name: str
-    given: tuple[str, ...] | None
-    result: str
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """The steps of a response in its order; ``broken``: how many of them come before the first unreadable line."""
-
-    steps: tuple[StatedStep, ...]
-    broken: int | None = None
-
-
-def read_compact(response: str) -> Trace:
-    """Read compact steps ``REST,CALL:before=after`` up to the first line that is none; lines over the limits are none.
-
-    REST is the model's own note and not judged. Nor are lines of injected behaviours: the functions left with the
-    string so far (``func_3func_1:CBH``), a function tried too early (``func_3?func_1``), neutral text (``~~~``).
+    The result is that of the last call; without calls it is x or a literal.
     """
-    steps: list[StatedStep] = []
-    for line in response.rstrip("\n").split("\n", MAX_LINES)[: MAX_LINES + 1]:
-        match = _LINE.fullmatch(line) if len(line) <= LONGEST_LINE else None
-        if match:
-            steps.append(StatedStep(match[1], (match[2],), match[3]))
-        elif len(line) > LONGEST_LINE or not _NOTE.fullmatch(line):
-            return Trace(tuple(steps), broken=len(steps))
-    return Trace(tuple(steps))
+
+    calls: tuple[Call, ...] = ()
+    result: Source = INPUT
+
+    def fold(self, leaf: Callable[[Source], Made], join: Callable[[Call, list[Made]], Made]) -> Made:
+        """Return what ``join`` makes of the last call and of what it made of the arguments; ``leaf`` of x, literals."""
+        made: list[Made] = []
+        for call in self.calls:
+            made.append(join(call, [made[s] if isinstance(s, int) and s >= 0 else leaf(s) for s in call.sources]))
+        return made[-1] if made else leaf(self.result)
+
+    @property
+    def text(self) -> str:
+        """Return the Python text of the expression."""
+        return self.fold(_leaf_text, Call.text)
+
+    @property
+    def depth(self) -> int:
+        """Return the most operators on a way from x or a literal to the result."""
+        return self.fold(lambda _: 0, lambda _, below: 1 + max(below))
+
+    @property
+    def functions(self) -> list[str]:
+        """Return the ``func_N`` that occur, outermost first, with repetitions."""
+
+        def names(call: Call, below: list[list[str]]) -> list[str]:
+            own = [call.operator] if call.operator in ALIASES else []
+            return own + [name for part in below for name in part]
+
+        return self.fold(lambda _: [], names)
+
+    @property
+    def uses_input(self) -> bool:
+        return self.result == INPUT or any(INPUT in call.sources for call in self.calls)
+
+    def apply(self, x: str) -> Iterator[Applied]:
+        """Yield the calls with their true strings on the input ``x``. UserError before one that gets too long."""
+        values: list[str] = []
+        for call in self.calls:
+            given = tuple([s if isinstance(s, str) else x if s == INPUT else values[s] for s in call.sources])
+            values.append(call.apply(given))
+            yield Applied(call, given, values[-1], call.operator if call.operator in ALIASES else "")
+
+    def value(self, x: str) -> str:
+        """Return the value for the input ``x``. UserError if one on the way gets too long."""
+        return self.fold(lambda source: source if isinstance(source, str) else x, Call.apply)
+
+
+def _leaf_text(source: Source) -> str:
+    return repr(source) if isinstance(source, str) else "x"
+
+
+def join(operator: str, arguments: Sequence[Program], parameter: Parameter | None = None) -> Program:
+    """Return the program of an operator applied to the results of others."""
+    calls: list[Call] = []
+    sources: list[Source] = []
+    for program in arguments:
+        start = len(calls)
+        for call in program.calls:
+            moved = tuple([s + start if isinstance(s, int) and s >= 0 else s for s in call.sources])
+            calls.append(call._replace(sources=moved) if start else call)
+        sources.append(len(calls) - 1 if program.calls else program.result)
+    return Program((*calls, Call(operator, tuple(sources), parameter)), len(calls))
+
+
+def program_of(chain: Chain) -> Program:
+    """Return the program of a chain, outermost function first, applied to x."""
+    steps = enumerate(reversed(chain), INPUT)
+    calls = tuple([Call(step.function.alias, (number,), step.parameter) for number, step in steps])
+    return Program(calls, len(calls) - 1)
+
+
+def as_chain(program: Program) -> Chain | None:
+    """Return the functions, innermost first, of a program that is a chain of them on x; else None."""
+    steps: list[Operation] = []
+    for number, call in enumerate(program.calls, INPUT):
+        function, (inner, *others) = ALIASES.get(call.operator), call.sources
+        if function is None or inner != number or not all(isinstance(other, str) for other in others):
+            return None
+        steps.append(Operation(function, next((other for other in others if isinstance(other, str)), call.parameter)))
+    return None if isinstance(program.result, str) else tuple(steps)
+
+
+# ---- reading text
+
+
+@lru_cache(maxsize=200_000)
+def parse_program(code: str) -> Program:
+    """Return the expression that ``main_solution`` returns in the text of a program (``ref_code``).
+
+    UserError for anything else. An audit reads the same program several times.
+    """
+    _, main, body = code.rpartition("def main_solution(")
+    _, returns, text = body.partition("return ")
+    if not main or not returns:
+        raise UserError(f"no main_solution with a return in {code[:60]!r}")
+    return parse(text.strip())
+
+
+def parse(text: str) -> Program:
+    """Read a program back from the Python text of its expression; UserError if it is anything else."""
+    try:
+        return _convert(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"not an expression of the string task: {text[:60]!r}") from error
+
+
+def _convert(node: ast.expr, depth: int = 0) -> Program:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    match node:
+        case ast.Name(id="x"):
+            return Program()
+        case ast.Constant(value=str(literal)):
+            return Program(result=literal)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return join(CONCAT, [_convert(left, depth + 1), _convert(right, depth + 1)])
+        case ast.Call(func=ast.Attribute(value=inner, attr=method), args=[], keywords=[]) if method in METHODS:
+            return join(method, [_convert(inner, depth + 1)])
+        case ast.Call(func=ast.Name(id=alias), args=arguments, keywords=[]) if alias in ALIASES:
+            return _convert_call(alias, arguments, depth + 1)
+    raise ValueError(ast.dump(node)[:60])
+
+
+def _convert_call(alias: str, arguments: list[ast.expr], depth: int) -> Program:
+    function = ALIASES[alias]
+    if len(arguments) != 1 + function.parametrised:
+        raise ValueError(f"{alias} with {len(arguments)} arguments")
+    if function.binary or not function.parametrised:
+        return join(alias, [_convert(argument, depth) for argument in arguments])
+    kind = str if function.takes_text else type(function.choices[0])
+    match arguments[1]:
+        case ast.Constant(value=int(parameter) | str(parameter)) if isinstance(parameter, kind):
+            if isinstance(parameter, int) and parameter > MAX_PARAMETER:
+                raise ValueError(f"{alias} with a number over {MAX_PARAMETER}")
+            return join(alias, [_convert(arguments[0], depth)], parameter)
+    raise ValueError(f"{alias} with a parameter that is no {kind.__name__}")
+
+
+# ---- shorter compositions and other orders
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """An input on its way through a chain: its value after ``steps``, and what shorter subsequences of them give."""
+
+    input: str
+    value: str
+    steps: Chain = ()  # the first one first
+    shorter: frozenset[str] = frozenset()
+
+    def step(self, operation: Operation, limit: int) -> "Walk | None":
+        """Return the walk with one operation more; None if its value is too long or a shorter subsequence gives it.
+
+        A chain is irreducible only if each of its beginnings is. None of over ``LONGEST`` characters is followed.
+        """
+        value = operation(self.value)
+        if value == self.value or value in self.shorter or not 0 < len(value) <= limit:
+            return None
+        longer = {operation(text) for text in self.shorter if len(text) <= LONGEST}
+        if value in longer:
+            return None
+        return Walk(self.input, value, (*self.steps, operation), self.shorter | longer | {self.value})
+
+
+def is_reducible(program: Program, x: str) -> bool:
+    """Return whether the program without some of its calls has the same value on ``x``.
+
+    Removing a call replaces it by one of its arguments. Of a part with over ``MAX_VALUES`` shorter values only the
+    first are followed.
+    """
+    parts: list[list[str]] = []  # of every call: its value, then those of shorter programs, in a fixed order
+    for call in program.calls:
+        given = [[s] if isinstance(s, str) else [x] if s == INPUT else parts[s] for s in call.sources]
+        kept = [given[slot] for slot in call.open_slots] or given
+        shorter = dict.fromkeys(text for texts in kept for text in texts)
+        choices = product(*given)
+        value = call.apply(next(choices))
+        for values in choices:
+            if value in shorter or len(shorter) >= MAX_VALUES:
+                break
+            if sum(map(len, values)) <= LONGEST:
+                shorter[call.run(values)] = None
+        if value in shorter:
+            return True
+        parts.append([value, *shorter])
+    return False
+
+
+def another_order(steps: Chain, x: str, answer: str) -> bool:
+    """Return whether the steps (innermost first) give ``answer`` on ``x`` in another order too; equal steps are one.
+
+    Of a chain longer than ALL_ORDERS every exchange of two functions is tried.
+    """
+    numbers = tuple([steps.index(step) for step in steps])
+    if len(steps) <= ALL_ORDERS:
+        orders = set(permutations(numbers))
+    else:
+        pairs = combinations(range(len(numbers)), 2)
+        orders = {(*numbers[:i], numbers[j], *numbers[i + 1 : j], numbers[i], *numbers[j + 1 :]) for i, j in pairs}
+    return any(apply_all([steps[number] for number in order], x) == answer for order in orders - {numbers})

@@ -10,7 +10,6 @@ from compositionality.errors import UserError
 from compositionality.tasks.behaviours import Behaviours
 from compositionality.tasks.string.clean import SEED_CLASSES, StringGenerator, StringOptions
 from compositionality.tasks.string.diagnose import diagnose, read_chain
-from compositionality.tasks.string.expression import depth
 from compositionality.tasks.string.facts import (
     StringFacts,
     level_figures,
@@ -21,7 +20,7 @@ from compositionality.tasks.string.facts import (
 )
 from compositionality.tasks.string.judge import judge_string, read_ground_truth
 from compositionality.tasks.string.paper import PaperFile, StringPaperOptions, paper_problems
-from compositionality.tasks.string.program import read_program, reference
+from compositionality.tasks.string.reference import read_reference, reference
 from compositionality.tasks.string.wording import hide_definitions, write_solution
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Verdict
@@ -86,14 +85,14 @@ class StringTask(Task):
         answer, style = read_ground_truth(problem.ground_truth)
         if style == "json":
             return json.dumps({"output": answer}, ensure_ascii=False)
-        return read_program(problem.ground_truth, problem.prompt).gold_trace()
+        return read_reference(problem.ground_truth, problem.prompt).gold_trace()
 
     def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
         """Return the compact trace with behaviours injected; in the JSON style the gold answer alone."""
         _, style = read_ground_truth(problem.ground_truth)
         if style == "json":
             return super().solution(problem, behaviours, seed)
-        program = read_program(problem.ground_truth, problem.prompt)
+        program = read_reference(problem.ground_truth, problem.prompt)
         key = f"string/solution/{seed}/{problem.prompt}".encode()
         return write_solution(program.names, program.gold_trace(), behaviours, key)
 
@@ -103,7 +102,7 @@ class StringTask(Task):
 
     def level(self, problem: Problem) -> int:
         """Return how many operators the program nests."""
-        return depth(read_row(problem)[0])
+        return read_row(problem)[0].depth
 
     def asks_its_truth(self, problem: Problem) -> bool:
         """Render the prompt again; one in the words of others must hold program and input."""
