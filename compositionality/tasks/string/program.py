@@ -147,15 +147,18 @@ def _leaf_text(source: Source) -> str:
     return repr(source) if isinstance(source, str) else "x"
 
 
+def _moved(call: Call, by: int) -> Call:
+    sources = tuple([source + by if isinstance(source, int) and source >= 0 else source for source in call.sources])
+    return Call(call.operator, sources, call.parameter)
+
+
 def join(operator: str, arguments: Sequence[Program], parameter: Parameter | None = None) -> Program:
     """Return the program of an operator applied to the results of others."""
     calls: list[Call] = []
     sources: list[Source] = []
     for program in arguments:
         start = len(calls)
-        for call in program.calls:
-            moved = tuple([s + start if isinstance(s, int) and s >= 0 else s for s in call.sources])
-            calls.append(call._replace(sources=moved) if start else call)
+        calls += [_moved(call, start) for call in program.calls] if start else program.calls
         sources.append(len(calls) - 1 if program.calls else program.result)
     return Program((*calls, Call(operator, tuple(sources), parameter)), len(calls))
 
