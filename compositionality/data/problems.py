@@ -303,9 +303,9 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
 
 def _check_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> None:
     """UserError for a column of another kind, or with a gap."""
-    fits = pa.types.is_integer(column.type) if pa.types.is_integer(kind) else _is_text(column.type)
-    row = 0 if not fits else pc.index(pc.is_null(column), True).as_py()
-    if row >= 0:
+    if not (pa.types.is_integer(column.type) if pa.types.is_integer(kind) else _is_text(column.type)):
+        raise UserError(f"{path}: column {name} holds {column.type}, not {kind}; correct it or leave it out")
+    if (row := pc.index(pc.is_null(column), True).as_py()) >= 0:
         raise UserError(f"{path}: row {row}: {name} must be {kind} in every row; correct it or leave the column out")
 
 

@@ -209,6 +209,7 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
     if task.name == "math" and not any(form in prompt[-1]["content"] for form in ("\\boxed", "Answer:", "####")):
         prompt[-1]["content"] += BOX
     rate = cells.get(pass_rate)
+    rate = None if rate != rate else rate  # NaN: pandas has no other gap in a column of floats
     if rate is not None and not (isinstance(rate, int | float) and 0 <= rate <= 1):
         raise UserError(f"{pass_rate} {rate!r} is no share from 0 to 1")
     level, _ = level_and_group("", info)

@@ -149,7 +149,8 @@ def test_p18_a_prompt_that_is_none_is_named_by_row(tmp_path, prompts, problem):
         ({"data_source": ["countdown", None]}, "row 1: unknown data_source 'None'"),
         ({"extra_info": [{"level": "2"}, {"level": "hard"}]}, "row 1: extra_info: level 'hard' is no whole number"),
         ({"level": [1, None]}, "row 1: level must be int32 in every row"),
-        ({"level": ["easy", "hard"]}, "row 0: level must be int32 in every row"),
+        ({"level": ["easy", "hard"]}, "column level holds string, not int32"),
+        ({"level": [2, 2.5]}, "column level holds double, not int32"),
         ({"group": [None, "ood"]}, "row 0: group must be string in every row"),
     ],
 )

@@ -199,14 +199,15 @@ def test_a_report_of_what_is_no_file_of_rows_is_one_line(tmp_path: Path, content
 
 
 def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.parquet", sums(22))
+    unknown = [row(22, **{RATE: float("nan")}), row(23, **{RATE: None})]
+    file = write(tmp_path / "a.parquet", sums(22) + unknown)
     words = [f"files=[{file}]", "min_pass_rate=0.1", "max_pass_rate=0.9", "order=easy_to_hard"]
     rows = prepared(tmp_path, *words)["train"]
     rates = [one["extra_info"]["pass_rate"] for one in rows]
     assert rates == sorted(rates, reverse=True)
     assert len(rates) == 18
     assert 0.1 <= min(rates) <= max(rates) <= 0.9
-    with pytest.raises(UserError, match="no row is left of 22"):
+    with pytest.raises(UserError, match="no row is left of 24"):
         prepare_guru(
             parse(
                 PrepareGuruSettings,
