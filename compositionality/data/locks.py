@@ -21,6 +21,8 @@ def acquire(path: Path, owner: Path, busy: str, wait: float = 0.0) -> BaseFileLo
         lock.acquire()
         return lock
     except Timeout as error:
+        if not path.exists():  # filelock takes a folder that it cannot write to for a lock that others hold
+            path.touch()
         raise UserError(busy) from error
     except OSError as error:
         if error.errno not in NO_FLOCK:

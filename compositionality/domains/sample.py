@@ -55,13 +55,17 @@ def check(settings: DomainSampleSettings) -> Recipe:
     Raise UserError for an unknown split, or for too few problems to have one of each kind and level.
     """
     check_ranges(settings)
+    least = {}
     for domain in DOMAINS:
         task = find_task(domain)
         first = next(iter(task.modes.values())).options()
-        least = len(task.kinds or ("",)) * len(first.levels)
-        if settings.count < least:
-            raise UserError(f"count={settings.count}: {domain} has {least} kinds and levels; give {least} or more")
+        least[domain] = len(task.kinds or ("",)) * len(first.levels)
         task.problem(first, settings.split, settings.seed, 0)
+    most = max(DOMAINS, key=least.__getitem__)
+    if settings.count < least[most]:
+        raise UserError(
+            f"count={settings.count}: {most} has {least[most]} kinds and levels; give {least[most]} or more"
+        )
     shown = {key: value for key, value in asdict(settings).items() if key in ("count", "split", "seed")}
     check_target(Path(settings.output), Recipe(STEP, shown), force=settings.force)
     return Recipe(STEP, shown)

@@ -136,7 +136,7 @@ def test_a_sample_of_every_domain_is_made_and_prepared(tmp_path: Path) -> None:
     rows = parse(SolutionSettings, [f"problems={tmp_path / 'out/train.parquet'}", f"output={tmp_path / 'sft'}"])
     assert pq.read_table(write_solutions(rows) / "train.parquet").num_rows == len(parts["train"])
     assert len((tmp_path / "out/refused.csv").read_text().splitlines()) == 1
-    with pytest.raises(UserError, match=r"count=2: math has 8 kinds and levels; give 8 or more"):
+    with pytest.raises(UserError, match="count=2: simulation has 12 kinds and levels; give 12 or more"):
         make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'few'}", "count=2"]))
 
 
