@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,7 +25,7 @@ from compositionality.data.git import code_version
 from compositionality.data.locks import acquire
 from compositionality.errors import UserError
 
-MANIFEST = "manifest.json"
+MANIFEST, PENDING = "manifest.json", "pending.json"
 OURS = {"step", "files", "inputs", "settings"}
 """Keys of which a manifest of ours has at least one, however damaged."""
 LARGE = 64 << 20
@@ -190,7 +191,7 @@ def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
     """What ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
     check_place(target, recipe)
     empty = target.is_dir() and not any(target.iterdir())
-    if force or empty or not target.exists() or _pending(target).is_file():
+    if force or empty or not target.exists() or beside(target, PENDING).is_file():
         return
     manifest = read_manifest(target)
     if manifest is None:
@@ -289,8 +290,8 @@ def write_all_derived(
 def _is_derived(target: Path, recipe: Recipe, *, force: bool) -> bool:
     old = read_manifest(target) if target.is_file() else None
     if old is not None and old.step == recipe.step:
-        step, settings, inputs = recipe.identity()
-        force = force or (old.step, old.settings, old.inputs) != (step, json.loads(settings), inputs)
+        _, settings, inputs = recipe.identity()
+        force = force or (old.settings, old.inputs) != (json.loads(settings), inputs)
     return is_done(target, recipe, force=force)
 
 
@@ -312,18 +313,14 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
         remove(old)
     else:
         _fsync(partial)
-        write_text(_pending(target), text)
+        write_text(beside(target, PENDING), text)
         os.replace(partial, target)
-        os.replace(_pending(target), manifest_path(target))
-
-
-def _pending(target: Path) -> Path:
-    return beside(target, "pending.json")
+        os.replace(beside(target, PENDING), manifest_path(target))
 
 
 def _finish_publishing(target: Path) -> None:
     """A process killed between the two renames of ``publish`` leaves a pending manifest: take it if it fits."""
-    pending = _pending(target)
+    pending = beside(target, PENDING)
     if not pending.is_file():
         return
     with contextlib.suppress(ValidationError):
@@ -335,11 +332,14 @@ def _finish_publishing(target: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file whole or not at all."""
-    partial = beside(path, "partial")
-    partial.write_text(text, encoding="utf-8")
-    _fsync(partial)
-    os.replace(partial, path)
+    """Write a small file whole or not at all, also where another process writes it at the same moment."""
+    partial = beside(path, f"{uuid.uuid4().hex}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        _fsync(partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def remove(path: Path) -> None:
@@ -388,8 +388,7 @@ def _fsync(path: Path) -> None:
 def name_inputs(role: str, paths: Sequence[str | Path]) -> list[str]:
     """A name for every input of a list: ``role`` and the shortest end of its path that no other path has.
 
-    So a message names the file that was added or left out (``against/stage2_level2/train.parquet``), wherever the data
-    lie. The same path twice has one name.
+    So a message names the file that was added or left out, wherever the data lie. The same path twice has one name.
     """
     parts = [Path(path).absolute().parts for path in paths]
     return [f"{role}/{'/'.join(_shortest_end(mine, set(parts) - {mine}))}" for mine in parts]

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
+from compositionality.data.artefact import Recipe, exclusive, file_hash, manifest_path, new_artefact, verify
 from compositionality.data.json_files import check_shape
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.model import FOLDER as CLAIMS
@@ -150,16 +150,19 @@ def freeze(name: str, commit: str, folder: Path) -> Frozen:
     UserError if results exist under another one, or a file has changed since.
     """
     path, frozen = registration_path(name), Frozen(folder)
-    if folder.exists():
-        if frozen.facts["registration"] != name:
-            raise UserError(f"{folder.parent}: has results of registration {frozen.facts['registration']}, not {name}")
-        for line in frozen.changed():
-            raise UserError(f"{line}; restore it, or register another study")
-        return frozen
-    facts = {"registration": name, "sha256": file_hash(path), "commit": commit}
-    recipe = Recipe(STEP, facts, {FROZEN: path, FROZEN_CLAIMS: claims_path(read_registration(path).claims)})
-    with new_artefact(folder, recipe) as partial:
-        partial.mkdir()
-        for file, source in recipe.inputs.items():
-            (partial / file).write_bytes(source.read_bytes())
+    with exclusive(folder, wait=60):  # seconds; replicates may be started at the same moment
+        if folder.exists():
+            if frozen.facts["registration"] != name:
+                raise UserError(
+                    f"{folder.parent}: has results of registration {frozen.facts['registration']}, not {name}"
+                )
+            for line in frozen.changed():
+                raise UserError(f"{line}; restore it, or register another study")
+            return frozen
+        facts = {"registration": name, "sha256": file_hash(path), "commit": commit}
+        recipe = Recipe(STEP, facts, {FROZEN: path, FROZEN_CLAIMS: claims_path(read_registration(path).claims)})
+        with new_artefact(folder, recipe) as partial:
+            partial.mkdir()
+            for file, source in recipe.inputs.items():
+                (partial / file).write_bytes(source.read_bytes())
     return frozen

@@ -198,6 +198,20 @@ def test_p07_without_flock_the_lock_of_a_killed_process_is_taken_over(tmp_path: 
         pass
 
 
+def test_two_processes_may_write_one_text_at_the_same_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As two seeds of a study that are started together write its machine.json; here one within the other."""
+    path, fsync = tmp_path / "machine.json", os.fsync
+
+    def written_by_another_first(stream: int) -> None:
+        monkeypatch.setattr(os, "fsync", fsync)
+        artefact.write_text(path, "theirs")
+
+    monkeypatch.setattr(os, "fsync", written_by_another_first)
+    artefact.write_text(path, "ours")
+    assert path.read_text() == "ours"
+    assert [*tmp_path.iterdir()] == [path]
+
+
 def test_manifest_holds_no_time_and_no_path(tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     make(target, recipe(tmp_path), "one")

@@ -2,14 +2,18 @@
 
 import json
 import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 from studies import evaluation, problem_file, right
 
-from compositionality.data.artefact import file_hash
+from compositionality.data.artefact import file_hash, new_artefact
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
 from compositionality.evaluate.claims.tables import claims_text
@@ -81,6 +85,25 @@ def test_what_a_study_runs_under_is_kept_and_does_not_change(tmp_path: Path) -> 
     (results / "claims.yaml").write_text("results: {}")
     with pytest.raises(UserError, match=r"claims.yaml: altered"):
         Frozen(results).facts  # noqa: B018
+
+
+def test_replicates_that_start_at_the_same_moment_keep_one_registration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, results = str(registration(tmp_path)), tmp_path / "results" / "registration"
+    together = Barrier(2)
+
+    @contextmanager
+    def slow(*given: Any) -> Iterator[Path]:
+        with suppress(BrokenBarrierError):
+            together.wait(timeout=1)
+        with new_artefact(*given) as partial:
+            yield partial
+
+    monkeypatch.setattr("compositionality.evaluate.registration.new_artefact", slow)
+    with ThreadPoolExecutor(2) as pool:
+        kept = [*pool.map(lambda _: freeze(path, "c0ffee", results).facts, range(2))]
+    assert kept[0] == kept[1]
 
 
 @pytest.fixture
