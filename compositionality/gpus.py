@@ -82,7 +82,12 @@ def why_no_gpu(given: Mapping[str, str]) -> str:
     """Return why ``count_gpus`` is 0, and what to do about it."""
     installed = installed_gpus()
     if not installed:
-        return f"no GPU is visible: {_nvidia_smi_failure()}"
+        try:
+            done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
+        except (OSError, subprocess.SubprocessError):
+            return "no GPU is visible: there is no NVIDIA driver (nvidia-smi cannot be run)"
+        said = " ".join((done.stdout + done.stderr).split())[:200] or "nothing"
+        return f"no GPU is visible: nvidia-smi says: {said}"
     if not visible_gpus(given):
         return (
             f"{VISIBLE}={given[VISIBLE]} hides every GPU of this machine; unset it, or name some of "
@@ -190,14 +195,6 @@ def _nvidia_smi(*words: str) -> str:
         return subprocess.run(["nvidia-smi", *words], capture_output=True, text=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
-
-
-def _nvidia_smi_failure() -> str:
-    try:
-        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
-    except (OSError, subprocess.SubprocessError):
-        return "there is no NVIDIA driver (nvidia-smi cannot be run)"
-    return f"nvidia-smi says: {' '.join((done.stdout + done.stderr).split())[:200] or 'nothing'}"
 
 
 def main(words: Sequence[str]) -> int:

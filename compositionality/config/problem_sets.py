@@ -13,7 +13,7 @@ leaves them out (``null``), or takes the files of another set (``base: SET``).
 
 import fnmatch
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -173,19 +173,16 @@ def _set_of(words: Sequence[str]) -> ProblemFiles:
     return read_set(given["set"], load_profile(profile) if profile else None)
 
 
-def _count(entry: Mapping[str, Any], where: str) -> int:
-    sizes = [entry[key] for key in ("count", "per_level") if key in entry]
-    if len(sizes) != 1 or type(sizes[0]) is not int or ("per_level" in entry and not entry.get("levels")):
-        raise UserError(f"{where}: give one whole number, count or per_level of its levels")
-    return sizes[0] * (len(entry["levels"]) if "per_level" in entry else 1)
-
-
 def _layer(problems: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -> Layer:
     """Return what the set says of a file in this run."""
     where = f"{problems.source}: {name}"
     entry = {**problems.files[name], **({"per_level": run.per_level} if run.per_level else {})}
+    sizes = [entry[key] for key in ("count", "per_level") if key in entry]
+    if len(sizes) != 1 or type(sizes[0]) is not int or ("per_level" in entry and not entry.get("levels")):
+        raise UserError(f"{where}: give one whole number, count or per_level of its levels")
+    count = sizes[0] * (len(entry["levels"]) if "per_level" in entry else 1)
     values = {key: value for key, value in entry.items() if key not in OWN}
-    values |= {"task": problems.task, "mode": problems.mode, "count": _count(entry, where)}
+    values |= {"task": problems.task, "mode": problems.mode, "count": count}
     if (stream := entry.get("stream", 0)) != TEST and type(stream) is not int:
         raise UserError(f"{where}: stream: {stream}: give a whole number, or {TEST}")
     if "seed" in find_task(problems.task).modes[problems.mode].uses:

@@ -85,17 +85,13 @@ def wait(wanted: argparse.Namespace) -> None:
         if len(ready) >= wanted.nodes:
             return
         if time.monotonic() > deadline:
-            raise UserError(late(wanted, members, ready))
+            break
         time.sleep(POLL_SECONDS)
-
-
-def late(wanted: argparse.Namespace, members: Sequence[ClusterNode], ready: Sequence[ClusterNode]) -> str:
-    """Return which nodes have not come, or came with too few GPUs."""
     hosts = {node.host.partition(".")[0] for node in members}
     absent = [host for host in wanted.hosts if host.partition(".")[0] not in hosts]
     few = [f"{node.host} has {node.gpus} GPUs" for node in members if node not in ready]
     why = "; ".join([*([f"missing: {', '.join(absent)}"] if absent else []), *few])
-    return (
+    raise UserError(
         f"Ray cluster at {wanted.address}: {len(ready)} of {wanted.nodes} nodes with {wanted.gpus_per_node} GPUs "
         f"came up in {wanted.minutes:g} minutes{f' ({why})' if why else ''}; raise RAY_MINUTES, or see why ray start "
         "fails there"

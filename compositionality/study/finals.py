@@ -33,7 +33,11 @@ def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
 def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
     study, section, results = request.loaded, request.section, request.root("results")
     if study.variants:
-        yield _ablation(request)
+        inputs = []
+        for name in request.variants or study.variants:
+            places = [place._replace(study=f"{place.study}/{name}") for place in request.replicates]
+            inputs += [f"{name}/{table}" for table in _of_each(places, "results", "section41_42/results.parquet")]
+        yield "summary", "summarise_seeds", {"inputs": inputs, "output": f"{results}/summary.csv"}
         return
     tables = _of_each(request.replicates, "results", f"{section}/results.parquet")
     summary, figure = f"{results}/{section}/summary.csv", f"{results}/{section}/accuracy_by_level"
@@ -62,15 +66,6 @@ def chosen_models(request: Request) -> list[str] | None:
 def _of_each(replicates: Iterable[Replicate], root: str, file: str) -> list[str]:
     """Return ``SEED:PATH`` of a file in every replicate's folder."""
     return [f"{place.name}:{place.folder(root)}/{file}" for place in replicates]
-
-
-def _ablation(request: Request) -> Command:
-    """Return the command of the table of all variants."""
-    inputs = []
-    for name in request.variants or request.loaded.variants:
-        places = [place._replace(study=f"{place.study}/{name}") for place in request.replicates]
-        inputs += [f"{name}/{table}" for table in _of_each(places, "results", "section41_42/results.parquet")]
-    return "summary", "summarise_seeds", {"inputs": inputs, "output": f"{request.root('results')}/summary.csv"}
 
 
 def _fits(request: Request) -> Iterator[Command]:

@@ -1,13 +1,13 @@
 """The plan of a study: which steps, in which order, for which replicates."""
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from compositionality.errors import UserError
 from compositionality.study.finals import final_steps
-from compositionality.study.model import Replicate, Request
+from compositionality.study.model import Request
 from compositionality.study.replicate import ReplicatePlan
 from compositionality.study.steps import Step, with_words
 
@@ -22,8 +22,14 @@ def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
         raise UserError(f"variants: no {unknown[0]}; there are: {' '.join(study.variants) or 'none'}")
     steps: list[Step] = []
     for variant in request.variants or tuple(study.variants) or ("",):
-        places = [place._replace(study=f"{place.study}/{variant}".rstrip("/")) for place in request.replicates]
-        steps += with_words(list(_replicates(request, places)), [*study.words, *study.variants.get(variant, [])])
+        of_variant, seeds = list[Step](), set[int]()
+        for replicate in request.replicates:
+            place = replicate._replace(study=f"{replicate.study}/{variant}".rstrip("/"))
+            first = place.seed not in seeds  # what the splits of a seed share comes once, as the controls do
+            seeds.add(place.seed)
+            own = ReplicatePlan(request, place, [*request.trained, *(request.controls if first else ())])
+            of_variant += [*own.stages(shared=first), *own.steps()]
+        steps += with_words(of_variant, [*study.words, *study.variants.get(variant, [])])
     steps += final_steps(request, steps)
     steps = with_words(steps, request.words)
     if only:
@@ -32,17 +38,6 @@ def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
             raise UserError(f"only={absent[0]}: no such step; there are: {' '.join(dict.fromkeys(names))}")
         steps = [step for step in steps if any(fnmatch.fnmatch(step.name, pattern) for pattern in only)]
     return in_order(steps)
-
-
-def _replicates(request: Request, places: Sequence[Replicate]) -> Iterator[Step]:
-    """Yield the steps of every replicate; what the splits of a seed share comes once, as the controls do."""
-    seeds: set[int] = set()
-    for place in places:
-        first = place.seed not in seeds
-        seeds.add(place.seed)
-        replicate = ReplicatePlan(request, place, [*request.trained, *(request.controls if first else ())])
-        yield from replicate.stages(shared=first)
-        yield from replicate.steps()
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:

@@ -109,23 +109,16 @@ class Forecast:
         return steps[0]
 
     @cached_property
-    def sft(self) -> Any:
-        return self._training("train_sft")
-
-    @cached_property
-    def grpo(self) -> Any:
-        return self._training("train_grpo")
-
-    def _training(self, entry_point: str) -> Any:
-        """Return the settings of the first training by this entry point, on this machine; None if there is none."""
-        if entry_point not in self.steps:
-            return None
-        settings = deepcopy(self.steps[entry_point][0])
-        settings.run.device, settings.run.processes = "gpu" if self.machine.gpus else "cpu", self.machine.gpus or 1
-        if self.profile.engine == "verl":
-            settings.run.nodes = self.machine.nodes
-        settle_attention(settings)
-        return settings
+    def trainings(self) -> dict[str, Any]:
+        """Return the settings of the first training by SFT and by GRPO, where there is one, on this machine."""
+        names: list[str] = [name for name in ("train_sft", "train_grpo") if name in self.steps]
+        found = {name: deepcopy(self.steps[name][0]) for name in names}
+        for settings in found.values():
+            settings.run.device, settings.run.processes = "gpu" if self.machine.gpus else "cpu", self.machine.gpus or 1
+            if self.profile.engine == "verl":
+                settings.run.nodes = self.machine.nodes
+            settle_attention(settings)
+        return found
 
     def ranks(self, on_cpu: int = 1) -> Ranks:
         """Return the processes of a training, one on each GPU or so many on a CPU, and how many runs share memory."""
@@ -145,28 +138,29 @@ class Forecast:
             )
         yield from sampling_needs(self.collecting, shape, prompt, gpu=gpu)
         if self.profile.engine == "single":
-            for settings in filter(None, (self.sft, self.grpo)):
+            for settings in self.trainings.values():
                 yield from training_needs(settings, shape, self.ranks())
         else:
             from compositionality.train.verl import memory
             from compositionality.train.verl.configure import grpo_config, sft_config
 
             tail = memory.Tail(self.settings.mean_tokens, self.settings.share_at_limit)
-            yield from memory.training_needs(sft_config(self.sft), shape, tail) if self.sft else ()
-            yield from memory.training_needs(grpo_config(self.grpo), shape, tail)
+            for name, settings in self.trainings.items():
+                config = sft_config(settings) if name == "train_sft" else grpo_config(settings)
+                yield from memory.training_needs(config, shape, tail)
         yield Need("the study", DISK, self.disk(), "give CKPT_DIR=… on another disk, or take fewer ARMS or SEEDS")
 
     def disk(self) -> dict[str, float]:
         """Return bytes that a finished study leaves, by kind of run, over all seeds."""
-        seeds, rl = self.settings.seeds, self.grpo.trainer
+        seeds, rl, sft = self.settings.seeds, self.trainings["train_grpo"].trainer, self.trainings.get("train_sft")
         count = seeds * len(self.steps["train_grpo"])
         parts = {f"{count} runs of RL": count * self.finished_bytes(rl, best=rl.keep_best)}
-        if not self.sft:
+        if not sft:
             return parts
         count = seeds * len(self.steps["train_sft"])
         return {
             **parts,
-            f"{count} of SFT": count * self.finished_bytes(self.sft.trainer, best=False),
+            f"{count} of SFT": count * self.finished_bytes(sft.trainer, best=False),
             "completions": seeds * self.completions() * self.settings.mean_tokens * BYTES_A_TOKEN,
             "base model": float(seeds * (0 if self.model else 4 * self.shape.parameters)),
         }

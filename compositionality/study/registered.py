@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from compositionality.data.git import CODE, changed_files, check_ancestor, commi
 from compositionality.data.json_files import read_text
 from compositionality.data.test_seeds import REGISTERED, check_test_seed, note_test_seed
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.model import ClaimsFile, Requires, read_claims_file
+from compositionality.evaluate.claims.model import Requires, read_claims_file
 from compositionality.evaluate.registration import (
     Registration,
     check_apart,
@@ -31,7 +32,7 @@ from compositionality.evaluate.registration import (
 from compositionality.evaluate.results import TRAINING
 from compositionality.evaluate.table import RESULTS as TABLE
 from compositionality.evaluate.table import SCHEMA
-from compositionality.study.model import ROOTS, Replicate, Request, Study, find_arm, load_study, study_folder
+from compositionality.study.model import ROOTS, Replicate, Request, find_arm, load_study, study_folder
 from compositionality.study.plan import in_order, plan
 from compositionality.study.scripts import STEP_VARIABLES
 from compositionality.study.steps import Step
@@ -277,29 +278,20 @@ def check_fits(path: Path, registration: Registration) -> None:
         for name in (*registration.arms, *registration.controls):
             find_arm(study, name)
         profile = load_profile(profile_of(registration))
-        catalogue = read_claims_file(registration.claims)
+        claims = read_claims_file(registration.claims).by_name
         splits = [split for splits in registration.replicates.values() for split in splits if split]
         if splits and read_set("string", profile).mode == "paper":
             raise UserError(f"replicates: split {splits[0]}: the paper's problems have one division of the functions")
-        for key, names in (("primary", registration.primary), ("secondary", registration.secondary)):
-            for name in names:
-                _check_claim(f"{key}: ", name, registration, study, catalogue)
+        arms = {*study.evaluated, *registration.arms, *registration.controls}
+        for key, name in [(part, claim) for part in ("primary", "secondary") for claim in getattr(registration, part)]:
+            if name not in claims:
+                raise UserError(f"{key}: no claim {name} in {registration.claims}; there are: {', '.join(claims)}")
+            for comparison in claims[name].comparisons:
+                if (needed := comparison.results) not in MADE:
+                    raise UserError(f"{key}: {name} needs the results {needed}, which this study does not make")
+                gates = [gate for gate in comparison.gates if isinstance(gate, Requires)]  # without these it fails
+                of_gates = [gate.comparisons(comparison)[0].arms for gate in gates]  # the first group that was run
+                if lacking := [arm for arm in chain(comparison.arms, *of_gates) if arm not in arms]:
+                    raise UserError(f"{key}: {name} compares {lacking[0]}, which is not among arms or controls")
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
-
-
-def _check_claim(where: str, name: str, registration: Registration, study: Study, catalogue: ClaimsFile) -> None:
-    """UserError for a claim that there is not, or that needs results or arms which the study does not make."""
-    claims = catalogue.by_name
-    arms = {*study.evaluated, *registration.arms, *registration.controls}
-    if name not in claims:
-        raise UserError(f"{where}no claim {name} in {registration.claims}; there are: {', '.join(claims)}")
-    for comparison in claims[name].comparisons:
-        if comparison.results not in MADE:
-            raise UserError(f"{where}{name} needs the results {comparison.results}, which this study does not make")
-        needed = [*comparison.arms]
-        for gate in comparison.gates:  # without these it fails; of several groups the first that was run counts
-            if isinstance(gate, Requires):
-                needed += gate.comparisons(comparison)[0].arms
-        if lacking := [arm for arm in needed if arm not in arms]:
-            raise UserError(f"{where}{name} compares {lacking[0]}, which is not among arms or controls")

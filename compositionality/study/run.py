@@ -85,7 +85,6 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
             settings.registration, words, given, dry=dry or bool(settings.print), replicates=settings.replicates
         )
     else:
-        check_replaced(os.environ)
         request = request_of(settings, words, os.environ)
         check_not_registered(request.test_seed)
         steps = plan(request, settings.only)
@@ -126,7 +125,14 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
 
 
 def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[str, str]) -> Request:
-    """Return what is asked for by the settings, else by variables of bash/env.sh, else by the profile."""
+    """Return what is asked for by the settings, else by variables of bash/env.sh, else by the profile.
+
+    UserError for a variable that scripts used to read (bash/replaced.txt says what to give instead), or one of them.
+    """
+    for line in (BASH / "replaced.txt").read_text().splitlines():
+        name, _, instead = line.partition(" ")
+        if given.get(name):
+            raise UserError(f"{name}={given[name]}: {instead}")
     for name in STEP_VARIABLES:
         if given.get(name):
             raise UserError(
@@ -163,14 +169,6 @@ def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[
         chat_template=given.get("CHAT_TEMPLATE", ""),
         gpu=device == "gpu" or (not device and bool(visible_gpus(given))),
     )
-
-
-def check_replaced(given: Mapping[str, str]) -> None:
-    """UserError for a variable that scripts used to read, with what to give instead (bash/replaced.txt)."""
-    for line in (BASH / "replaced.txt").read_text().splitlines():
-        name, _, instead = line.partition(" ")
-        if given.get(name):
-            raise UserError(f"{name}={given[name]}: {instead}")
 
 
 def whole_number(name: str, given: Mapping[str, str], least: int = 0, most: int = 10**9) -> int | None:

@@ -58,14 +58,11 @@ class Runner:
         taken = {lane for _, lane in self.running.values()}
         return next((lane for lane in range(self.backend.lanes) if lane not in taken), None)
 
-    def _has_company(self, step: Step) -> bool:
-        """Return whether other steps may run beside a step: some that neither comes after."""
-        others = [other for other in self.steps if other.key not in step.after and step.key not in other.after]
-        return step.one_lane and others != [step]
-
     async def _run(self, step: Step, lane: int) -> int:
         """Run a step in a lane, say when it begins and ends, and record its seconds; its exit code."""
-        side_by_side = self.backend.lanes is None or (self.backend.lanes > 1 and self._has_company(step))
+        others = [other for other in self.steps if other.key not in step.after and step.key not in other.after]
+        has_company = step.one_lane and others != [step]  # some step comes neither before nor after it
+        side_by_side = self.backend.lanes is None or (self.backend.lanes > 1 and has_company)
         write = log_writer(self.log, step.key) if self.log else lane_writer(step.key) if side_by_side else None
         tell, started = say if self.log else write or say, time.monotonic()
         if not self.log:
