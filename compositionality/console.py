@@ -9,16 +9,16 @@ from rich.table import Column, Table
 COLUMNS_IN_A_FILE = 160
 
 
-def new_console(*, markup: bool = False) -> Console:
-    """Return the terminal, or a file of 160 columns; text is printed as it is unless ``markup`` is asked for."""
-    console = Console(markup=markup, highlight=False)
-    return console if console.is_terminal else Console(markup=markup, highlight=False, width=COLUMNS_IN_A_FILE)
+def new_console() -> Console:
+    """Return the terminal, or a file of 160 columns; text is printed as it is."""
+    console = Console(markup=False, highlight=False)
+    return console if console.is_terminal else Console(markup=False, highlight=False, width=COLUMNS_IN_A_FILE)
 
 
-def new_table(*titles: str, title: str | None = None, width: int | None = None) -> Table:
+def new_table(*titles: str, title: str | None = None) -> Table:
     """Return a table without lines between columns, ``titles`` above the first of them; narrow columns break words."""
     columns = (Column(name, overflow="fold") for name in titles)
-    return Table(*columns, title=title, width=width, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    return Table(*columns, title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:

@@ -90,9 +90,9 @@ class Need:
     def fits(self, machine: Machine) -> bool:
         return self.total <= (self.available(machine) or 0) or not self.total
 
-    def largest(self, count: int = 3) -> str:
-        """Return the largest parts in words."""
-        parts = sorted(self.parts.items(), key=lambda part: -part[1])[:count]
+    def largest(self) -> str:
+        """Return the three largest parts in words."""
+        parts = sorted(self.parts.items(), key=lambda part: -part[1])[:3]
         return ", ".join(f"{name} {in_gb(size)}" for name, size in parts if size > 0)
 
 

@@ -24,34 +24,18 @@ def check_profile(profile: Profile, path: Path) -> None:
         validated(schema_of(name), values or {}, shown(path), f"{where}.")
 
 
-def numbers_of(name: str) -> list[str]:
-    return list(load_profile(name).engines)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_p12_every_profile_fits_the_entry_points_with_each_of_its_engines(name: str) -> None:
-    for engine in numbers_of(name):
+    for engine in load_profile(name).engines:
         profile = load_profile(f"{name}/{engine}")
         check_profile(profile, FOLDER / f"{name}.yaml")
         assert profile.engine == engine
 
 
-def count_of(file: str, profile: str) -> int:
-    """Problems of a file of the string set."""
-    return file_settings(["set=string", "output=o", f"profile={profile}"])[file].count
-
-
-def test_smoke_builds_on_tiny() -> None:
-    tiny, smoke = load_profile("tiny"), load_profile("smoke")
-    assert smoke.sampling == tiny.sampling
-    assert smoke.files["test"] == tiny.files["test"]
-    small, large = (count_of("stage2_level2/train", name) for name in ("smoke", "tiny"))
-    assert small < large
-
-
 def test_an_engine_has_numbers_of_its_own() -> None:
     single, verl = load_profile("tiny"), load_profile("tiny/verl")
-    counts = [count_of("test_trained", name) for name in ("tiny", "tiny/verl")]
+    sets = [file_settings(["set=string", "output=o", f"profile={name}"]) for name in ("tiny", "tiny/verl")]
+    counts = [files["test_trained"].count for files in sets]
     assert (single.engine, single.sampling.engine, counts[0]) == ("single", "builtin", 6 * 500)
     assert (verl.engine, verl.sampling.engine, counts[1]) == ("verl", "vllm", 6 * 256)
 

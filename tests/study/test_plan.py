@@ -231,8 +231,6 @@ def test_a_model_that_is_given_is_the_base_of_the_study() -> None:
     for given, template in (("", "plain"), ("m/Other", "plain")):
         base = by_key(asked(profile="paper", base_model=given))["seed0/base"].settings
         assert (base.model, base.chat_template) == (given or "meta-llama/Llama-3.1-8B-Instruct", template)
-    injection = by_key(asked("behavior_injection", "paper"))["seed0/base"].settings
-    assert (injection.model, injection.chat_template) == ("Qwen/Qwen2.5-1.5B", "own")
     with pytest.raises(UserError, match="CHAT_TEMPLATE=plain: the model that this profile makes has"):
         plan(asked(chat_template="plain"))
 
@@ -254,7 +252,6 @@ def test_a_word_reaches_the_steps_that_it_names() -> None:
         ({"words": ("rl-level2:optim.lrr=1",)}, r"rl-level2: optim\.lrr: no such setting; did you mean"),
         ({"words": ("rl-level2:rollout.n=few",)}, r"rl-level2: rollout\.n=few: give a whole number"),
         ({"arms": ("rl-level9",)}, "no arm rl-level9; there are: base stage1"),
-        ({"profile": "huge"}, "no profile huge; there are: "),
         ({"profile": "paper/single"}, "profile paper has no numbers for single"),
         ({"study": "section9"}, "no study section9; there are: ablation behavior_injection"),
         ({"variants": ("x",)}, "variants: no x; there are: none"),

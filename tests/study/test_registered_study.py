@@ -116,10 +116,6 @@ def test_claims_that_changed_are_decided_again_and_nothing_else_is_run(committed
     claims = tmp_path / "claims.yaml"
     claims.write_text(claims.read_text().replace("0.05", "0.04"))
     git(tmp_path, "commit", "-q", "-am", "other thresholds")
-    with pytest.raises(
-        UserError, match=r"its claims changed since its commit \w{12}; check that commit out to run it again"
-    ):
-        registered_study(str(committed), [], {})
     steps, _ = registered_study(str(committed), ["--post-hoc"], {})
     assert [(step.name, step.after) for step in steps] == [
         ("claims", ()),
@@ -229,7 +225,7 @@ def test_a_committed_registration_may_be_run_and_one_that_has_changed_may_not(co
     claims, text = (committed.parent / "claims.yaml").read_text(), committed.read_text()
     refused(r"small.yaml: changed since its commit", "small.yaml", text + "# later\n")
     refused(r"code that is not committed \(M bash/study.sh\)", "bash/study.sh", "false\n")
-    changed = f"small.yaml: its claims changed since its commit {commit[:12]}; check that commit out"
+    changed = f"small.yaml: its claims changed since its commit {commit[:12]}; check that commit out to run it again"
     refused(changed, "claims.yaml", claims.replace("0.05", "0.04"))
     without = re.sub("(.*_sha256|trees): .*\n", "", text)
     refused(
@@ -315,6 +311,4 @@ def test_a_registered_study_takes_no_settings(committed: Path, tmp_path: Path) -
     request = registered_request(str(committed), registration, {"HOME": "/root", "PROFILE": "smoke"})
     assert (request.name, request.trained, request.test_seed) == ("small", ["rl-level2", "rl-level1"], 31)
     assert [one.name for one in request.replicates] == ["seed20-split61", "seed20-split62", "seed21-split63"]
-    with pytest.raises(UserError, match="BASE_MODEL=b"):
-        registered_study(str(committed), [], {"BASE_MODEL": "b"})
     assert not (tmp_path / "results").exists()
