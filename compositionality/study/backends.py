@@ -188,17 +188,10 @@ def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str)
     return 128 - code.returncode if code.returncode < 0 else code.returncode
 
 
-def check_backend(name: str) -> None:
-    """Raise UserError for an unknown backend."""
-    if name not in ("local", "ray", "slurm"):
-        raise UserError(f"backend={name}: choose local, ray or slurm")
-
-
 def choose_backend(
     name: str, lanes: int, gpus: Sequence[str], ray_address: str, slurm_options: Sequence[str]
 ) -> Backend:
-    """Return the backend of this name. UserError for an unknown one, or one that is not installed here."""
-    check_backend(name)
+    """Return the backend of this name (local, ray or slurm). UserError for one that is not installed here."""
     if name == "local":
         return Local(lanes, gpus)
     if name == "ray":

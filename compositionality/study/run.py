@@ -20,7 +20,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.registration import FOLDER
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import NonNegativeInt, OneOf, PositiveInt, Seed
-from compositionality.study.backends import Backend, Ray, check_backend, choose_backend
+from compositionality.study.backends import Backend, Ray, choose_backend
 from compositionality.study.machine import MACHINE, machine, versions
 from compositionality.study.model import BASH, ROOTS, Replicate, Request, load_study
 from compositionality.study.plan import plan
@@ -181,7 +181,8 @@ def whole_number(name: str, given: Mapping[str, str], least: int = 0, most: int 
 
 def check_surroundings(settings: RunStudySettings, given: Mapping[str, str]) -> None:
     """UserError for variables of the machine that no start takes, also in a dry run: backend, GPUs, roots."""
-    check_backend(settings.backend or given.get("BACKEND") or "local")
+    if (name := settings.backend or given.get("BACKEND") or "local") not in ("local", "ray", "slurm"):
+        raise UserError(f"backend={name}: choose local, ray or slurm")
     whole_number("N_GPUS", given)
     for root in ROOTS.values():
         if given.get(root) and Path(given[root]).is_file():
@@ -189,7 +190,7 @@ def check_surroundings(settings: RunStudySettings, given: Mapping[str, str]) -> 
 
 
 def backend_of(settings: RunStudySettings, request: Request) -> Backend:
-    """Return where the steps run. UserError for an unknown backend, and for fewer GPUs than N_GPUS."""
+    """Return where the steps run. UserError for a backend that is not installed, and for fewer GPUs than N_GPUS."""
     verl, gpus = request.settings.engine == "verl", visible_gpus(os.environ) if request.gpu else []
     wanted = whole_number("N_GPUS", os.environ) or len(gpus)
     if gpus and wanted > len(gpus):
