@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
+
+from pydantic_core import to_jsonable_python
 
 from compositionality.config.profile import load_profile, use_device
 from compositionality.data.artefact import write_text
@@ -281,9 +283,4 @@ def shown(steps: Sequence[Step], form: str) -> str:
         return "\n".join([f".PHONY: all {' '.join(names.values())}", f"all: {' '.join(names.values())}", *rules])
     keys = ("key", "script", "entry_point", "words", "variables", "after", "one_lane", "outputs", "settings")
     plan = [{**{key: getattr(step, key) for key in keys}, "why": step.why()} for step in steps]
-    return json.dumps(plan, indent=1, default=plain)
-
-
-def plain(value: Any) -> Any:
-    """Return a value of settings as JSON takes it."""
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+    return json.dumps(plan, indent=1, default=to_jsonable_python)
