@@ -8,13 +8,12 @@ has numbers for.
 
 import os
 import re
-import runpy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
@@ -26,8 +25,7 @@ ENGINES = ("single", "verl")
 TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
 Keys = dict[str, Any]
 """Keys and values, nested."""
-EntryPoint = tuple[type[Any], Callable[[Any], object], Callable[[Any], object] | None]
-EXAMPLES = Path(__file__).parents[2] / "examples"
+VERBS = Path(__file__).parents[1] / "verbs"
 FILES = {
     "countdown_validation": ["countdown_task/validation_level2", "countdown_task/validation"],
     "countdown_test": ["countdown_task/test_level2", "countdown_task/test"],
@@ -38,6 +36,15 @@ FILES = {
 """Lists of problem files that most profiles share."""
 CREATE = "create_problems/"
 """Settings of ``create_problems`` are held by task: ``create_problems/string``."""
+
+
+class EntryPoint(NamedTuple):
+    """A verb: the dataclass of its keys, what it runs, what checks them in a dry run, what ``--cfg`` shows of them."""
+
+    schema: type[Any]
+    step: Callable[[Any], object]
+    check: Callable[[Any], object] | None = None
+    show: Callable[[Any], str] | None = None
 
 
 @dataclass
@@ -212,25 +219,17 @@ def named_layer(key: str, name: str) -> Layer:
     return Layer(shown(path), read_yaml_mapping(path))
 
 
-@cache
 def entry_point(name: str) -> EntryPoint:
-    """Return the settings of examples/NAME.py, what it runs and what checks them, as it hands them to ``cli.run``."""
-    from compositionality.config import cli
-
-    calls: list[EntryPoint] = []
-    run, cli.run = cli.run, lambda schema, step, *_, check=None: calls.append((schema, step, check))  # type: ignore[assignment]
-    try:
-        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    finally:
-        cli.run = run
-    return calls[0]
+    """Return what the module of a verb says of it."""
+    verb: EntryPoint = import_module(f"compositionality.verbs.{name}").VERB
+    return verb
 
 
 def schema_of(name: str) -> type[Any]:
     """Return the dataclass of an entry point's keys."""
     if name.startswith(CREATE):
         return problem_settings([f"task={name.removeprefix(CREATE)}"])
-    return entry_point(name)[0]
+    return entry_point(name).schema
 
 
 def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,7 +271,7 @@ def _files(name: str) -> dict[Path, Keys]:
 
 def _check_names(profile: Profile, path: Path) -> None:
     """UserError for a section of something that is no entry point, or a value that is none of a closed list."""
-    names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+    names = sorted(path.stem for path in VERBS.glob("[a-z]*.py"))
     sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
     for where, section in sections.items():
         for name in section or ():

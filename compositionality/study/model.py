@@ -204,9 +204,18 @@ def study_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
+def check_scripts() -> None:
+    """UserError where the package is installed without its repository: a study runs the scripts of bash/."""
+    if not BASH.is_dir():
+        raise UserError(
+            "a study needs the scripts of bash/, which pip does not install; run this in a clone of the repository"
+        )
+
+
 def load_study(name: str) -> Study:
     """Return the study of this name. UserError naming file and key for what does not fit."""
     path = FOLDER / f"{name}.yaml"
+    check_scripts()
     if not path.is_file():
         raise UserError(f"no study {name}; there are: {' '.join(study_names())}")
     study = validated(Study, _values(path), str(path))

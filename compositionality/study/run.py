@@ -22,7 +22,7 @@ from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import NonNegativeInt, OneOf, PositiveInt, Seed
 from compositionality.study.backends import Backend, Ray, check_backend, choose_backend
 from compositionality.study.machine import MACHINE, machine, versions
-from compositionality.study.model import BASH, ROOTS, Replicate, Request, load_study
+from compositionality.study.model import BASH, ROOTS, Replicate, Request, check_scripts, load_study
 from compositionality.study.plan import plan
 from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import Runner
@@ -68,6 +68,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
 
     UserError for an unknown study, arm, step, profile or backend, and for a word that its step does not take.
     """
+    check_scripts()
     if bool(settings.study) == bool(settings.registration):
         raise UserError("give study=NAME or registration=NAME")
     if settings.register and settings.study:

@@ -122,11 +122,11 @@ class Step:
         if isinstance(self.settings, dict):
             check_problem_set(self.command_words)
             return
-        schema, body, check = entry_point(self.entry_point)
-        if "dry_run" in schema.__dataclass_fields__:
-            body(replace(self.settings, dry_run=True))
-        elif check:
-            check(self.settings)
+        verb = entry_point(self.entry_point)
+        if "dry_run" in verb.schema.__dataclass_fields__:
+            verb.step(replace(self.settings, dry_run=True))
+        elif verb.check:
+            verb.check(self.settings)
 
     def command(self, python: str) -> tuple[str, ...]:
         """Return the command that runs it."""
@@ -168,7 +168,7 @@ def settings_of(name: str, words: list[str]) -> Any:
     """Return the settings of a command of this entry point. UserError for words that it does not take."""
     if name == "create_problems" and any(word.startswith("set=") for word in words):
         return file_settings(words)
-    schema = entry_point(name)[0]
+    schema = entry_point(name).schema
     overrides, layers = cli.split_layers(schema, [cli.SWITCHES.get(word, word) for word in words], name)
     return cli.parse(schema, overrides, layers)
 
