@@ -79,7 +79,7 @@ def check(name: str, words: list[str]) -> None:
         else:
             check_problems(parse(problem_settings(words), words))
     else:
-        schema, body, check_settings = entry_point(name)
+        schema, body, check_settings, _ = entry_point(name)
         settings = settings_of(name, words)
         if "dry_run" in schema.__dataclass_fields__:
             body(replace(settings, dry_run=True))
