@@ -174,7 +174,7 @@ def test_entry_points_read_their_settings_without_hydra() -> None:
         "import sys; from importlib import import_module\n"
         f"for name in {names}:\n"
         "    import_module(f'compositionality.verbs.{name}')\n"
-        "    assert not sys.modules.keys() & {'hydra', 'omegaconf', 'antlr4', 'torch', 'verl'}, name\n"
+        "    assert not sys.modules.keys() & {'hydra', 'omegaconf', 'antlr4'}, name\n"
     )
     subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
