@@ -1,6 +1,6 @@
 """What went wrong, by program: every judged response gets one class, and the shares by class get intervals."""
 
-from compositionality.verbs import main
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
     main("failure_modes")

@@ -1,6 +1,6 @@
 """Keep the problems that a model solves in some samples and not in others."""
 
-from compositionality.verbs import main
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
     main("filter_problems")

@@ -1,6 +1,6 @@
 """Per-step influence: which queries teach a model most, to first order (Cen et al., arXiv 2505.18917)."""
 
-from compositionality.verbs import main
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
     main("influence")

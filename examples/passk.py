@@ -1,6 +1,6 @@
 """pass@k of checkpoints for every k: unbiased, with 95 % intervals, paired differences, and where curves cross."""
 
-from compositionality.verbs import main
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
     main("passk")

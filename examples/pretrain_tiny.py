@@ -1,6 +1,6 @@
 """Pretrain a small model from nothing: `compositionality pretrain_tiny output=checkpoints/tiny/base`."""
 
-from compositionality.verbs import main
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
     main("pretrain_tiny")

@@ -1,6 +1,6 @@
 """Run a study: the scripts of bash/ for every seed and arm, side by side where there are cores, GPUs or a cluster."""
 
-from compositionality.verbs import main
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
     main("run_study")

@@ -1,6 +1,6 @@
 """Write the record of a study, to be committed: a folder without host names or paths, whole or not at all."""
 
-from compositionality.verbs import main
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
     main("write_record")

@@ -8,13 +8,13 @@ has numbers for.
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
+from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveInt, validated
@@ -25,7 +25,6 @@ ENGINES = ("single", "verl")
 TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
 Keys = dict[str, Any]
 """Keys and values, nested."""
-VERBS = Path(__file__).parents[1] / "verbs"
 FILES = {
     "countdown_validation": ["countdown_task/validation_level2", "countdown_task/validation"],
     "countdown_test": ["countdown_task/test_level2", "countdown_task/test"],
@@ -36,15 +35,6 @@ FILES = {
 """Lists of problem files that most profiles share."""
 CREATE = "create_problems/"
 """Settings of ``create_problems`` are held by task: ``create_problems/string``."""
-
-
-class EntryPoint(NamedTuple):
-    """A verb: the dataclass of its keys, what it runs, what checks them in a dry run, what ``--cfg`` shows of them."""
-
-    schema: type[Any]
-    step: Callable[[Any], object]
-    check: Callable[[Any], object] | None = None
-    show: Callable[[Any], str] | None = None
 
 
 @dataclass
@@ -219,12 +209,6 @@ def named_layer(key: str, name: str) -> Layer:
     return Layer(shown(path), read_yaml_mapping(path))
 
 
-def entry_point(name: str) -> EntryPoint:
-    """Return what the module of a verb says of it."""
-    verb: EntryPoint = import_module(f"compositionality.verbs.{name}").VERB
-    return verb
-
-
 def schema_of(name: str) -> type[Any]:
     """Return the dataclass of an entry point's keys."""
     if name.startswith(CREATE):
@@ -271,12 +255,11 @@ def _files(name: str) -> dict[Path, Keys]:
 
 def _check_names(profile: Profile, path: Path) -> None:
     """UserError for a section of something that is no entry point, or a value that is none of a closed list."""
-    names = sorted(path.stem for path in VERBS.glob("[a-z]*.py"))
     sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
     for where, section in sections.items():
         for name in section or ():
-            if name not in names and not name.startswith(CREATE):
-                known = ", ".join([*names, f"{CREATE}TASK"])
+            if name not in VERBS and not name.startswith(CREATE):
+                known = ", ".join([*VERBS, f"{CREATE}TASK"])
                 raise UserError(f"{shown(path)}: {where}.{name}: no entry point; there are: {known}")
 
 

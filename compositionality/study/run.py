@@ -13,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
+from compositionality.config import cli
 from compositionality.config.profile import load_profile, use_device
 from compositionality.data.artefact import write_text
 from compositionality.data.test_seeds import check_not_registered
@@ -27,7 +28,7 @@ from compositionality.study.plan import plan
 from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import Runner
 from compositionality.study.scripts import STEP_VARIABLES
-from compositionality.study.steps import Step
+from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.grpo_settings import generation_batch
 from compositionality.train.prompts import check_problems_last
@@ -61,6 +62,13 @@ class RunStudySettings:
     log: str = ""  # file for what the steps say; then a line for each step is all that is printed
     force: bool = False  # make everything again
     dry_run: bool = False  # DRY_RUN: check every step as its start would, run nothing
+
+
+def main(about: str) -> None:
+    """Run a study with the words of its steps, which are no keys; ``about``: the verb's help."""
+    words = [word for word in sys.argv[1:] if IS_STEP_WORD.match(word) or word == "--post-hoc"]
+    sys.argv[1:] = [word for word in sys.argv[1:] if word not in (*words, "--")]
+    cli.run(RunStudySettings, lambda settings: run_study(settings, words), about)
 
 
 def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:

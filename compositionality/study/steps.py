@@ -11,7 +11,7 @@ from typing import Any
 
 from compositionality.config import cli
 from compositionality.config.problem_sets import check_problem_set, file_settings
-from compositionality.config.profile import entry_point
+from compositionality.config.verbs import entry_point
 from compositionality.data.artefact import manifest_path, read_manifest
 from compositionality.errors import UserError
 from compositionality.study.model import Replicate

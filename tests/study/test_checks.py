@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.config.cli import parse, run
-from compositionality.config.profile import entry_point
+from compositionality.config.verbs import entry_point
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.train.metrics import NO_SIGNAL, TOKENS, TRAINED
