@@ -82,7 +82,7 @@ def create_problems(settings: CreateProblems) -> Path:
     def write(path: Path) -> dict[str, Any]:
         if settings.split == TRAIN:
             _warn_of_shared_seeds(task, mode, settings.seed)
-        problems = list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
+        problems = _drawn(settings, task, options)
         write_table(to_table(problems, settings.split), path)
         _refuse_leaks(path, out, avoided)
         return _facts(problems)
@@ -92,19 +92,34 @@ def create_problems(settings: CreateProblems) -> Path:
     return out
 
 
+def draw_problems(settings: CreateProblems) -> list[Problem]:
+    """The problems that a file with these settings has; ``output`` is not used. UserError for what the task refuses."""
+    task, _, _, options = _options(settings)
+    return _drawn(settings, task, options)
+
+
 def check(settings: CreateProblems) -> tuple[Task, Mode, Any, Recipe]:
     """Task, mode, options and recipe of these settings. UserError for what the task, or the place, refuses."""
+    task, name, mode, options = _options(settings)
+    avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
+    stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
+    recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
+    check_target(Path(settings.output), recipe, force=settings.force)
+    return task, mode, options, recipe
+
+
+def _options(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
     task = find_task(settings.task)
     name, mode = _mode(task, settings.mode)
     options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
     levels = len(getattr(options, "levels", ()))
     few = levels if levels and settings.count % levels == 0 else settings.count  # refused if all are, by their number
     next(iter(task.problems(options, settings.split, settings.seed, few)), None)
-    avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
-    stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
-    recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
-    check_target(Path(settings.output), recipe, force=settings.force)
-    return task, mode, options, recipe
+    return task, name, mode, options
+
+
+def _drawn(settings: CreateProblems, task: Task, options: Any) -> list[Problem]:
+    return list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
 
 
 def _mode(task: Task, name: str) -> tuple[str, Mode]:
