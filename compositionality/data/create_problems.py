@@ -76,13 +76,13 @@ def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
 
 def create_problems(settings: CreateProblems) -> Path:
     """Write the problem file ``settings.output`` unless it is already there; its path. UserError if it holds a leak."""
-    task, mode, options, recipe = check(settings)
+    task, mode, recipe = check(settings)
     out, avoided = Path(settings.output), [Path(path) for path in settings.avoid]
 
     def write(path: Path) -> dict[str, Any]:
         if settings.split == TRAIN:
             _warn_of_shared_seeds(task, mode, settings.seed)
-        problems = _drawn(settings, task, options)
+        problems = draw_problems(settings)
         write_table(to_table(problems, settings.split), path)
         _refuse_leaks(path, out, avoided)
         return _facts(problems)
@@ -95,17 +95,17 @@ def create_problems(settings: CreateProblems) -> Path:
 def draw_problems(settings: CreateProblems) -> list[Problem]:
     """The problems that a file with these settings has; ``output`` is not used. UserError for what the task refuses."""
     task, _, _, options = _options(settings)
-    return _drawn(settings, task, options)
+    return list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
 
 
-def check(settings: CreateProblems) -> tuple[Task, Mode, Any, Recipe]:
-    """Task, mode, options and recipe of these settings. UserError for what the task, or the place, refuses."""
+def check(settings: CreateProblems) -> tuple[Task, Mode, Recipe]:
+    """Task, mode and recipe of these settings. UserError for what the task, or the place, refuses."""
     task, name, mode, options = _options(settings)
     avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
     stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
     recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
     check_target(Path(settings.output), recipe, force=settings.force)
-    return task, mode, options, recipe
+    return task, mode, recipe
 
 
 def _options(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
@@ -116,10 +116,6 @@ def _options(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
     few = levels if levels and settings.count % levels == 0 else settings.count  # refused if all are, by their number
     next(iter(task.problems(options, settings.split, settings.seed, few)), None)
     return task, name, mode, options
-
-
-def _drawn(settings: CreateProblems, task: Task, options: Any) -> list[Problem]:
-    return list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
 
 
 def _mode(task: Task, name: str) -> tuple[str, Mode]:
