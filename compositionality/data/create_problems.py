@@ -1,7 +1,7 @@
 """Making a problem file of any task: settings in, one parquet with its manifest out."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from functools import cache
 from pathlib import Path
@@ -82,7 +82,7 @@ def create_problems(settings: CreateProblems) -> Path:
     def write(path: Path) -> dict[str, Any]:
         if settings.split == TRAIN:
             _warn_of_shared_seeds(task, mode, settings.seed)
-        problems = draw_problems(settings)
+        problems = list(draw_problems(settings))
         write_table(to_table(problems, settings.split), path)
         _refuse_leaks(path, out, avoided)
         return _facts(problems)
@@ -92,10 +92,10 @@ def create_problems(settings: CreateProblems) -> Path:
     return out
 
 
-def draw_problems(settings: CreateProblems) -> list[Problem]:
-    """The problems that a file with these settings has; ``output`` is not used. UserError for what the task refuses."""
+def draw_problems(settings: CreateProblems) -> Iterator[Problem]:
+    """Draw the problems that a file with these settings has. UserError for what the task refuses."""
     task, _, _, options = _options(settings)
-    return list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
+    yield from task.problems(options, settings.split, settings.seed, settings.count, settings.workers)
 
 
 def check(settings: CreateProblems) -> tuple[Task, Mode, Recipe]:
