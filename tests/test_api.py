@@ -2,6 +2,9 @@
 
 import json
 import math
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,6 +74,18 @@ def test_gold_log_prob_is_that_of_the_solution_and_its_eos(model: Path) -> None:
         logits = load(model)(torch.tensor([tokens])).logits[0]
     log_probs = logits.log_softmax(-1)[:-1].gather(-1, torch.tensor(tokens)[1:, None])[len(prompt) - 1 :]
     assert values.iloc[0] == pytest.approx(float(log_probs.sum()), rel=1e-4)
+
+
+def test_the_code_of_the_readme_runs(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "base").symlink_to(model)
+    text = (Path(__file__).parents[1] / "bash" / "README.md").read_text()
+    code = next(
+        block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "compositionality.api" in block
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[:3] == ["pass@4", "gold_log_prob", "level"]
 
 
 def test_pass_at_k_is_a_number() -> None:
