@@ -34,7 +34,7 @@ from compositionality.types import Message, Problem, Verdict
 
 Row = Problem | Mapping[str, Any]
 SMALL = 5_000_000
-"""Parameters up to which one thread is faster than several: a matrix is done before the threads have met."""
+"""Parameters up to which one thread computes on a CPU: of many, small matrices make most wait for the others."""
 
 
 def problems(task: str, mode: str = "", **settings: Any) -> pd.DataFrame:
