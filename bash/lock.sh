@@ -24,9 +24,9 @@ cpu=(--override "$overrides" --find-links "${TORCH_WHEELS:?a folder with torch C
 uv pip compile pyproject.toml --extra cpu "${cpu[@]}" "${common[@]}" -o requirements-cpu.lock
 uv pip compile pyproject.toml --extra gpu "${common[@]}" -o requirements-gpu.lock
 
-# What the embedded default needs: a part of the full set, with the same pins, so that --full only adds.
-uv pip compile pyproject.toml --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" -o requirements-cpu-small.lock
-uv pip compile pyproject.toml --constraint requirements-gpu.lock "${common[@]}" -o requirements-gpu-small.lock
+# What the embedded default needs, and wandb: a part of the full set, with the same pins, so that --full only adds.
+uv pip compile pyproject.toml --extra wandb --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" -o requirements-cpu-small.lock
+uv pip compile pyproject.toml --extra wandb --constraint requirements-gpu.lock "${common[@]}" -o requirements-gpu-small.lock
 
 # Only what the tests add: it is installed on top of the small or of the full set.
 uv pip compile pyproject.toml --extra cpu --extra dev --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" \

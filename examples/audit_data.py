@@ -1,16 +1,6 @@
-"""Say what problem files really hold, level by level: one table for each file, by its task.
+"""Say what problem files really hold, level by level: one table for each file, by its task."""
 
-Reads the problem files FILES (and AGAINST). Prints a table for each; writes OUTPUT (JSON with a manifest) if given.
-For every task: dup = the same problem as an earlier row; overlap = problems + compositions shared with AGAINST; wrong =
-level, gold answer or stream is not what the row says. The columns between are the task's.
-String: unused inputs, no-ops, constants, real depth, lengths, balance of functions. Countdown: every row is solved
-again; whole = solvable in whole steps; fewer do = some of the numbers suffice; equal = with equal numbers.
-
-    python examples/audit_data.py files=[data/test.parquet] against=[data/train.parquet] output=results/audit.json
-"""
-
-from compositionality.config.cli import run
-from compositionality.data.audit import AuditData, audit_data, check
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
-    run(AuditData, audit_data, __doc__, check=check)
+    main("audit_data")

@@ -1,26 +1,6 @@
-r"""A figure of its own: accuracy by level of every arm, a run along its checkpoints, failure modes, scaling laws …
+"""A figure of its own: accuracy by level of every arm, a run along its checkpoints, failure modes, scaling laws …"""
 
-figure=accuracy (default): a panel for each group of problems, a dot for each seed, then what the paper's text states.
-Reads the results.parquet of every seed, made by examples/evaluate.py.
-figure=checkpoints: the probability of each part of the gold solution along a run, from examples/evaluate.py with
-gold_log_probs=true models=[NAME:RUN/steps] (a run with trainer.save_every=5 trainer.keep=99).
-figure=failure_modes or functions: reads the folders of examples/failure_modes.py.
-figure=scaling: loss against what was spent, with fits and bands; predictions beside what was left out of them; slopes,
-residuals, what each size needs for a loss. Reads the scaling.json of examples/fit_scaling.py.
-
-Writes OUTPUT, a .png, .svg or .pdf (without an ending .png), with a manifest that holds the hash of what it shows; a
-table that was altered is refused.
-
-    python examples/draw_figure.py inputs=[seed0:results/composition/seed0/section41_42] \
-        output=results/composition/section41_42/accuracy_by_level title="tiny profile"
-    python examples/draw_figure.py figure=scaling inputs=[results/scaling/scaling.json] output=results/scaling/scaling
-
-models=[stage1,rl-level2] draws these arms only; arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm its
-title and colour.
-"""
-
-from compositionality.config.cli import run
-from compositionality.report.draw import FigureSettings, check, draw_figure
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
-    run(FigureSettings, draw_figure, __doc__, check=check)
+    main("draw_figure")

@@ -1,11 +1,6 @@
-"""Turn a checkpoint of verl into a model folder.
+"""Turn a checkpoint of verl into a model folder."""
 
-Reads  checkpoint: OUT/steps/global_step_N of an SFT or RL run.
-Writes output: a Hugging Face folder with the same weights (dtype=bfloat16 halves it), checked, with a manifest.
-"""
-
-from compositionality.config.cli import run
-from compositionality.train.verl.export import ExportSettings, check, export_step
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
-    run(ExportSettings, export_step, __doc__, check=check)
+    main("export_checkpoint")

@@ -1,14 +1,6 @@
-"""Keep the problems that a model solves in some samples and not in others.
+"""Keep the problems that a model solves in some samples and not in others."""
 
-Reads a problem file and a folder of a model's rollouts of it, several a problem. Writes the problems of which more than
-min_correct_ratio (0) and less than max_correct_ratio (1) of the completions are right, rows as they were.
-
-    python examples/collect_rollouts.py model=CKPT problems=data/rl.parquet output=results/rollouts n_samples=8
-    python examples/filter_problems.py rollouts=results/rollouts problems=data/rl.parquet output=data/rl_mixed.parquet
-"""
-
-from compositionality.config.cli import run
-from compositionality.rft.filter import FilterProblemsSettings, check_problems, filter_problems
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
-    run(FilterProblemsSettings, filter_problems, __doc__, check=lambda settings: check_problems(settings, dry=True))
+    main("filter_problems")

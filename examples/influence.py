@@ -1,18 +1,6 @@
-"""Per-step influence: which queries teach a model most, to first order (Cen et al., arXiv 2505.18917).
+"""Per-step influence: which queries teach a model most, to first order (Cen et al., arXiv 2505.18917)."""
 
-Reads a model, a problem file and a folder of the model's completions of it, several a problem. Writes
-OUTPUT/influence.parquet (for each query: correct completions, length of its update, what a step of rate 1 on it changes
-in the mean objective of all queries, of the others) and OUTPUT/influence.json (means, also by accuracy).
-
-    python examples/collect_rollouts.py model=CKPT problems=data/train.parquet output=results/rollouts n_samples=8
-    python examples/influence.py model=CKPT problems=data/train.parquet rollouts=results/rollouts output=results/teach
-
-Gradients are exact by default, which takes memory for one for each query; for models above some million parameters
-projection.kind=sketch (all weights) or lora (attention, as the paper does) keeps projection.size numbers of each.
-"""
-
-from compositionality.analysis.influence import InfluenceSettings, check, measure_influence
-from compositionality.config.cli import run
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
-    run(InfluenceSettings, measure_influence, __doc__, check=check)
+    main("influence")

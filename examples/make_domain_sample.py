@@ -1,14 +1,6 @@
-"""Make a small sample of every domain (math, code, logic, simulation, STEM, tables) in guru's columns.
+"""Make a small sample of every domain (math, code, logic, simulation, STEM, tables) in guru's columns."""
 
-Reads nothing; no download is needed: problems, gold answers and reference programs are generated. Writes the folder
-OUTPUT, one parquet file for each domain, and a manifest. There are no pass rates: no model was asked.
-
-    python examples/make_domain_sample.py output=data/domains/raw
-    python examples/make_domain_sample.py output=data/domains/raw_test split=test seed=2027 count=100
-"""
-
-from compositionality.config.cli import run
-from compositionality.domains.sample import DomainSampleSettings, check, make_domain_sample
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
-    run(DomainSampleSettings, make_domain_sample, __doc__, check=check)
+    main("make_domain_sample")

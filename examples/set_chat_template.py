@@ -1,16 +1,6 @@
-"""Give a model another chat template: a model folder with the same weights, as links, for every engine.
+"""Give a model another chat template: a model folder with the same weights, as links, for every engine."""
 
-Reads  model: a model folder or a Hub id, with or without a chat template.
-Writes output: a model folder with a manifest; template and EOS belong together, and are checked.
-
-    python examples/set_chat_template.py model=MODEL output=FOLDER chat_template=plain
-
-own: the model's. llama-3.1: Llama-3.1-Instruct's, with its system block of two date lines. plain: the same without the
-system block. qwen2.5: Qwen2.5's, with its system turn. qwen3: Qwen3's without thinking. Or a Jinja file.
-"""
-
-from compositionality.config.cli import run
-from compositionality.train.chat_template import ChatTemplateSettings, check, set_chat_template
+from compositionality.__main__ import main
 
 if __name__ == "__main__":
-    run(ChatTemplateSettings, set_chat_template, __doc__, check=check)
+    main("set_chat_template")

@@ -130,9 +130,9 @@ def render(systems: tuple[System, ...]) -> str:
     lines = [
         "# The entry points",
         "",
-        "One Python program for each verb; `--help` says what it reads, writes and takes. The scripts under",
-        "[bash](../bash) run them. Below: what readers of four published systems type, set or look for, and what it is",
-        "here.",
+        "One Python program for each verb of the command `compositionality`; `--help` says what it reads, writes and",
+        "takes ([all](../compositionality/config/verbs.md)). The scripts under [bash](../bash) run them. Below: what",
+        "readers of four published systems type, set or look for, and what it is here.",
         "",
         f"<!-- Rendered from tests/instructions.yaml: {RENDER} -->",
         "",

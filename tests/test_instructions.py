@@ -19,7 +19,8 @@ from test_readmes import names
 
 from compositionality.config.cli import parse
 from compositionality.config.problem_sets import check_problem_set
-from compositionality.config.profile import EXAMPLES, entry_point, load_profile, schema_of, use_device
+from compositionality.config.profile import load_profile, schema_of, use_device
+from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.create_problems import check as check_problems
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
@@ -79,7 +80,7 @@ def check(name: str, words: list[str]) -> None:
         else:
             check_problems(parse(problem_settings(words), words))
     else:
-        schema, body, check_settings = entry_point(name)
+        schema, body, check_settings, _ = entry_point(name)
         settings = settings_of(name, words)
         if "dry_run" in schema.__dataclass_fields__:
             body(replace(settings, dry_run=True))
@@ -137,7 +138,7 @@ def test_every_test_and_record_exists() -> None:
 
 def known_keys() -> set[str]:
     """Keys of all entry points, and of every task's problems."""
-    names = [path.stem for path in EXAMPLES.glob("*.py") if path.stem not in ("create_problems", "run_study")]
+    names = VERBS.keys() - {"create_problems", "run_study"}
     tasks = [f"create_problems/{task}" for task in ("string", "countdown", "igsm")]
     return {key for name in (*names, *tasks) for key in keys_of(schema_of(name))}
 

@@ -13,12 +13,13 @@ leaves them out (``null``), or takes the files of another set (``base: SET``).
 
 import fnmatch
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compositionality.config.cli import SWITCHES, parse, split_layers
+from compositionality.config.cli import SWITCHES, parse, run, split_layers
 from compositionality.config.profile import Layer, Profile, load_profile, shown
 from compositionality.data.artefact import exclusive, manifest_path
 from compositionality.data.create_problems import CreateProblems, check, create_problems, problem_settings
@@ -94,6 +95,16 @@ def read_set(name: str, profile: Profile | None) -> ProblemFiles:
         options = {key: value for key, value in entry.items() if key not in OWN}
         validated(schema, options, problems.source, f"{file}.")
     return problems
+
+
+def main(about: str) -> None:
+    """Make the files of the task or the set that the command line names; ``about``: the verb's help."""
+    words = sys.argv[1:]
+    settings = set_settings(words)
+    about = f"{about}\n{settings.__doc__}"
+    if issubclass(settings, ProblemSetSettings):
+        run(settings, lambda _: create_problem_set(words), about, check=lambda _: check_problem_set(words))
+    run(settings, create_problems, about, check=check)
 
 
 def set_settings(words: Sequence[str]) -> type[CreateProblems]:

@@ -8,14 +8,13 @@ has numbers for.
 
 import os
 import re
-import runpy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
+from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveInt, validated
@@ -26,8 +25,6 @@ ENGINES = ("single", "verl")
 TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
 Keys = dict[str, Any]
 """Keys and values, nested."""
-EntryPoint = tuple[type[Any], Callable[[Any], object], Callable[[Any], object] | None]
-EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = {
     "countdown_validation": ["countdown_task/validation_level2", "countdown_task/validation"],
     "countdown_test": ["countdown_task/test_level2", "countdown_task/test"],
@@ -212,25 +209,11 @@ def named_layer(key: str, name: str) -> Layer:
     return Layer(shown(path), read_yaml_mapping(path))
 
 
-@cache
-def entry_point(name: str) -> EntryPoint:
-    """Return the settings of examples/NAME.py, what it runs and what checks them, as it hands them to ``cli.run``."""
-    from compositionality.config import cli
-
-    calls: list[EntryPoint] = []
-    run, cli.run = cli.run, lambda schema, step, *_, check=None: calls.append((schema, step, check))  # type: ignore[assignment]
-    try:
-        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    finally:
-        cli.run = run
-    return calls[0]
-
-
 def schema_of(name: str) -> type[Any]:
     """Return the dataclass of an entry point's keys."""
     if name.startswith(CREATE):
         return problem_settings([f"task={name.removeprefix(CREATE)}"])
-    return entry_point(name)[0]
+    return entry_point(name).schema
 
 
 def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,12 +255,11 @@ def _files(name: str) -> dict[Path, Keys]:
 
 def _check_names(profile: Profile, path: Path) -> None:
     """UserError for a section of something that is no entry point, or a value that is none of a closed list."""
-    names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
     sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
     for where, section in sections.items():
         for name in section or ():
-            if name not in names and not name.startswith(CREATE):
-                known = ", ".join([*names, f"{CREATE}TASK"])
+            if name not in VERBS and not name.startswith(CREATE):
+                known = ", ".join([*VERBS, f"{CREATE}TASK"])
                 raise UserError(f"{shown(path)}: {where}.{name}: no entry point; there are: {known}")
 
 

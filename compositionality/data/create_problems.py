@@ -1,7 +1,7 @@
 """Making a problem file of any task: settings in, one parquet with its manifest out."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from functools import cache
 from pathlib import Path
@@ -76,13 +76,13 @@ def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
 
 def create_problems(settings: CreateProblems) -> Path:
     """Write the problem file ``settings.output`` unless it is already there; its path. UserError if it holds a leak."""
-    task, mode, options, recipe = check(settings)
+    task, mode, recipe = check(settings)
     out, avoided = Path(settings.output), [Path(path) for path in settings.avoid]
 
     def write(path: Path) -> dict[str, Any]:
         if settings.split == TRAIN:
             _warn_of_shared_seeds(task, mode, settings.seed)
-        problems = list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
+        problems = list(draw_problems(settings))
         write_table(to_table(problems, settings.split), path)
         _refuse_leaks(path, out, avoided)
         return _facts(problems)
@@ -92,19 +92,30 @@ def create_problems(settings: CreateProblems) -> Path:
     return out
 
 
-def check(settings: CreateProblems) -> tuple[Task, Mode, Any, Recipe]:
-    """Task, mode, options and recipe of these settings. UserError for what the task, or the place, refuses."""
+def draw_problems(settings: CreateProblems) -> Iterator[Problem]:
+    """Draw the problems that a file with these settings has. UserError for what the task refuses."""
+    task, _, _, options = _options(settings)
+    yield from task.problems(options, settings.split, settings.seed, settings.count, settings.workers)
+
+
+def check(settings: CreateProblems) -> tuple[Task, Mode, Recipe]:
+    """Task, mode and recipe of these settings. UserError for what the task, or the place, refuses."""
+    task, name, mode, options = _options(settings)
+    avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
+    stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
+    recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
+    check_target(Path(settings.output), recipe, force=settings.force)
+    return task, mode, recipe
+
+
+def _options(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
     task = find_task(settings.task)
     name, mode = _mode(task, settings.mode)
     options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
     levels = len(getattr(options, "levels", ()))
     few = levels if levels and settings.count % levels == 0 else settings.count  # refused if all are, by their number
     next(iter(task.problems(options, settings.split, settings.seed, few)), None)
-    avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
-    stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
-    recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
-    check_target(Path(settings.output), recipe, force=settings.force)
-    return task, mode, options, recipe
+    return task, name, mode, options
 
 
 def _mode(task: Task, name: str) -> tuple[str, Mode]:

@@ -83,7 +83,7 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
 
     Raise UserError for too many unreadable or too few good rows.
     """
-    check(settings)
+    check(settings, dry=False)
     files, output, counts = named_files(settings.files), Path(settings.output), Counter[str]()
     if settings.report_only:
         print_sources(*read_rows(files, replace(settings, max_refused=1.0), counts))
@@ -103,7 +103,7 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
     return output
 
 
-def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
+def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
     """Raise UserError for settings that fit nothing; in a dry run also for what is wrong with files that exist."""
     check_ranges(settings)
     known = list(all_tasks())

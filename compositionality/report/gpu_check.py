@@ -47,7 +47,6 @@ from compositionality.train.memory import Ranks, training_needs
 from compositionality.train.metrics import read_metrics
 from compositionality.yaml_files import read_yaml_mapping
 
-ROOT = Path(__file__).parents[2]
 PLAN: dict[str, Any] = read_yaml_mapping(Path(__file__).with_suffix(".yaml"))
 ENGINES = ("single", "verl", "vllm")
 TRAINING = ("pretrain", "sft", "grpo")  # kinds of steps that use every GPU; the others use one
@@ -223,13 +222,9 @@ def run_step(step: CheckStep, log: Path, settings: GpuCheckSettings, gpus: list[
         return row | {"error": f"{lacking[0]} is not installed; run: bash bash/setup.sh --full"}
     if step.model is not None and not step.model.is_dir():
         return row | {"error": f"not run: the step that makes its model ({step.model.parent.name}) has failed"}
-    command = [sys.executable, *GUARD, sys.executable, f"examples/{step.words[0]}.py", *step.words[1:]]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, *GUARD, sys.executable, "-m", "compositionality", *step.words]
     with log.open("w") as stream:
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT)
         with memory_watch(process.pid, gpus=bool(gpus)) as peaks:
             code = wait_for(process, settings.minutes)
     row |= {"seconds": round(time.monotonic() - began, 1), **peaks}

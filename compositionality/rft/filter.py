@@ -91,7 +91,7 @@ def filter_rollouts(settings: FilterSettings) -> Path:
 
     UserError for rollouts of another problem file, settings out of range, or if nothing passes.
     """
-    check_rollouts(settings)
+    check_rollouts(settings, dry=False)
     output = Path(settings.output)
     if facts := make(output, _rollouts_recipe(settings), partial(_filter, settings), force=settings.force):
         print_facts(facts)
@@ -99,7 +99,7 @@ def filter_rollouts(settings: FilterSettings) -> Path:
     return output
 
 
-def check_rollouts(settings: FilterSettings, *, dry: bool = False) -> None:
+def check_rollouts(settings: FilterSettings, *, dry: bool = True) -> None:
     """Raise UserError for settings out of range, or rollouts of another problem file; ``dry``: of what is there."""
     if not settings.rollouts:
         raise UserError("rollouts: give at least one folder, as rollouts=[FOLDER,...]")
@@ -271,7 +271,7 @@ class FilterProblemsSettings:
 
 def filter_problems(settings: FilterProblemsSettings) -> Path:
     """Write ``output``, rows of ``problems`` as they are; print how many. UserError if none is left."""
-    check_problems(settings)
+    check_problems(settings, dry=False)
     output = settings.output
     recipe = _problems_recipe(settings)
     if facts := make(output, recipe, partial(_solved_now_and_then, settings), force=settings.force):
@@ -281,7 +281,7 @@ def filter_problems(settings: FilterProblemsSettings) -> Path:
     return output
 
 
-def check_problems(settings: FilterProblemsSettings, *, dry: bool = False) -> None:
+def check_problems(settings: FilterProblemsSettings, *, dry: bool = True) -> None:
     """Raise UserError for limits that leave nothing, or rollouts of another problem file; ``dry``: of what is there."""
     check_ranges(settings)
     if settings.output.suffix != ".parquet":

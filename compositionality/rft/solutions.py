@@ -53,7 +53,7 @@ class SolutionSettings:
 def write_solutions(settings: SolutionSettings) -> Path:
     """Write ``output``/train.parquet. UserError for a task that knows no such behaviours or orders."""
     output = Path(settings.output)
-    if facts := make(output, check(settings), partial(_write, settings), force=settings.force):
+    if facts := make(output, check(settings, dry=False), partial(_write, settings), force=settings.force):
         same = f"{facts['plain'] / max(1, facts['rows']):.0%} of them prompt and solution as they are without keys"
         print(f"{output}: {facts['rows']:,} rows, {same}; {facts['mean_characters']:,.0f} characters a solution")
     return output
@@ -69,7 +69,7 @@ def _write(settings: SolutionSettings, folder: Path) -> dict[str, Any]:
     return {"plain": plain, "rows": len(pairs), "mean_characters": characters / max(1, len(pairs))}
 
 
-def check(settings: SolutionSettings, *, dry: bool = False) -> Recipe:
+def check(settings: SolutionSettings, *, dry: bool = True) -> Recipe:
     """Return what the rows are made from.
 
     UserError for settings that do not go together, or that the first problem's task does not know.

@@ -98,7 +98,7 @@ def order(settings: ChunkSettings, n_problems: int) -> list[int]:
 
 def split_chunks(settings: ChunkSettings) -> Path:
     """Order a problem file anew and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
-    check_chunks(settings)
+    check_chunks(settings, dry=False)
     if settings.completions_of and budget(settings) is None:
         raise UserError(
             f"{settings.completions_of}: no finished run, and as many completions are to be sampled as it has; run it "
@@ -122,7 +122,7 @@ def split_chunks(settings: ChunkSettings) -> Path:
     return output
 
 
-def check_chunks(settings: ChunkSettings, *, dry: bool = False) -> None:
+def check_chunks(settings: ChunkSettings, *, dry: bool = True) -> None:
     """Raise UserError for settings that no problem file fits; in a dry run also for a file of too few rows."""
     check_ranges(settings)
     settings.size(settings.chunks)

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
 from compositionality.rollout.engines.factory import AUTO, check_engine, choose_engine, open_engine
 from compositionality.rollout.engines.vllm import VllmOptions
-from compositionality.rollout.model_folder import check_context, check_model
+from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, readable
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
 from compositionality.rollout.store import (
@@ -125,9 +125,13 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
         check_context(model, settings.max_tokens, "max_tokens")
         return 0
     chats = (chat for batch in problems.to_batches(max_chunksize=1024) for chat in batch["prompt"].to_pylist())
-    known = readable(chats, model.tokenizer, str(settings.problems))
-    lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in known)
-    longest = check_prompt_lengths(lengths, settings.max_prompt_tokens, str(settings.problems))
+    return check_chats(settings, model, chats, str(settings.problems))
+
+
+def check_chats(settings: CollectSettings, model: ModelFolder, chats: Iterable[Chat], source: str) -> int:
+    """Return the longest prompt in tokens. UserError, naming ``source``, for what model or machine cannot take."""
+    lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in readable(chats, model.tokenizer, source))
+    longest = check_prompt_lengths(lengths, settings.max_prompt_tokens, source)
     check_context(model, longest + settings.max_tokens, "the longest prompt + max_tokens")
     check_engine(settings, model.path, longest)
     return longest

@@ -204,6 +204,14 @@ def study_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
+def check_scripts() -> None:
+    """UserError where the package is installed without its repository: a study runs the scripts of bash/."""
+    if not BASH.is_dir():
+        raise UserError(
+            "a study needs the scripts of bash/, which pip does not install; run this in a clone of the repository"
+        )
+
+
 def load_study(name: str) -> Study:
     """Return the study of this name. UserError naming file and key for what does not fit."""
     path = FOLDER / f"{name}.yaml"
@@ -221,7 +229,7 @@ def load_study(name: str) -> Study:
         for name in names:
             find_arm(study, name, f"{path}: {where}: ")
     for where, script in scripts.items():
-        if not (BASH / f"{script}.sh").is_file():
+        if BASH.is_dir() and not (BASH / f"{script}.sh").is_file():  # figures take titles from a study without scripts
             raise UserError(f"{path}: {where}.script: bash/{script}.sh: no such file")
     return study
 

@@ -14,7 +14,7 @@ from compositionality.config.cli import parse
 from compositionality.config.problem_sets import file_settings
 from compositionality.config.profile import Profile, layers_of, load_profile
 from compositionality.console import new_table
-from compositionality.data.create_problems import check
+from compositionality.data.create_problems import draw_problems
 from compositionality.errors import UserError
 from compositionality.memory import DISK, GB, GPU, HOST, Machine, ModelShape, Need, in_gb, run_folder, this_machine
 from compositionality.ranges import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
@@ -278,8 +278,7 @@ def prompt_shown(forecast: Forecast) -> str:
     (name, *_) = (*forecast.request.loaded.owns, "string")
     files = file_settings([f"set={name}", f"profile={forecast.name}", "output=-"]).values()
     file = min(files, key=lambda options: getattr(options, "show_definitions", False))  # as RL asks
-    task, _, options, _ = check(file)
-    problem = next(iter(task.problems(options, file.split, file.seed, file.count)))
+    problem = next(draw_problems(file))
     chat = [{"role": "user", "content": problem.prompt}]
     text = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
     return f"A prompt as the model sees it:\n{text}"

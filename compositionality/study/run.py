@@ -15,6 +15,7 @@ from typing import Annotated
 
 from pydantic_core import to_jsonable_python
 
+from compositionality.config import cli
 from compositionality.config.profile import load_profile, use_device
 from compositionality.data.artefact import write_text
 from compositionality.data.test_seeds import check_not_registered
@@ -24,12 +25,12 @@ from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import NonNegativeInt, OneOf, PositiveInt, Seed
 from compositionality.study.backends import Backend, Ray, choose_backend
 from compositionality.study.machine import MACHINE, machine, versions
-from compositionality.study.model import BASH, ROOTS, Replicate, Request, load_study
+from compositionality.study.model import BASH, ROOTS, Replicate, Request, check_scripts, load_study
 from compositionality.study.plan import plan
 from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import Runner
 from compositionality.study.scripts import STEP_VARIABLES
-from compositionality.study.steps import Step
+from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.grpo_settings import generation_batch
 from compositionality.train.prompts import check_problems_last
@@ -65,11 +66,19 @@ class RunStudySettings:
     dry_run: bool = False  # DRY_RUN: check every step as its start would, run nothing
 
 
+def main(about: str) -> None:
+    """Run a study with the words of its steps, which are no keys; ``about``: the verb's help."""
+    words = [word for word in sys.argv[1:] if IS_STEP_WORD.match(word) or word == "--post-hoc"]
+    sys.argv[1:] = [word for word in sys.argv[1:] if word not in (*words, "--")]
+    cli.run(RunStudySettings, lambda settings: run_study(settings, words), about)
+
+
 def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     """Run every step; ``words``: STEP:key=value. SystemExit with the first failure's exit code.
 
     UserError for an unknown study, arm, step, profile or backend, and for a word that its step does not take.
     """
+    check_scripts()
     if bool(settings.study) == bool(settings.registration):
         raise UserError("give study=NAME or registration=NAME")
     if settings.register and settings.study:

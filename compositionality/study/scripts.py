@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from compositionality.errors import UserError
-from compositionality.study.model import BASH
+from compositionality.study.model import BASH, check_scripts
 
 STEP_VARIABLES = ("MODEL_PATH", "TRAIN_FILES", "VAL_FILES", "OUTPUT", "DATA", "N_SAMPLES")
 """What a script may be given beside the identity of its run (bash/env.sh)."""
@@ -33,6 +33,7 @@ class Script:
 def read_script(name: str) -> Script | None:
     """Return bash/NAME.sh; None for one that does more than a single step. UserError if there is no such file."""
     path = BASH / f"{name}.sh"
+    check_scripts()
     if not path.is_file():
         raise UserError(f"bash/{name}.sh: no such script")
     text = path.read_text()

@@ -11,7 +11,7 @@ from typing import Any
 
 from compositionality.config import cli
 from compositionality.config.problem_sets import check_problem_set, file_settings
-from compositionality.config.profile import entry_point
+from compositionality.config.verbs import entry_point
 from compositionality.data.artefact import manifest_path, read_manifest
 from compositionality.errors import UserError
 from compositionality.study.model import Replicate
@@ -98,7 +98,7 @@ class Step:
             words = [cli.SWITCHES.get(word, word) for word in self.command_words]
             if self.entry_point == "create_problems" and any(word.startswith("set=") for word in words):
                 return file_settings(words)
-            schema = entry_point(self.entry_point)[0]
+            schema = entry_point(self.entry_point).schema
             overrides, layers = cli.split_layers(schema, words, self.entry_point)
             return cli.parse(schema, overrides, layers)
         except UserError as error:
@@ -129,11 +129,11 @@ class Step:
         if isinstance(self.settings, dict):
             check_problem_set(self.command_words)
             return
-        schema, body, check = entry_point(self.entry_point)
-        if "dry_run" in schema.__dataclass_fields__:
-            body(replace(self.settings, dry_run=True))
-        elif check:
-            check(self.settings)
+        verb = entry_point(self.entry_point)
+        if "dry_run" in verb.schema.__dataclass_fields__:
+            verb.step(replace(self.settings, dry_run=True))
+        elif verb.check:
+            verb.check(self.settings)
 
     def command(self, python: str) -> tuple[str, ...]:
         """Return the command that runs it."""

@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import read_json_object
-from compositionality.errors import UserError
+from compositionality.errors import MissingPackageError, UserError
 from compositionality.ranges import REQUIRED
 from compositionality.train.metrics import numbers, read_metrics
 from compositionality.train.run_folder import RECIPE, WANDB_ID
@@ -165,6 +166,8 @@ def send_runs(settings: SendSettings) -> None:
 
 def check_runs(settings: SendSettings) -> None:
     """UserError as ``send_runs``."""
+    if find_spec("wandb") is None:
+        raise MissingPackageError("wandb is not installed; run: pip install wandb")
     if not wandb_is_usable(os.environ):
         raise UserError("wandb cannot be used: set WANDB_API_KEY, or WANDB_MODE=offline")
     runs_in(settings)

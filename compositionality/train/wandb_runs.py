@@ -39,7 +39,7 @@ def open_wandb(
     try:
         import wandb
     except ImportError:
-        print("wandb is left out: it is not installed (bash bash/setup.sh)", flush=True)
+        print("wandb is left out: it is not installed (pip install wandb)", flush=True)
         return None
     files = result if inside else result.with_name(f"{result.name}.wandb")
     place = result.absolute().parent

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.config.cli import parse, run
-from compositionality.config.profile import entry_point
+from compositionality.config.verbs import entry_point
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.train.metrics import NO_SIGNAL, TOKENS, TRAINED
@@ -57,7 +57,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def start(name: str, words: Sequence[str], monkeypatch: pytest.MonkeyPatch, *dry: str) -> int:
     """The exit code of the command, run as its entry point runs it."""
-    schema, body, check = entry_point(name)
+    schema, body, check, _ = entry_point(name)
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *words, *dry])
     with pytest.raises(SystemExit) as end:
         run(schema, body, "", check=check)

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 from offline_wandb import history, records
 
-from compositionality.train.log import RunLog
+from compositionality.errors import UserError
+from compositionality.train.log import RunLog, SendSettings, check_runs
 
 ROOT = Path(__file__).parents[2]
 TWO_STEPS = """
@@ -98,6 +99,13 @@ def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
     (found,) = [record.run for record in records(sent) if record.HasField("run")]
     assert (found.run_group, found.job_type, [*found.tags]) == ("composition", "rl", ["seed4"])
     assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]
+
+
+def test_nothing_is_sent_without_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setattr("compositionality.train.log.find_spec", lambda _: None)
+    with pytest.raises(UserError, match="wandb is not installed; run: pip install wandb"):
+        check_runs(SendSettings([str(tmp_path)]))
 
 
 @pytest.mark.parametrize(

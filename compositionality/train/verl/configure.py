@@ -70,5 +70,6 @@ def _verl_folder() -> Path:
     """Where verl is installed, found without importing it (which takes seconds)."""
     spec = importlib.util.find_spec("verl")
     if spec is None or not spec.submodule_search_locations:
-        raise UserError("engine=verl: verl is not installed; run bash/setup.sh --full or pip install -e .[cpu]")
+        fix = "run bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
+        raise UserError(f"engine=verl: verl is not installed; {fix}")
     return Path(spec.submodule_search_locations[0])

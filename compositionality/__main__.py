@@ -1,0 +1,54 @@
+"""The command ``compositionality VERB key=value …``, also as ``python -m compositionality``."""
+
+import sys
+from difflib import get_close_matches
+from typing import NoReturn
+
+from compositionality.config.verbs import VERBS, entry_point, function, helps
+
+COMPLETIONS = {
+    "bash": "complete -o default -W '{}' compositionality",
+    "zsh": "autoload -U +X bashcompinit && bashcompinit && complete -o default -W '{}' compositionality",
+}
+USAGE = """compositionality VERB key=value …
+
+{}
+
+compositionality VERB --help lists its keys. Completion of verbs (bash, zsh; in ~/.bashrc or ~/.zshrc):
+  eval "$(compositionality completion bash)\""""
+
+
+def main(verb: str = "") -> NoReturn:
+    """Run ``verb`` with the words of the command line, or without it the verb that they begin with; then exit.
+
+    A verb may be written with dashes. Exit code 2 after one line for an unknown one.
+    """
+    first, *words = [verb, *sys.argv[1:]] if verb else sys.argv[1:] or ["--help"]
+    name = first.replace("-", "_")
+    if name in VERBS:
+        sys.argv = [name, *words]
+        _run(name)
+    elif first in ("-h", "--help"):
+        print(USAGE.format("\n".join(f"  {name:<20}{text.splitlines()[0]}" for name, text in helps().items())))
+    elif first == "completion" and words and words[0] in COMPLETIONS:
+        print(COMPLETIONS[words[0]].format(" ".join(VERBS)))
+    else:
+        nearest = get_close_matches(name, VERBS, 1, cutoff=0)[0]
+        print(
+            f"error: {first!r} is no verb; the nearest is {nearest}; compositionality --help has all", file=sys.stderr
+        )
+        sys.exit(2)
+    sys.exit()
+
+
+def _run(name: str) -> NoReturn:
+    from compositionality.config.cli import run, with_errors_in_one_line
+
+    if own := VERBS[name].main:
+        with_errors_in_one_line(lambda: function(own)(helps()[name]))
+    schema, step, check, show = entry_point(name)
+    run(schema, step, helps()[name], show, check)
+
+
+if __name__ == "__main__":
+    main()

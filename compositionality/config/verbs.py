@@ -1,0 +1,86 @@
+"""The verbs of the command ``compositionality``: where the function of each stands, and its help (verbs.md).
+
+They are named, not imported, so that the command and the light verbs start without torch.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from inspect import signature
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+HELP = Path(__file__).with_suffix(".md")
+
+
+class Verb(NamedTuple):
+    """Names of functions, from the package on. ``step`` takes the verb's settings, the dataclass of its keys."""
+
+    step: str
+    check: str = ""  # of the settings, in a dry run
+    show: str = ""  # what ``--cfg`` prints of them
+    main: str = ""  # reads the command line itself, whose words decide on the settings
+
+
+class EntryPoint(NamedTuple):
+    """A verb that is imported."""
+
+    schema: type[Any]
+    step: Callable[[Any], object]
+    check: Callable[[Any], object] | None
+    show: Callable[[Any], str] | None
+
+
+VERBS = {
+    "audit_data": Verb("data.audit.audit_data", "data.audit.check"),
+    "claims": Verb("evaluate.claims.run.decide_claims", "evaluate.claims.run.check"),
+    "collect_rollouts": Verb("rollout.collect.collect", "rollout.collect.check"),
+    "create_problems": Verb(
+        "data.create_problems.create_problems", "data.create_problems.check", main="config.problem_sets.main"
+    ),
+    "draw_figure": Verb("report.draw.draw_figure", "report.draw.check"),
+    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check"),
+    "export_checkpoint": Verb("train.verl.export.export_step", "train.verl.export.check"),
+    "failure_modes": Verb("evaluate.failures.find_failures", "evaluate.failures.check"),
+    "filter_problems": Verb("rft.filter.filter_problems", "rft.filter.check_problems"),
+    "filter_rollouts": Verb("rft.filter.filter_rollouts", "rft.filter.check_rollouts"),
+    "fit_scaling": Verb("analysis.scaling.fit_scaling", "analysis.scaling.chosen_laws"),
+    "gpu_check": Verb("report.gpu_check.gpu_check", "report.gpu_check.check"),
+    "influence": Verb("analysis.influence.measure_influence", "analysis.influence.check"),
+    "make_domain_sample": Verb("domains.sample.make_domain_sample", "domains.sample.check"),
+    "merge_data": Verb("rft.tables.merge_data", "rft.tables.check_merge"),
+    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check"),
+    "preflight": Verb("study.preflight.preflight", "study.preflight.forecast_of"),
+    "prepare_guru": Verb("domains.guru.prepare_guru", "domains.guru.check"),
+    "pretrain_tiny": Verb("train.engines.pretrain_tiny", "train.tiny.settings.check"),
+    "report": Verb("report.page.build.report", "report.page.build.check_inputs"),
+    "run_study": Verb("study.run.run_study", main="study.run.main"),
+    "send_to_wandb": Verb("train.log.send_runs", "train.log.check_runs"),
+    "set_chat_template": Verb("train.chat_template.set_chat_template", "train.chat_template.check"),
+    "split_chunks": Verb("rft.tables.split_chunks", "rft.tables.check_chunks"),
+    "summarise_seeds": Verb("evaluate.seeds.summarise", "evaluate.seeds.check"),
+    "train_grpo": Verb("train.engines.train_grpo", show="train.engines.show_verl"),
+    "train_sft": Verb("train.engines.train_sft", show="train.engines.show_verl"),
+    "write_record": Verb("report.record.write_record", "report.record.check"),
+    "write_solutions": Verb("rft.solutions.write_solutions", "rft.solutions.check"),
+}
+
+
+def entry_point(name: str) -> EntryPoint:
+    """Import the functions of a verb."""
+    step, check, show = map(function, VERBS[name][:3])
+    schema = next(iter(signature(step).parameters.values())).annotation
+    return EntryPoint(schema, step, check, show)
+
+
+def function(path: str) -> Any:
+    """Import what a row of VERBS names; None for an empty name."""
+    return resolve_name(f"compositionality.{path}") if path else None
+
+
+@cache
+def helps() -> dict[str, str]:
+    """Return the help of every verb; its first line is a phrase."""
+    _, *parts = re.split(r"^## (\w+)\n", HELP.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {name: text.strip() for name, text in zip(parts[::2], parts[1::2], strict=True)}

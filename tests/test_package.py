@@ -1,0 +1,92 @@
+"""What pip installs: data files, the command ``compositionality``, its verbs beside examples/; light to start."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from test_house import HEAVY
+
+from compositionality.__main__ import main
+from compositionality.config.verbs import VERBS, helps
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "compositionality"
+HEAVY_VERBS = {"export_checkpoint", "influence", "report"}
+"""They import torch, or altair, to read their settings."""
+
+
+def test_every_data_file_is_in_the_wheel() -> None:
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    packed = {path for pattern in patterns["compositionality"] for path in PACKAGE.glob(pattern)}
+    tracked = subprocess.run(["git", "ls-files", PACKAGE], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = {ROOT / name for name in tracked.split()}
+    assert not {path for path in files - packed if path.suffix != ".py" and path.name != "README.md"}
+    assert all((path.parent / "__init__.py").is_file() for path in files if path.suffix == ".py")
+
+
+def test_every_example_is_a_verb_and_every_verb_has_help() -> None:
+    phrases = {path.stem: ast.get_docstring(ast.parse(path.read_text())) for path in (ROOT / "examples").glob("*.py")}
+    assert phrases == {name: text.splitlines()[0] for name, text in helps().items()}
+    assert [*helps()] == [*VERBS]
+
+
+def outcome(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """The exit code of the command."""
+    monkeypatch.setattr(sys, "argv", ["compositionality", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+@pytest.mark.parametrize("words", [(), ("--help",)])
+def test_help_has_a_line_for_each_verb(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert outcome(monkeypatch, *words) == 0
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert {name: phrase for name, phrase in lines if name in VERBS} == {
+        name: text.splitlines()[0] for name, text in helps().items()
+    }
+
+
+def test_p18_an_unknown_verb_is_answered_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert outcome(monkeypatch, "evalute", "models=[m]") == 2
+    told = "error: 'evalute' is no verb; the nearest is evaluate; compositionality --help has all\n"
+    assert capsys.readouterr() == ("", told)
+
+
+def test_a_verb_may_have_dashes_and_prints_its_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert outcome(monkeypatch, "audit-data", "--help") == 0
+    assert capsys.readouterr().out.startswith(helps()["audit_data"])
+    assert outcome(monkeypatch, "completion", "bash") == 0
+    assert "audit_data" in capsys.readouterr().out
+
+
+def printed(code: str) -> str:
+    """What a process of its own prints."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_command_and_its_light_verbs_start_without_heavy_packages() -> None:
+    names, heavy = sorted(VERBS.keys() - HEAVY_VERBS), set(HEAVY)
+    code = (
+        "import sys, compositionality.__main__, compositionality.api\n"
+        "from compositionality.config.verbs import entry_point\n"
+        f"for name in {names}:\n"
+        "    entry_point(name)\n"
+        f"    assert not {heavy} & sys.modules.keys(), name\n"
+    )
+    assert printed(code) == ""
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    assert printed("import sys; old = {*sys.modules}; import compositionality; print(*({*sys.modules} - old))") == (
+        "compositionality"
+    )
