@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from bash_runs import warm_python
-from chat_assets import chat, make_model, make_rows
 from ranks import on_ranks
+from sft_assets import chat, make_model, make_rows
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
