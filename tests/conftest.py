@@ -123,6 +123,10 @@ SLOWEST = (
     "tests/train/test_algorithms_real.py",
     "tests/train/test_grpo_real.py",
     "tests/train/test_sft_real.py",
+    "tests/report/test_gpu_check.py",
+    "tests/train/test_tiny_pretrain.py",
+    "tests/train/single/test_samplers_server.py",
+    "tests/train/single/test_grpo_ranks.py",
 )
 """Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other."""
 

@@ -113,7 +113,9 @@ def test_behaviour_injection_for_real_in_the_smallest_sizes(tmp_path: Path) -> N
     names = ("vanilla", "bridge", "subgoals")
     folders["ARMS"] = " ".join(f"sft-{name} rl-{name}" for name in names)
     for again in (False, True):
-        done = run(f"{SECTION}/run_all.sh", PROFILE="smoke", STUDY="s", PYTHON=warm_python(), **folders)
+        done = run(
+            f"{SECTION}/run_all.sh", "base:steps=80", PROFILE="smoke", STUDY="s", PYTHON=warm_python(), **folders
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         assert (f"{folders['CKPT_DIR']}/s/seed0/rl-bridge/final is already there" in done.stdout) == again
     summary = pd.read_csv(tmp_path / "RESULTS_DIR/s/behavior_injection/summary.csv")

@@ -23,12 +23,26 @@ test_seed: 3031
 failed: a step ends in an error
 """
 PROFILE = """
-title: answers enough that some are right
+title: small, and answers enough that some are right
 base: smoke
-steps: # of such a model's answers to level 2 about 1 in 1,000 are right
-  section41_42/stage1_rollouts: {collect_rollouts: {n_samples: 32}}
-  section41_42/stage2_rft_create_problems: {split_chunks: {chunks: 1}}
-  section41_42/stage2_rft_rollouts: {collect_rollouts: {n_samples: 24}}
+problems:
+  string:
+    "*": {input_length: [3, 4]}
+    stage2*: {count: 300}
+    test*: {per_level: 4}
+settings:
+  passk: {n_samples: 2, per_level: 2}
+steps:
+  section41_42/stage0_pretrain: # half of the functions, composed too: about 1 in 100 answers to level 2 is right
+    pretrain_tiny:
+      steps: 300
+      drop: [0, 3, 4, 7, 8, 10, 12, 14, 16, 18, 19, 20, 22, 24]
+      mix:
+        {target_calls: 0.4, target_chain: 0.25, most_calls: 2, visible_chain: 0, prior_chain: 0, prior_single: 0,
+        pairs: [], pair_chain: 0}
+  section41_42/stage1_rollouts: {collect_rollouts: {n_samples: 4}}
+  section41_42/stage2_rft_create_problems: {split_chunks: {chunks: 1, rows_per_chunk: 300}}
+  section41_42/stage2_rft_rollouts: {collect_rollouts: {n_samples: 8}}
 """
 WHO = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
 

@@ -47,7 +47,8 @@ def test_the_string_arm_has_the_settings_of_section_41() -> None:
 def test_section_43_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     """From nothing to the table (a second time nothing is made again: test_behavior_injection.py)."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    done = run("bash/section43/run_all.sh", PROFILE="smoke", STUDY="s", PYTHON=warm_python(), **folders)
+    short = ["base:steps=500", "base:mix.prior_chain=0"]
+    done = run("bash/section43/run_all.sh", *short, PROFILE="smoke", STUDY="s", PYTHON=warm_python(), **folders)
     assert done.returncode == 0, done.stdout + done.stderr
     results = tmp_path / "RESULTS_DIR/s"
     summary = pd.read_csv(results / "section43/summary.csv")

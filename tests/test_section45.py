@@ -1,9 +1,8 @@
 """Section 4.5's script, dry and for real."""
 
-import sys
 from pathlib import Path
 
-from bash_runs import ROOT, dry, planned, run, values
+from bash_runs import dry, planned, run, values
 
 SCRIPT = "bash/section45/failure_modes.sh"
 
@@ -17,7 +16,6 @@ def test_the_completions_of_the_test_files_are_read() -> None:
 
 
 def test_it_takes_the_models_that_are_there(tmp_path: Path) -> None:
-    sys.path.insert(0, str(ROOT / "tests/evaluate"))
     from failure_runs import always_right, first_line_only, problem_file, rollouts
 
     data, results = tmp_path / "data/s/seed0", tmp_path / "results/s/seed0"

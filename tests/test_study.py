@@ -36,7 +36,8 @@ def test_a_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
     settings = {"PROFILE": "smoke/verl", "ARMS": "rl-level2", "STUDY": "s", "PYTHON": warm_python(), **folders}
     builtin = [f"{step}:engine=builtin" for step in ("answers-*", "evaluate", "passk*")]
-    done = run("bash/study.sh", "base:packing.rows=4", *builtin, **settings)
+    short = ["base:steps=400", "base:mix.prior_chain=0", "base:mix.target_calls=0.7", "stage1-rollouts:n_samples=4"]
+    done = run("bash/study.sh", *short, *builtin, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     summary = pd.read_csv(tmp_path / "RESULTS_DIR/s/section41_42/summary.csv")
     assert {*summary["model"]} == {"base", "stage1", "rl-level2"}

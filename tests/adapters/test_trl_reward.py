@@ -84,7 +84,6 @@ def test_rows_of_the_file_are_what_it_reads(tmp_path: Path) -> None:
 def test_two_real_steps_of_the_example(tmp_path: Path) -> None:
     """A random model on string problems: the judges' reasons are among the trainer's metrics, the model is saved."""
     pytest.importorskip("trl")
-    sys.path.append(str(ROOT / "tests/train"))
     from sft_assets import make_model
 
     model, problems = make_model(tmp_path / "model"), tmp_path / "train.parquet"

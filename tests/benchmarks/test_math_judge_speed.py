@@ -4,16 +4,12 @@ pytest -s --benchmark-enable tests/benchmarks/test_math_judge_speed.py
 """
 
 import logging
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from math_answers import RIGHT, WRONG
 
 from compositionality.domains.math.judge import judge_math
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "domains"))
-from math_answers import RIGHT, WRONG
 
 CASES = [
     case for case in [*RIGHT, *WRONG] if len(case[1]) < 40 and not any(sign in case[1] for sign in ("^", "*", "!"))

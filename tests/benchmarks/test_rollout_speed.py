@@ -5,9 +5,7 @@ pytest -s -m slow tests/benchmarks/test_rollout_speed.py
 
 import json
 import random
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,6 @@ from compositionality.reward import judge_response
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "rollout"))
 pytestmark = pytest.mark.slow
 
 

@@ -1,14 +1,11 @@
 """A user's reward function judges rollouts; filter and evaluation read its verdicts, of any data source."""
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_engine import FakeEngine, fake_settings, write_problems
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "reward"))
 from own_rows import OWN, SOURCE, write_own_rows
 
 from compositionality.data.parquet import read_table

@@ -6,7 +6,6 @@ algorithms what verl computes with our configuration is compared in single/test_
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ import pytest
 import torch
 import user_rows
 from base_models import make_reasoning
-from trainer_runs import train
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "reward"))
 from own_rows import OWN, write_own_rows
+from trainer_runs import train
 
 from compositionality.data.artefact import verify
 from compositionality.data.problems import to_table

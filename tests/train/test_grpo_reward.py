@@ -2,18 +2,14 @@
 
 import asyncio
 import json
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from own_rows import OWN
 from sft_assets import make_model
 from test_grpo_config import composed
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "reward"))
-from own_rows import OWN
 
 pytestmark = pytest.mark.full
 

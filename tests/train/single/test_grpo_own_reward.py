@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import ROOT, apart, settings, weights, words
-
-sys.path.insert(0, str(ROOT / "tests" / "reward"))
 from own_rows import OWN, SOURCE, write_own_rows
+from runs import ROOT, apart, settings, weights, words
 
 from compositionality.errors import UserError
 from compositionality.train.engines import train_grpo

@@ -27,6 +27,11 @@ def whole(small, tmp_path_factory):
     return out
 
 
+@pytest.fixture(scope="module")
+def two_steps(small, tmp_path_factory):
+    return train(settings(small, tmp_path_factory.mktemp("two_steps") / "run", "trainer.steps=2"))
+
+
 def test_a_run_trains_evaluates_saves_and_exports(small, whole, capsys):
     rows = read_metrics(whole / "metrics.jsonl")
     assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
@@ -125,8 +130,8 @@ def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small, whole, tmp_p
 evaluate_as_before = GrpoTrainer.evaluate
 
 
-def test_a_finished_run_that_is_lengthened_ends_with_the_same_bytes(small, whole, tmp_path, capsys):
-    out = train(settings(small, tmp_path / "run", "trainer.steps=2"))
+def test_a_finished_run_that_is_lengthened_ends_with_the_same_bytes(small, whole, two_steps, tmp_path, capsys):
+    out = shutil.copytree(two_steps, tmp_path / "run")
     train(settings(small, out))
     assert "going on from step 2" in capsys.readouterr().out
     for name in ("final", "best"):
@@ -167,17 +172,17 @@ def test_with_dynamic_sampling_a_run_ends_when_its_epoch_is_used_up(small, tmp_p
 
 
 @pytest.mark.parametrize("changes", [["trainer.micro_batch_tokens=1"], ["trainer.micro_batch_tokens=200"]])
-def test_p10_micro_batches_do_not_change_the_result(small, whole, tmp_path, changes):
-    train(settings(small, tmp_path / "run", *changes, "trainer.steps=2"))
-    train(settings(small, tmp_path / "other", "trainer.steps=2"))
-    assert apart(weights(tmp_path / "run" / "final"), weights(tmp_path / "other" / "final")) < 2e-5
+def test_p10_micro_batches_do_not_change_the_result(small, two_steps, tmp_path, changes):
+    out = train(settings(small, tmp_path / "run", *changes, "trainer.steps=2"))
+    assert apart(weights(out / "final"), weights(two_steps / "final")) < 2e-5
 
 
 DAPO = ("algorithm.dynamic_sampling=true", "algorithm.max_generation_batches=20", "algorithm.clip_high=0.28")
 
 
-def test_dynamic_sampling_fills_the_batch_and_drops_the_surplus(small, tmp_path, monkeypatch):
-    out = tmp_path / "run"
+@pytest.fixture(scope="module")
+def dapo(small, tmp_path_factory):
+    """A run with dynamic sampling, and for each of its steps the positions of the groups it was updated by."""
     seen = []
     original = grpo.to_samples
 
@@ -186,8 +191,13 @@ def test_dynamic_sampling_fills_the_batch_and_drops_the_surplus(small, tmp_path,
         assert all(group.has_signal() for group in groups)
         return original(groups, advantage)
 
-    monkeypatch.setattr(grpo, "to_samples", note)
-    train(settings(small, out, *DAPO))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grpo, "to_samples", note)
+        return train(settings(small, tmp_path_factory.mktemp("dapo") / "run", *DAPO)), seen
+
+
+def test_dynamic_sampling_fills_the_batch_and_drops_the_surplus(dapo):
+    out, seen = dapo
     rows = read_metrics(out / "metrics.jsonl")[1:]
     assert [len(positions) for positions in seen] == [8, 8, 8, 8]
     positions = [position for step in seen for position in step]
@@ -201,15 +211,14 @@ def test_dynamic_sampling_fills_the_batch_and_drops_the_surplus(small, tmp_path,
     assert all(max(step) < sum(asked[:number]) for number, step in enumerate(seen, 1))
 
 
-def test_p07_a_stop_within_dynamic_sampling_changes_nothing(small, tmp_path, monkeypatch):
-    original, uninterrupted, stopped = GrpoTrainer.collect, tmp_path / "a", tmp_path / "b"
-    train(settings(small, uninterrupted, *DAPO))
+def test_p07_a_stop_within_dynamic_sampling_changes_nothing(small, dapo, tmp_path, monkeypatch):
+    original, stopped = GrpoTrainer.collect, tmp_path / "run"
     with monkeypatch.context() as patch:
         patch.setattr(GrpoTrainer, "collect", lambda self, step: original(self, step) if step <= 2 else 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(settings(small, stopped, *DAPO))
     train(settings(small, stopped, *DAPO))
-    assert verify(stopped / "final").files == verify(uninterrupted / "final").files
+    assert verify(stopped / "final").files == verify(dapo[0] / "final").files
 
 
 @pytest.mark.parametrize(
@@ -220,7 +229,6 @@ def test_p07_a_stop_within_dynamic_sampling_changes_nothing(small, tmp_path, mon
         ["algorithm.advantage=reinforce_plus_plus", "algorithm.drop_equal_groups=false", "rollout.n=1"],
         ["algorithm.kl=k3", "algorithm.kl_coef=0.1", "algorithm.updates_per_step=4"],
         ["reward.shape=paper", "algorithm.overlong_buffer=8", "rollout.temperature=0.8", "rollout.top_k=20"],
-        ["model.activation_checkpointing=true"],
     ],
 )
 def test_every_algorithm_runs(small, tmp_path, changes):
@@ -237,10 +245,9 @@ def test_every_algorithm_runs(small, tmp_path, changes):
     assert not report_of(out / "final").changed_nothing
 
 
-def test_activation_checkpointing_changes_nothing(small, tmp_path):
-    for name in ("true", "false"):
-        train(settings(small, tmp_path / name, f"model.activation_checkpointing={name}", "trainer.steps=1"))
-    assert apart(weights(tmp_path / "true" / "final"), weights(tmp_path / "false" / "final")) < 1e-6
+def test_activation_checkpointing_changes_nothing(small, two_steps, tmp_path):
+    out = train(settings(small, tmp_path / "run", "model.activation_checkpointing=true", "trainer.steps=2"))
+    assert apart(weights(out / "final"), weights(two_steps / "final")) < 1e-6
 
 
 @pytest.mark.parametrize(("control", "dynamic"), [("format", "true"), ("random", "false")])

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from bash_runs import warm_python
-from chat_assets import chat, make_model, make_rows
 from ranks import on_ranks
+from sft_assets import chat, make_model, make_rows
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
@@ -284,17 +285,6 @@ def test_another_recipe_is_refused_unless_forced(
         train(settings(made, whole, "optim.lr=1"))
 
 
-def test_p08_an_altered_checkpoint_is_named(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    with pytest.raises(UserError, match="try a lower"):
-        train(settings(made, out, "optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1"))
-    last = latest_step(out / "steps")
-    weights_file = next((out / "steps" / f"global_step_{last}").glob("*.distcp"))
-    weights_file.write_bytes(weights_file.read_bytes()[:-1])
-    with pytest.raises(UserError, match="missing or altered"):
-        train(settings(made, out, "optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1"))
-
-
 def refused(made: tuple[Path, Path, Path], out: Path, *more: str) -> str:
     with pytest.raises(UserError) as error:
         train(settings(made, out, *more))
@@ -303,18 +293,34 @@ def refused(made: tuple[Path, Path, Path], out: Path, *more: str) -> str:
     return str(error.value)
 
 
-def test_p18_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(
-    made: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+DIVERGING = ("optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1")
+
+
+@pytest.fixture(scope="module")
+def diverged(made: tuple[Path, Path, Path]) -> tuple[Path, str]:
+    """A run whose loss became no number, and what it said."""
+    out = made[0].parent / "diverged"
+    return out, refused(made, out, *DIVERGING)
+
+
+def test_p18_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(diverged: tuple[Path, str]) -> None:
     import torch
     from safetensors.torch import load_file
 
-    out = tmp_path / "out"
-    told = refused(made, out, "optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1")
+    out, told = diverged
     last = latest_step(out / "steps")
     assert f"at step {last + 1}; the checkpoints before it are kept; try a lower optim.lr" in told
     kept = load_file(out / "steps" / f"global_step_{last}" / "huggingface" / "model.safetensors")
     assert all(torch.isfinite(weight).all() for weight in kept.values())
+
+
+def test_p08_an_altered_checkpoint_is_named(
+    made: tuple[Path, Path, Path], diverged: tuple[Path, str], tmp_path: Path
+) -> None:
+    out = copytree(diverged[0], tmp_path / "out")
+    weights_file = next((out / "steps" / f"global_step_{latest_step(out / 'steps')}").glob("*.distcp"))
+    weights_file.write_bytes(weights_file.read_bytes()[:-1])
+    assert "missing or altered" in refused(made, out, *DIVERGING)
 
 
 def test_p18_files_that_are_missing_empty_damaged_or_of_another_kind(
@@ -347,8 +353,6 @@ def test_p18_a_row_without_an_answer_and_rows_too_long_are_named(made: tuple[Pat
 def test_p18_a_folder_that_is_no_model_and_one_without_a_template(
     made: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
-    from shutil import copytree
-
     out = tmp_path / "out"
     assert f"{tmp_path / 'none'}: no such model folder" in refused(made, out, f"model.path={tmp_path / 'none'}")
     (tmp_path / "empty").mkdir()
