@@ -17,7 +17,7 @@ from compositionality.train.engines import settle_cluster, train_grpo
 from compositionality.train.grpo_settings import GrpoSettings, check_settings
 from compositionality.train.run_folder import flatten
 from compositionality.train.verl import configure, grpo, grpo_preflight, launch
-from compositionality.train.verl.translate import GRPO_LACKS, grpo_keys, grpo_run
+from compositionality.train.verl.configure import GRPO_LACKS, grpo_keys, grpo_run
 from compositionality.types import Problem
 
 pytestmark = pytest.mark.full

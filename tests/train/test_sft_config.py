@@ -13,7 +13,7 @@ from compositionality.train import engines
 from compositionality.train.engines import settle_cluster, train_sft
 from compositionality.train.sft_settings import SftSettings, check_settings
 from compositionality.train.verl import configure, launch, preflight
-from compositionality.train.verl.recipe import result_settings
+from compositionality.train.verl.configure import result_settings
 
 pytestmark = pytest.mark.full
 

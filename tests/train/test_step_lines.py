@@ -2,7 +2,7 @@
 
 import re
 
-from compositionality.train.verl.step_lines import StepLines
+from compositionality.train.verl.launch import StepLines
 
 GRPO = (
     "(TaskRunner pid=1) step:7 - critic/score/mean:0.25 - actor/grad_norm:np.float64(1.5) - "

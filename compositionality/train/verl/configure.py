@@ -1,8 +1,14 @@
-"""verl's whole configuration for a run: verl's defaults, ours, the program's keys, then ``verl.KEY=value``."""
+"""verl's whole configuration for a run, by pure functions: verl's defaults, ours (config/verl), the program's keys in
+verl's names, then ``verl.KEY=value``.
+
+What has no counterpart in verl is refused, not ignored; README.md has the table. What verl's configuration does not
+know but our processes around it read stands in its section ``run``.
+"""
 
 import importlib.util
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +19,66 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.errors import UserError
-from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.gpus import gpu_share
+from compositionality.reward.function import place_of
+from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
+from compositionality.train.prompts import run_keys
 from compositionality.train.run_folder import flatten
+from compositionality.train.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.sft_settings import SftSettings
-from compositionality.train.verl.translate import grpo_keys, grpo_run, sft_keys, sft_run
+from compositionality.train.wandb_runs import run_name
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "config" / "verl"
+DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
+ADVANTAGES = {
+    "grpo": ("grpo", True),
+    "dr_grpo": ("grpo", False),
+    "gae": ("gae", True),
+    "rloo": ("rloo", True),
+    "raft": ("raft", True),
+    "reinforce_plus_plus": ("reinforce_plus_plus", True),
+    "reinforce_plus_plus_baseline": ("reinforce_plus_plus_baseline", True),
+}
+"""Our name → verl's estimator (raft: that of extensions.py), and whether its grpo divides by the group's deviation."""
+LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
+GRPO_LACKS = {
+    "mesh.shard": "FSDP always shards",
+    "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
+    "data.train_limit": "give verl.data.train_max_samples",
+    "rollout.max_rows": "give verl.actor_rollout_ref.rollout.max_num_seqs",
+    "rollout.server_url": "vLLM runs inside it",
+    "rollout.bucket_mb": "give verl.actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
+    "algorithm.importance_cap": "give verl.algorithm.rollout_correction.rollout_is_threshold",
+    "algorithm.entropy_like": "take engine=single",
+    "algorithm.overlong_buffer": "take engine=single",
+    "algorithm.overlong_penalty": "take engine=single",
+    "reward.control": "take engine=single",
+    "trainer.eval_limit": "give verl.data.val_max_samples",
+    "trainer.samples_every": "give verl.trainer.rollout_data_dir",
+    **{f"run.{key}": "Ray finds its nodes by run.ray_address" for key in ("node_rank", "master_addr", "master_port")},
+}
+SFT_LACKS = {
+    "mesh.tensor": "FSDP does not split layers; see verl.engine.ulysses_sequence_parallel_size",
+    "mesh.shard": "FSDP always shards",
+    "data.prompt_loss": "take engine=single",
+    "trainer.tokens": "give trainer.steps",
+    "trainer.tokens_of": "give trainer.steps_of",
+    "trainer.batch_tokens": "give trainer.batch_rows",
+    "trainer.batch_of": "give trainer.batch_rows",
+    "trainer.log_every": "it writes a row for every update",
+}
+NOT_THE_RESULT = (
+    "run.",
+    "profiler.",
+    "model.path",
+    "data.train_files",
+    "data.val_files",
+    "data.num_workers",
+    *(f"trainer.{key}" for key in ("default_local_dir", "default_hdfs_dir", "project_name", "experiment_name")),
+    *(f"trainer.{key}" for key in ("logger", "save_freq", "test_freq", "max_ckpt_to_keep", "profile_interval")),
+    *(f"trainer.{key}" for key in ("resume_mode", "resume_from_path", "device", "nnodes", "n_gpus_per_node")),
+)
+"""Begins the keys of SFT on which the trained weights do not depend."""
 
 
 def grpo_config(settings: GrpoSettings) -> DictConfig:
@@ -73,3 +133,228 @@ def _verl_folder() -> Path:
         fix = "run bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
         raise UserError(f"engine=verl: verl is not installed; {fix}")
     return Path(spec.submodule_search_locations[0])
+
+
+def result_settings(config: DictConfig) -> dict[str, Any]:
+    """The settings that the trained weights depend on, flat (``optim.lr``), without paths and conveniences."""
+    flat = flatten(OmegaConf.to_container(config, resolve=True))
+    return {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
+
+
+# ---- our settings in verl's keys
+
+
+def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
+    """verl's keys for GRPO. UserError for a setting that verl does not have."""
+    refuse_foreign_keys(settings, GRPO_LACKS)
+    data, rollout, trainer, algorithm = settings.data, settings.rollout, settings.trainer, settings.algorithm
+    actor = "actor_rollout_ref.actor"
+    validated = data.val_files or data.train_files[:1]  # verl reads a file even where it never validates
+    eval_every = trainer.eval_every if data.val_files else 0
+    keys = {
+        "data.train_files": [str(Path(path).absolute()) for path in data.train_files],  # on a cluster verl starts
+        "data.val_files": [str(Path(path).absolute()) for path in validated],  # its processes elsewhere
+        "data.seed": data.seed,
+        "data.shuffle": data.shuffle,
+        "data.train_batch_size": data.prompts_per_step,
+        "data.max_prompt_length": data.max_prompt_tokens,
+        "data.max_response_length": rollout.max_tokens,
+        f"{actor}.ppo_mini_batch_size": data.prompts_per_step // algorithm.updates_per_step,
+        f"{actor}.ppo_max_token_len_per_gpu": max(
+            trainer.micro_batch_tokens, data.max_prompt_tokens + rollout.max_tokens
+        ),
+        f"{actor}.fsdp_config.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
+        "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
+        "trainer.experiment_name": run_name(Path(trainer.output)),
+        "trainer.total_training_steps": trainer.steps if trainer.epochs else trainer.last_step(),
+        "trainer.save_freq": trainer.save_every or trainer.last_step(),
+        "trainer.test_freq": eval_every or -1,
+        "trainer.val_before_train": eval_every > 0,
+        **({"trainer.total_epochs": trainer.epochs} if trainer.epochs else {}),
+        "trainer.logger": ["console", *trainer.logger],
+    }
+    return {
+        **keys,
+        **_model_keys(settings.model, settings.run.device, "actor_rollout_ref.model"),
+        **_optim_keys(settings.optim, f"{actor}.optim"),
+        **_rollout_keys(settings),
+        **_algorithm_keys(algorithm, rollout.max_tokens),
+        **({"algorithm.filter_groups.metric": "score"} if settings.reward.by_reward() else {}),
+        **(_critic_keys(settings) if algorithm.advantage == GAE else {}),
+    }
+
+
+def sft_keys(settings: SftSettings) -> dict[str, Any]:
+    """verl's keys for supervised fine-tuning. UserError for a setting that verl does not have."""
+    refuse_foreign_keys(settings, SFT_LACKS)
+    data, trainer = settings.data, settings.trainer
+    return {
+        "data.train_files": [str(Path(path).absolute()) for path in data.train_files],
+        "data.messages_key": data.messages_key,
+        "data.prompt_key": data.prompt_key,
+        "data.response_key": data.response_key,
+        "data.train_batch_size": trainer.batch_rows,
+        "data.max_length": data.max_length,
+        "data.max_token_len_per_gpu": trainer.micro_batch_tokens,
+        "engine.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
+        "trainer.seed": data.seed,
+        "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
+        "trainer.experiment_name": run_name(Path(trainer.output)),
+        "trainer.total_epochs": trainer.epochs,
+        "trainer.total_training_steps": trainer.steps,
+        "trainer.save_freq": trainer.save_every or "after_each_epoch",
+        "trainer.logger": ["console", *trainer.logger],
+        **_model_keys(settings.model, settings.run.device, "model"),
+        **_optim_keys(settings.optim, "optim"),
+    }
+
+
+def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
+    """The section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
+    return {
+        **_run(settings),
+        **run_keys(settings),
+        "train_files": list(settings.data.train_files),
+        "val_files": list(settings.data.val_files),
+        "reward_shape": settings.reward.shape,
+        "reward_function": settings.reward.function and ":".join(map(str, place_of(settings.reward.function))),
+        "judge_seconds": settings.reward.judge_seconds,
+        "max_error_rate": settings.reward.max_error_rate,
+        "generation_batch_size": generation_batch(settings),
+        "keep_best": settings.trainer.keep_best,
+        "epochs": settings.trainer.epochs,
+    }
+
+
+def sft_run(settings: SftSettings) -> dict[str, Any]:
+    """The section ``run`` of SFT's configuration."""
+    return {
+        **_run(settings),
+        "train_files": list(settings.data.train_files),
+        "val_files": list(settings.data.val_files),
+        "decay_power": settings.optim.decay_power,
+    }
+
+
+def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
+    run, trainer = settings.run, settings.trainer
+    stall = {} if run.stall_minutes is None else {"stall_minutes": run.stall_minutes}  # else the device's file says
+    return {
+        "model": settings.model.path,
+        "output": trainer.output,
+        "keep": trainer.keep,
+        "export_dtype": trainer.export_dtype,
+        "threads": trainer.threads,
+        "device": run.device,
+        "processes": run.processes,
+        "nodes": run.nodes,
+        "node_rank": run.node_rank,
+        "master_addr": run.master_addr,
+        "master_port": run.master_port,
+        "ray_address": run.ray_address,
+        "dry_run": settings.dry_run,
+        "force": settings.force,
+        **stall,
+    }
+
+
+def _model_keys(model: ModelSettings, device: str, prefix: str) -> dict[str, Any]:
+    """The model. On a GPU a micro-batch is one packed row, with any attention: transformers reads from the positions
+    where each row begins. verl cuts micro-batches by real tokens, so that padding one to its longest row may take
+    many times ``trainer.micro_batch_tokens``. On a CPU padding is four times faster (4.1 and 1.0 updates of 128 rows a
+    second on a core): sdpa computes a packed row's attention over all of its tokens.
+    """
+    return {
+        f"{prefix}.path": model.path,
+        f"{prefix}.enable_gradient_checkpointing": model.activation_checkpointing,
+        f"{prefix}.override_config.attn_implementation": model.attention,
+        f"{prefix}.use_remove_padding": device == "gpu",
+        **(_lora_keys(model.lora, prefix) if model.lora.rank else {}),
+    }
+
+
+def _lora_keys(lora: LoraSettings, prefix: str) -> dict[str, Any]:
+    """``lora.merge``: vLLM gets whole weights, so that it samples from any model at full speed."""
+    return {
+        f"{prefix}.lora_rank": lora.rank,
+        f"{prefix}.lora_alpha": lora.alpha,
+        f"{prefix}.target_modules": lora.targets or "all-linear",
+        f"{prefix}.lora.merge": True,
+    }
+
+
+def _critic_keys(settings: GrpoSettings) -> dict[str, Any]:
+    """A critic of the policy's shape, optimizer and precision, but for its learning rate."""
+    critic, algorithm, actor = settings.critic, settings.algorithm, "actor_rollout_ref.actor"
+    optim = replace(settings.optim, lr=critic.lr)
+    same = ("strategy", "ulysses_sequence_parallel_size", "ppo_max_token_len_per_gpu", "use_dynamic_bsz")
+    return {
+        "algorithm.gamma": algorithm.gamma,
+        "algorithm.lam": algorithm.gae_lambda,
+        "trainer.critic_warmup": critic.alone_steps,
+        "critic.cliprange_value": critic.clip,
+        **{f"critic.{name}": f"${{{actor}.{name}}}" for name in same},
+        "critic.fsdp": f"${{{actor}.fsdp_config}}",
+        **_model_keys(replace(settings.model, lora=LoraSettings()), settings.run.device, "critic.model"),
+        **_optim_keys(optim, "critic.optim"),
+    }
+
+
+def _optim_keys(optim: OptimSettings, prefix: str) -> dict[str, Any]:
+    return {
+        f"{prefix}.lr": optim.lr,
+        f"{prefix}.betas": [optim.beta1, optim.beta2],
+        f"{prefix}.weight_decay": optim.weight_decay,
+        f"{prefix}.lr_warmup_steps": optim.warmup_steps,
+        f"{prefix}.clip_grad": optim.max_grad_norm,
+    }
+
+
+def _rollout_keys(settings: GrpoSettings) -> dict[str, Any]:
+    rollout, prefix = settings.rollout, "actor_rollout_ref.rollout"
+    gpu = {f"{prefix}.gpu_memory_utilization": rollout.gpu_memory * gpu_share()} if settings.run.device == "gpu" else {}
+    return {
+        f"{prefix}.name": rollout.engine,
+        f"{prefix}.n": rollout.n,
+        f"{prefix}.temperature": rollout.temperature,
+        f"{prefix}.top_p": rollout.top_p,
+        f"{prefix}.top_k": rollout.top_k or -1,
+        f"{prefix}.seed": rollout.seed,
+        f"{prefix}.dtype": settings.model.dtype,
+        f"{prefix}.tensor_model_parallel_size": settings.mesh.tensor,
+        **gpu,
+    }
+
+
+def _algorithm_keys(algorithm: AlgorithmSettings, max_tokens: int) -> dict[str, Any]:
+    if algorithm.drop_equal_groups and not algorithm.dynamic_sampling:
+        raise UserError(
+            "algorithm.drop_equal_groups=true without dynamic_sampling: engine=verl does not have it; add "
+            "algorithm.dynamic_sampling=true (others replace them) or algorithm.drop_equal_groups=false (they stay)"
+        )
+    actor, on_policy = "actor_rollout_ref.actor", algorithm.updates_per_step == 1
+    if algorithm.advantage not in ADVANTAGES or algorithm.loss_aggregation not in LOSS_AGGREGATIONS:
+        raise UserError(
+            f"algorithm.advantage={algorithm.advantage} loss_aggregation={algorithm.loss_aggregation}: engine=verl has "
+            f"{', '.join(ADVANTAGES)} and {', '.join(LOSS_AGGREGATIONS)}; take engine=single"
+        )
+    estimator, by_std = ADVANTAGES[algorithm.advantage]
+    keys = {
+        "algorithm.adv_estimator": estimator,
+        "algorithm.norm_adv_by_std_in_grpo": by_std,
+        "algorithm.filter_groups.enable": algorithm.dynamic_sampling,
+        "algorithm.filter_groups.max_num_gen_batches": algorithm.max_generation_batches,
+        # One update for a batch: the old policy is the present one, and no pass computes its log-probabilities.
+        "algorithm.rollout_correction.bypass_mode": on_policy,
+        f"{actor}.policy_loss.loss_mode": "on_policy" if on_policy else "vanilla",
+        f"{actor}.clip_ratio_low": algorithm.clip_low,
+        f"{actor}.clip_ratio_high": algorithm.clip_high,
+        f"{actor}.loss_agg_mode": LOSS_AGGREGATIONS[algorithm.loss_aggregation],
+        f"{actor}.entropy_coeff": algorithm.entropy_coef,
+        f"{actor}.use_kl_loss": algorithm.kl != "none",
+    }
+    if algorithm.loss_aggregation == "dr_grpo":
+        keys[f"{actor}.loss_scale_factor"] = max_tokens
+    if algorithm.kl != "none":
+        keys |= {f"{actor}.kl_loss_type": algorithm.kl, f"{actor}.kl_loss_coef": algorithm.kl_coef}
+    return keys

@@ -13,8 +13,15 @@ from compositionality.errors import UserError
 from compositionality.train.grpo_settings import GAE, GrpoSettings
 from compositionality.train.run_folder import flatten
 from compositionality.train.sft_settings import SftSettings
-from compositionality.train.verl.configure import grpo_config, sft_config
-from compositionality.train.verl.translate import ADVANTAGES, DTYPES, LOSS_AGGREGATIONS, grpo_keys, sft_keys
+from compositionality.train.verl.configure import (
+    ADVANTAGES,
+    DTYPES,
+    LOSS_AGGREGATIONS,
+    grpo_config,
+    grpo_keys,
+    sft_config,
+    sft_keys,
+)
 
 ELSEWHERE = {
     "trainer.n_gpus_per_node": "run.processes",
@@ -22,7 +29,7 @@ ELSEWHERE = {
     "custom_reward_function.path": "reward.function",
     "reward.custom_reward_function.path": "reward.function",
 }
-"""verl's key → ours, where ``translate.py`` does not say it."""
+"""verl's key → ours, where ``configure.py`` does not say it."""
 WORDS = ("none", "k1", *DTYPES, *ADVANTAGES, *LOSS_AGGREGATIONS)
 
 

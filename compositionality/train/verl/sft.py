@@ -15,9 +15,9 @@ from compositionality.train.metrics import sft_report
 from compositionality.train.run_folder import check_run, is_finished, latest_step, resume
 from compositionality.train.sft_settings import train_inputs
 from compositionality.train.verl import launch
+from compositionality.train.verl.configure import result_settings
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_model_and_data, check_settings
-from compositionality.train.verl.recipe import result_settings
 
 MODULE = "compositionality.train.verl.sft_trainer"
 NODES_MODULE = "compositionality.train.verl.sft_nodes"
