@@ -96,7 +96,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("failure_modes", "problems=[OTHER]", "answers none of the files in problems"),
     ("export_checkpoint", "checkpoint=MODEL", "MODEL: no checkpoint of verl"),
     ("write_solutions", "subgoals=true", "string problems have no subgoals"),
-    ("make_domain_sample", "count=1", "give 8 or more"),
+    ("make_domain_sample", "count=1", "give 12 or more"),
     ("make_domain_sample", "output=TAKEN", "exists but was not made by this step"),
     ("prepare_guru", "holdout=24", "holdout=24: there are"),
     ("prepare_guru", "rows_per_domain=99", "rows_per_domain=99: string has"),

@@ -146,11 +146,11 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
     plain = re.sub("^[+~]+|@.*", "", key)
     kind = kind_of(schema, plain)
     if kind is None:
-        instead = ""
         if "." in plain:
             from compositionality.train.verl.names import answer
-
-            instead = answer(schema, plain)
+        else:
+            from compositionality.train.trl_names import answer
+        instead = answer(schema, plain)
         raise UserError(f"{plain}: {instead or no_such_setting(schema, plain)}")
     if key.lstrip("+").startswith("verl."):  # verl's users write a + before keys that are new
         key = key.lstrip("+")

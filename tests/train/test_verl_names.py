@@ -1,4 +1,4 @@
-"""Settings by verl's names are answered in one line, by ours or by how to pass them on."""
+"""Settings by verl's and TRL's names are answered in one line, by ours or by how to pass them on."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import keys_of
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
+from compositionality.train.trl_names import TRL_NAMES
 from compositionality.train.verl.names import ELSEWHERE, answer
 
 RL = {
@@ -75,3 +76,14 @@ def test_verls_names_are_answered(schema: type[GrpoSettings] | type[SftSettings]
 
 def test_other_entry_points_have_none_of_verls_names() -> None:
     assert answer(dict, "trainer.total_epochs") == ""
+
+
+@pytest.mark.parametrize("schema", [GrpoSettings, SftSettings])
+def test_trls_names_are_answered(schema: type[GrpoSettings] | type[SftSettings]) -> None:
+    known = set(keys_of(schema))
+    for name in TRL_NAMES:
+        ours = next((key for key in TRL_NAMES[name] if key in known), None)
+        said = f"{name}: here {ours}$" if ours else f"{name}: no such setting"
+        with pytest.raises(UserError, match=said):
+            parse(schema, [f"{name}=3"])
+    assert {key for keys in TRL_NAMES.values() for key in keys} <= {*keys_of(GrpoSettings), *keys_of(SftSettings)}
