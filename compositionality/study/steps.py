@@ -95,12 +95,7 @@ class Step:
         if not self.entry_point:
             return None
         try:
-            words = [cli.SWITCHES.get(word, word) for word in self.command_words]
-            if self.entry_point == "create_problems" and any(word.startswith("set=") for word in words):
-                return file_settings(words)
-            schema = entry_point(self.entry_point).schema
-            overrides, layers = cli.split_layers(schema, words, self.entry_point)
-            return cli.parse(schema, overrides, layers)
+            return settings_of(self.entry_point, self.command_words)
         except UserError as error:
             raise UserError(f"{self.name}: {error} (examples/{self.entry_point}.py)") from error
 
@@ -169,6 +164,16 @@ class Step:
             return Path(output + RESULTS.get(self.entry_point, ""))
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
         return min(rollouts.glob("[!.]*"), default=rollouts)
+
+
+def settings_of(name: str, words: Sequence[str]) -> Any:
+    """Return the settings of a command of this entry point. UserError for words that it does not take."""
+    words = [cli.SWITCHES.get(word, word) for word in words]
+    if name == "create_problems" and any(word.startswith("set=") for word in words):
+        return file_settings(words)
+    schema = entry_point(name).schema
+    overrides, layers = cli.split_layers(schema, words, name)
+    return cli.parse(schema, overrides, layers)
 
 
 def with_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
