@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 
@@ -104,63 +103,6 @@ def test_nan_stops_with_one_line(name, value):
     with pytest.raises(UserError, match=rf"step 3: {name} is {value}; the last checkpoint is kept") as error:
         refuse_nan({name: value}, 3)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("saved", [True, False])
-def test_a_step_without_signal_leaves_a_checkpoint_of_the_state_before_it(tmp_path, monkeypatch, saved):
-    """By verl's own step, whose samples have run out: step 2 is sealed, with the prompts of step 3 behind it."""
-    import torch
-    from omegaconf import OmegaConf
-    from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
-
-    from compositionality.train.verl.replay import NoSignalError
-    from compositionality.train.verl.trainer import VerlGrpoTrainer
-
-    def exhausted(**_):
-        raise NoSignalError("step 3: too few")
-
-    def write(trainer):
-        save(tmp_path, trainer.global_steps, complete=False)
-        torch.save(
-            trainer.train_dataloader.state_dict(), checkpoints.folder(tmp_path, trainer.global_steps) / "data.pt"
-        )
-        checkpoints.mark_complete(tmp_path, trainer.global_steps)
-
-    monkeypatch.setattr(PPOTrainerSync, "_save_checkpoint", write)
-    monkeypatch.setattr(PPOTrainerSync, "prepare_step", lambda self: None)
-    monkeypatch.setattr(PPOTrainerSync, "on_sample_begin", lambda self: None)
-    trainer = object.__new__(VerlGrpoTrainer)
-    trainer.config = OmegaConf.create({"data": {"train_batch_size": 4}})
-    trainer.steps_folder, trainer.parameter_sync_step = tmp_path, 1
-    trainer.train_dataloader, trainer.replay_buffer = PromptStream(ROWS, seed=1), SimpleNamespace(sample=exhausted)
-    trainer.global_steps = 2
-    if saved:
-        trainer._save_checkpoint()
-    trainer.global_steps = 3
-    trainer.train_dataloader.take(8)
-    with pytest.raises(NoSignalError):
-        trainer.step({}, {})
-    assert checkpoints.complete_steps(tmp_path) == [2]
-    checkpoints.verify_checkpoint(checkpoints.folder(tmp_path, 2))
-    stream = PromptStream(ROWS, seed=1)
-    stream.load_state_dict(torch.load(checkpoints.folder(tmp_path, 2) / "data.pt"))
-    assert stream.position == 8
-
-
-@pytest.mark.full
-def test_trouble_of_a_run_is_told_to_the_launcher_in_one_line(tmp_path, monkeypatch):
-    """What the launcher does with it: test_sft_launch.py."""
-    from compositionality.train.verl import grpo_trainer, launch
-
-    def trouble(*_):
-        raise UserError("step 3: actor/grad_norm is nan")
-
-    monkeypatch.setattr(grpo_trainer.VERL_TASK_RUNNER, "run", trouble)
-    monkeypatch.setenv(launch.FAILURE_FILE, str(tmp_path / "failure.txt"))
-    with pytest.raises(UserError):
-        grpo_trainer.TaskRunner().run(None)
-    assert (tmp_path / "failure.txt").read_text() == "step 3: actor/grad_norm is nan"
 
 
 @pytest.mark.full
