@@ -105,7 +105,8 @@ def test_the_documented_server_answers(tiny_model, tmp_path):
 def served(model, folder):
     """vLLM's server on a free port of this machine, started as ``collect_rollouts --help`` says."""
     port = free_port()
-    documented = re.search(r"^ +(VLLM_CPU_KVCACHE_SPACE=.* -m vllm.*)$", Path(COLLECT[1]).read_text(), re.MULTILINE)[1]
+    said = subprocess.run([*COLLECT, "--help"], check=True, capture_output=True, text=True).stdout
+    documented = re.search(r"^ +(VLLM_CPU_KVCACHE_SPACE=.* -m vllm.*)$", said, re.MULTILINE)[1]
     command = documented.replace("MODEL", str(model)).replace("8000", str(port))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.Popen(["bash", "-c", f"exec env {command}"], cwd=folder, env=os.environ | {"PATH": path})
