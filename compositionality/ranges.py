@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt, Interval, MinLen
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -34,6 +34,21 @@ class OneOf:
         return value
 
 
+@dataclass(frozen=True, slots=True)
+class OneUp:
+    """A number of at least 1, or the word ``all``."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
+        """Validate either, with one error for both."""
+        either: list[CoreSchema | tuple[CoreSchema, str]] = [
+            core_schema.literal_schema([ALL]),
+            core_schema.int_schema(ge=1),
+        ]
+        return core_schema.union_schema(either, custom_error_type="neither", custom_error_message="neither")
+
+
+ALL: Literal["all"] = "all"
+CountOrAll = Annotated[int | Literal["all"], OneUp()]
 PositiveInt = Annotated[int, Ge(1)]
 NonNegativeInt = Annotated[int, Ge(0)]
 PositiveFloat = Annotated[float, Gt(0)]
@@ -207,6 +222,8 @@ def _words(bound: Any) -> str:
             return f"be from {low} to less than {high}"
         case Interval(gt=low, le=high):
             return f"be more than {low} and at most {high}"
+        case OneUp():
+            return f"be at least 1 or {ALL}"
         case MinLen():
             return "not be empty"
         case OneOf(choices=choices):

@@ -2,13 +2,24 @@
 
 import json
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 
-def records(run: Path) -> Iterator[Any]:
-    """Yield what one offline run holds: protocol buffers in the frames of a LevelDB log, after a header of 7 bytes."""
+def records(run: Path) -> list[Any]:
+    """Return what one offline run holds; wandb's own process may write the end only after ``finish`` has returned."""
+    ends = time.monotonic() + 10
+    while not (found := list(read(run))) or not found[-1].HasField("exit"):
+        if time.monotonic() > ends:
+            break
+        time.sleep(0.1)
+    return found
+
+
+def read(run: Path) -> Iterator[Any]:
+    """Yield what its file holds by now: protocol buffers in the frames of a LevelDB log, after a header of 7 bytes."""
     from wandb.proto import wandb_internal_pb2
 
     (file,) = run.glob("*.wandb")
@@ -22,6 +33,12 @@ def records(run: Path) -> Iterator[Any]:
         if kind in (1, 4):  # a whole record, the last part of one
             yield wandb_internal_pb2.Record.FromString(whole)  # type: ignore[attr-defined]
             whole = b""
+
+
+def artifacts(run: Path) -> list[Any]:
+    """Return the artifacts that one offline run made, without those that wandb makes of its tables."""
+    made = [record.artifact for record in records(run) if record.HasField("artifact")]
+    return [artifact for artifact in made if artifact.type != "run_table"]
 
 
 def history(run: Path) -> list[dict[str, Any]]:

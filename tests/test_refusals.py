@@ -120,6 +120,8 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("train_sft", "model.dtype=bfloat16", "model.dtype=bfloat16 needs a GPU or several processes"),
     ("train_sft", "mesh.tensor=2 run.processes=3", "does not divide the 3 processes"),
     ("train_grpo", "rollout.n=1", "rollout.n=1: a group of one"),
+    ("train_grpo", "trainer.keep=some", "trainer.keep=some: must be at least 1 or all"),
+    ("train_sft", "trainer.keep=0", "trainer.keep=0: must be at least 1 or all"),
     ("train_grpo", "model.dtype=bfloat16 mesh.shard=false", "model.dtype=bfloat16 needs mesh.shard=true"),
     ("evaluate", "models=[a:MODEL,a:STRANGE]", "both called 'a'"),
     ("evaluate", "engine=fast", "engine=fast: unknown"),

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml  # type: ignore[import-untyped]
 
@@ -208,8 +209,10 @@ def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterat
 
 
 def _type_name(kind: Any) -> str:
-    """Return ``int | null``."""
-    if type(None) in get_args(kind):
+    """Return ``int | null``, ``int | all``."""
+    if get_origin(kind) is Literal:
+        return str(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
         return " | ".join("null" if part is type(None) else _type_name(part) for part in get_args(kind))
     return kind.__name__ if isinstance(kind, type) and get_origin(kind) is None else str(kind)
 

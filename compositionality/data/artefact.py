@@ -77,7 +77,7 @@ def _remembered_hash(path: Path, _: tuple[int, ...]) -> str:
 
 def tree_hash(path: Path) -> str:
     """sha256 of a file, or of the names and contents of a folder's files (its manifest left out)."""
-    return _combined(path, _hashes(path))
+    return combined_hash(path, _hashes(path))
 
 
 def input_hash(path: Path) -> str:
@@ -96,7 +96,7 @@ def input_hash(path: Path) -> str:
                     f"{root / name}: {state}; make it again, or delete {manifest_path(path)} to use it as it is"
                 )
         hashes = {name: hashes[name] for name in manifest.files}
-    return _combined(path, hashes)
+    return combined_hash(path, hashes)
 
 
 def _hashes(path: Path) -> dict[str, str]:
@@ -108,7 +108,8 @@ def _hashes(path: Path) -> dict[str, str]:
     return _file_hashes(path)
 
 
-def _combined(path: Path, hashes: Mapping[str, str]) -> str:
+def combined_hash(path: Path, hashes: Mapping[str, str]) -> str:
+    """sha256 of a file or folder whose files have these ``hashes``."""
     if path.is_file():
         return hashes[path.name]
     digest = hashlib.sha256()

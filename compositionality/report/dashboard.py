@@ -11,13 +11,16 @@ from typing import Any
 import pandas as pd
 
 from compositionality.data.artefact import file_hash, manifest_path
-from compositionality.report.page.inputs import ReportSettings
+from compositionality.evaluate.table import RESULTS
+from compositionality.report.page.inputs import CLAIMS, Inputs
+from compositionality.train.wandb_artifacts import models_in, send_artifacts
 from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
 
 
-def send_report(settings: ReportSettings) -> None:
-    """Send the report that lies at ``settings.output``, where wandb can be used; the same report is the same run."""
-    output, claims = settings.output, settings.study / "claims.json"
+def send_report(inputs: Inputs) -> None:
+    """Send the report of these inputs, where wandb can be used; the same report is the same run."""
+    settings = inputs.settings
+    output, claims = settings.output, settings.study / CLAIMS
     if not wandb_is_usable(os.environ):
         return
     run = open_wandb(output, "report", asdict(settings), file_hash(manifest_path(output))[:16])
@@ -25,7 +28,16 @@ def send_report(settings: ReportSettings) -> None:
         return
     with or_left_out():
         send(run, output, claims)
+        send_artifacts(run, used_by(inputs), made=[claims, output])
         run.finish()
+
+
+def used_by(inputs: Inputs) -> list[Path]:
+    """Return the tables that a report shows, and the models of the runs that it reports."""
+    runs = [path.parent for name, path in inputs.files.items() if name.endswith("/recipe.json")]
+    bases = [path.parent for name, path in inputs.files.items() if name.endswith("/base/manifest.json")]
+    tables = [path for path in inputs.files.values() if path.name == RESULTS]
+    return [*tables, *bases, *(model for run in runs for model in models_in(run))]
 
 
 def send(run: Any, output: Path, claims: Path) -> None:

@@ -25,7 +25,7 @@ from compositionality.study.model import Replicate, Request
 from compositionality.study.plan import plan
 from compositionality.train.chat_template import OWN, find_template
 from compositionality.train.engines import settle_attention
-from compositionality.train.memory import Ranks, pretraining_needs, training_needs
+from compositionality.train.memory import Ranks, kept_checkpoints, pretraining_needs, training_needs
 from compositionality.train.tiny.corpus import corpus_tokenizer
 from compositionality.train.tiny.model import tiny_shape
 
@@ -152,23 +152,24 @@ class Forecast:
 
     def disk(self) -> dict[str, float]:
         """Return bytes that a finished study leaves, by kind of run, over all seeds."""
-        seeds, rl, sft = self.settings.seeds, self.trainings["train_grpo"].trainer, self.trainings.get("train_sft")
+        seeds, rl, sft = self.settings.seeds, self.trainings["train_grpo"], self.trainings.get("train_sft")
         count = seeds * len(self.steps["train_grpo"])
-        parts = {f"{count} runs of RL": count * self.finished_bytes(rl, best=rl.keep_best)}
+        parts = {f"{count} runs of RL": count * self.finished_bytes(rl, best=rl.trainer.keep_best)}
         if not sft:
             return parts
         count = seeds * len(self.steps["train_sft"])
         return {
             **parts,
-            f"{count} of SFT": count * self.finished_bytes(sft.trainer, best=False),
+            f"{count} of SFT": count * self.finished_bytes(sft, best=False),
             "completions": seeds * self.completions() * self.settings.mean_tokens * BYTES_A_TOKEN,
             "base model": float(seeds * (0 if self.model else 4 * self.shape.parameters)),
         }
 
-    def finished_bytes(self, trainer: Any, *, best: bool) -> float:
+    def finished_bytes(self, settings: Any, *, best: bool) -> float:
         """Return the bytes that a finished run of RL or SFT leaves."""
-        whole, dtype = self.profile.engine == "single", trainer.export_dtype
-        parts = run_folder(self.shape, keep=trainer.keep, best=best, dtype=dtype, whole_model=whole, saving=False)
+        whole, dtype = self.profile.engine == "single", settings.trainer.export_dtype
+        keep = kept_checkpoints(settings)
+        parts = run_folder(self.shape, keep=keep, best=best, dtype=dtype, whole_model=whole, saving=False)
         return sum(parts.values())
 
     def completions(self) -> int:

@@ -70,6 +70,7 @@ from compositionality.train.run_folder import (
     resume,
 )
 from compositionality.train.samplers import new_sampler
+from compositionality.train.wandb_artifacts import models_in
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
 Batch = dict[str, Tensor]
@@ -108,6 +109,8 @@ def train(settings: GrpoSettings, *, force: bool = False) -> Path:
         stack.callback(trainer.close)
         trainer.run(on_first_rank(lambda: resume(out, recipe, force=force)))
         on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
+        if trainer.report is not None:
+            trainer.report.everywhere.send_artifacts(recipe.inputs.values(), models_in(out))
     return out
 
 

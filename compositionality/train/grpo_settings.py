@@ -12,6 +12,7 @@ from compositionality.errors import UserError, check_installed
 from compositionality.http_json import address_of
 from compositionality.ranges import (
     REQUIRED,
+    CountOrAll,
     Fraction,
     NonEmptyStr,
     NonNegativeFloat,
@@ -167,7 +168,7 @@ class GrpoTrainerSettings:
     save_every: NonNegativeInt = 25  # steps between checkpoints (0: one at the end)
     eval_every: NonNegativeInt = 25  # steps between evaluations, and one before the first (0: none at all)
     eval_limit: PositiveInt | None = None  # problems of each data source; null: all
-    keep: PositiveInt = 2  # checkpoints to keep for resuming, the last so many
+    keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
     keep_best: bool = True  # and the best by validation, as best/
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     threads: PositiveInt = 1  # of each process, on a CPU

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,7 @@ from compositionality.errors import MissingPackageError, UserError
 from compositionality.ranges import REQUIRED
 from compositionality.train.metrics import numbers, read_metrics
 from compositionality.train.run_folder import RECIPE, WANDB_ID
+from compositionality.train.wandb_artifacts import models_in, send_artifacts
 from compositionality.train.wandb_runs import open_wandb, or_left_out, run_name, wandb_is_usable
 
 
@@ -133,6 +134,12 @@ class RunLog:
             self.generations.add_data(step, *generation.values())
         self.send({"val/generations": self.generations}, step)
 
+    def send_artifacts(self, used: Iterable[Path], made: Iterable[Path]) -> None:
+        """Send the models that the run ``made``, and what it ``used``, to wandb as artifacts."""
+        if self.wandb is not None:
+            with or_left_out():
+                send_artifacts(self.wandb, used, made)
+
     def close(self) -> None:
         """Flush and close all of them."""
         self.file.close()
@@ -160,7 +167,9 @@ def send_runs(settings: SendSettings) -> None:
         recipe = read_json_object(folder / RECIPE, "train it again")
         made = read_manifest(folder / "final") if (folder / "final").is_dir() else None
         job = "rl" if "grpo" in recipe["step"] else "sft"
-        RunLog(folder, [], job, recipe["settings"], code=made.code if made else "").close()
+        log = RunLog(folder, [], job, recipe["settings"], code=made.code if made else "")
+        log.send_artifacts(used=(), made=models_in(folder))
+        log.close()
         print(f"{folder}: sent as {run_name(folder)}")
 
 

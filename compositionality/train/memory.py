@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compositionality import memory
+from compositionality.data.parquet import read_table
 from compositionality.gpus import count_gpus
 from compositionality.memory import DISK, GPU, HOST, ModelShape, Need
+from compositionality.ranges import ALL
 from compositionality.rollout.model_folder import shape_of_model
-from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.grpo_settings import GrpoSettings, GrpoTrainerSettings
 from compositionality.train.launch import RunSettings, world_size
 from compositionality.train.settings import MeshSettings, ModelSettings
 from compositionality.train.sft_settings import SftSettings
@@ -68,7 +70,7 @@ def training_needs(settings: SftSettings | GrpoSettings, shape: ModelShape, rank
     rows = -(-trainer.batch_rows * settings.mesh.tensor // ranks.total)
     batch = largest_batch(rows, settings.data.max_length, trainer.micro_batch_tokens)
     update = update_parts(shape, settings.model, settings.mesh, ranks, batch)
-    disk = memory.run_folder(shape, keep=trainer.keep, best=False, dtype="float32", whole_model=True)
+    disk = memory.run_folder(shape, keep=kept_checkpoints(settings), best=False, dtype="float32", whole_model=True)
     return [*update_needs("SFT", update, shape, ranks), Need("SFT", DISK, disk, FEWER_CHECKPOINTS)]
 
 
@@ -96,12 +98,29 @@ def _grpo_needs(settings: GrpoSettings, shape: ModelShape, ranks: Ranks) -> list
         needs.append(Need("GRPO, sampling", place, times(parts, copies(ranks)), hint))
         update["the sampler's weights"] = float(shape.parameters * bytes_each)
     best = trainer.keep_best and trainer.eval_every > 0 and bool(data.val_files)
-    disk = memory.run_folder(shape, keep=trainer.keep, best=best, dtype="float32", whole_model=True)
+    disk = memory.run_folder(shape, keep=kept_checkpoints(settings), best=best, dtype="float32", whole_model=True)
     return [
         *needs,
         *update_needs("GRPO, update", update, shape, ranks),
         Need("GRPO", DISK, disk, FEWER_CHECKPOINTS),
     ]
+
+
+def kept_checkpoints(settings: SftSettings | GrpoSettings) -> int:
+    """Return how many checkpoints a run keeps: with ``all`` one of each save, the last step's too.
+
+    Of SFT by the rows that are there already, in updates of ``trainer.batch_rows``.
+    """
+    trainer = settings.trainer
+    if trainer.keep != ALL:
+        return trainer.keep
+    if isinstance(trainer, GrpoTrainerSettings):
+        steps, every = trainer.last_step(), trainer.save_every or trainer.last_step()
+    else:
+        files = [path for path in map(Path, settings.data.train_files) if path.is_file()]
+        epoch = max(1, -(-sum(read_table(path).num_rows for path in files) // trainer.batch_rows))
+        steps, every = trainer.steps or trainer.epochs * epoch, trainer.save_every or epoch
+    return -(-steps // every)
 
 
 def pretraining_needs(

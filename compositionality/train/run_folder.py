@@ -24,6 +24,7 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
+from compositionality.ranges import ALL, CountOrAll
 from compositionality.train.metrics import rl_report, truncate_metrics
 
 RECIPE = "recipe.json"
@@ -154,11 +155,13 @@ def saved_steps(steps: Path) -> list[int]:
     return sorted(int(name[1]) for name in names if name)
 
 
-def prune(steps: Path, keep: int, *, keep_best: bool = False) -> None:
+def prune(steps: Path, keep: CountOrAll, *, keep_best: bool = False) -> None:
     """Delete all but the last ``keep`` complete checkpoints (and with ``keep_best`` the best by validation).
 
     Only called after the tracker names the newest, so that a crash at any moment leaves a good one.
     """
+    if keep == ALL:
+        return
     complete = [step for step in saved_steps(steps) if step <= latest_step(steps)]
     best = best_step(steps) if keep_best else None
     for step in complete[: -max(keep, 1)]:

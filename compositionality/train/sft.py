@@ -72,6 +72,7 @@ class Fit:
         self.rank = int(mesh["data"].get_local_rank()) if mesh is not None else 0
         self.ranks = int(mesh["data"].size()) if mesh is not None else 1
         self.loss = math.nan
+        self.log: SupervisedLog | None = None
 
     def update(self, parts: Sequence[MicroBatch], rate: float) -> tuple[Tensor, float]:
         """One step on this rank's ``parts``: sums over all ranks of (loss, trained tokens, tokens); gradient norm."""
@@ -127,10 +128,9 @@ class Fit:
         save_every = trainer.save_every or batches.epoch_steps
         if start:
             self.loss = load_checkpoint(folder(out / "steps", start), self.policy, self.optimizer)["loss"]
-        log = None
         if rank() == 0:
             progress = Progress(batches.steps, start)
-            log = SupervisedLog(progress, out, trainer.logger, job, settings, result)
+            self.log = SupervisedLog(progress, out, trainer.logger, job, settings, result)
         for step, parts in enumerate(batches.stream(start, self.rank, self.ranks), start + 1):
             rate = learning_rate_at(step - 1, batches.steps, self.optim)
             sums, norm = self.update(parts, rate)
@@ -149,13 +149,11 @@ class Fit:
                 row |= {TOKENS: int(tally[1]), TRAINED: int(tally[2])}
                 if validation and (ends_epoch or ends_run):
                     row["val/loss"] = self.mean_loss(validation)
-                if log:
-                    log.write_step(row, tokens=float(tally[2]))
+                if self.log:
+                    self.log.write_step(row, tokens=float(tally[2]))
                 tally.zero_()
             if save:
                 self.save(out / "steps", row)
-        if log:
-            log.close()
         return self.loss
 
     def save(self, steps: Path, row: Mapping[str, Any]) -> None:
@@ -164,6 +162,17 @@ class Fit:
         save_checkpoint(steps, row["step"], self.policy, self.optimizer, self.tokenizer, state=state, row=row)
         if rank() == 0:
             prune(steps, self.trainer.keep)
+
+    def publish(self, target: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
+        """Write the trained model as the artefact ``target`` and end the log. A collective call; rank 0 writes."""
+        facts = {"parameters": sum(parameter.numel() for parameter in self.policy.parameters()), **facts}
+        with new_artefact(target, recipe, facts) if rank() == 0 else nullcontext(target) as partial:
+            export(self.policy, self.tokenizer, partial)
+        if self.log:
+            figures = f"{facts['parameters']:,} parameters, {facts['steps']:,} steps, loss {facts['loss']}"
+            print(f"{target}: {figures}", flush=True)
+            self.log.send_artifacts(used=recipe.inputs.values(), made=[target])
+            self.log.close()
 
 
 # ---- the command
@@ -189,7 +198,7 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
         if rank() == 0:
             rows = len(batches.rows)
             facts |= sft_report(out / "metrics.jsonl", batches.steps, rows, settings.data.train_files)
-        publish(fit.policy, fit.tokenizer, out / "final", recipe, facts)
+        fit.publish(out / "final", recipe, facts)
     return out / "final"
 
 
@@ -220,16 +229,6 @@ def new_batches(rows: Sequence[ChatRow], trainer: SftTrainerSettings, seed: int)
     if trainer.tokens is not None:
         steps = max(1, round(trainer.tokens * epoch / sum(len(row.tokens) for row in rows)))
     return ChatBatches(rows, steps, batch_rows, trainer.micro_batch_tokens, seed, even)
-
-
-def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
-    """Write the trained model as the artefact ``target``. A collective call; the first rank writes."""
-    facts = {"parameters": sum(parameter.numel() for parameter in policy.parameters()), **facts}
-    with new_artefact(target, recipe, facts) if rank() == 0 else nullcontext(target) as partial:
-        export(policy, tokenizer, partial)
-    if rank() == 0:
-        figures = f"{facts['parameters']:,} parameters, {facts['steps']:,} steps, loss {facts['loss']}"
-        print(f"{target}: {figures}", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 
 from compositionality.data.artefact import Recipe, name_inputs, read_manifest
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
+from compositionality.ranges import REQUIRED, CountOrAll, NonEmptyStr, PositiveInt, Seed, check_ranges
 from compositionality.train.metrics import trained
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
@@ -63,7 +63,7 @@ class SftTrainerSettings:
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     save_every: PositiveInt | None = None  # updates between checkpoints; null: one after each epoch
     log_every: PositiveInt = 1  # updates between rows of metrics.jsonl
-    keep: PositiveInt = 2  # checkpoints to keep for resuming
+    keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
     threads: PositiveInt = 1  # of each process, on a CPU
     logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
     export_dtype: FloatType = "float32"  # verl: of final/; float32 is exact

@@ -3,13 +3,17 @@
 import base64
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
-from offline_wandb import history, records
+from offline_wandb import artifacts, history, records
 
-from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.data.artefact import Recipe, file_hash, new_artefact
 from compositionality.report.dashboard import send_report
-from compositionality.report.page.inputs import ReportSettings
+from compositionality.report.page.inputs import Inputs, ReportSettings
+from compositionality.train.log import RunLog
+from compositionality.train.wandb_artifacts import send_artifacts, send_models, send_result
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
 CLAIM = {
@@ -36,7 +40,7 @@ def study(tmp_path: Path) -> Path:
 def test_page_figures_tables_and_decisions_are_sent(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WANDB_MODE": "offline", "WANDB_RUN_GROUP": "composition", "WANDB_SILENT": "true"}.items():
         monkeypatch.setenv(name, value)
-    send_report(ReportSettings(study=study, output=study / "report"))
+    send_report(Inputs(ReportSettings(study=study, output=study / "report"), (), {}))
     (run,) = study.glob("report.wandb/wandb/offline-run-*")
     (found,) = [record.run for record in records(run) if record.HasField("run")]
     assert (found.run_group, found.job_type, found.display_name) == ("composition", "report", "report/composition")
@@ -56,5 +60,78 @@ def test_page_figures_tables_and_decisions_are_sent(study: Path, monkeypatch: py
 def test_nothing_is_sent_where_wandb_cannot_be_used(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WANDB_MODE", "WANDB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    send_report(ReportSettings(study=study, output=study / "report"))
+    send_report(Inputs(ReportSettings(study=study, output=study / "report"), (), {}))
     assert sorted(path.name for path in study.iterdir()) == ["claims.json", "report"]
+
+
+def made(target: Path, step: str, **inputs: Path) -> Path:
+    """Return a result of ``step``, a model if it is a folder."""
+    with new_artefact(target, Recipe(step, {}, inputs)) as partial:
+        if target.suffix:
+            partial.write_text(f"made by {step}")
+        else:
+            partial.mkdir(parents=True)
+            (partial / "config.json").write_text(json.dumps([step, *sorted(inputs)]))
+    return target
+
+
+def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}.items():
+        monkeypatch.setenv(name, value)
+    runs, study = tmp_path / "checkpoints" / "composition" / "seed0", tmp_path / "results" / "composition"
+    base, stage1, rl = runs / "base", runs / "stage1-rft", runs / "rl"
+    starts = {base: base, stage1: stage1 / "final", rl: rl / "final"}
+    for (run, model), inputs in zip(starts.items(), ({}, {"model": base}, {"model": stage1 / "final"}), strict=True):
+        out = tmp_path / "progress" if run == base else run
+        out.mkdir(parents=True)
+        (out / "wandb.id").write_text(run.name)
+        made(model, f"train {run.name}", **inputs)
+        if run == rl:  # by verl, whose run ends in another process
+            send_models(out, "rl", Recipe("train_grpo", {}, inputs))
+        else:
+            log = RunLog(out, [], "sft", {}, base if run == base else None)
+            log.send_artifacts(used=inputs.values(), made=[model])
+            log.close()
+    section = study / "seed0" / "section41_42"
+    rollouts = made(section / "rollouts" / "rl" / "heldout", "collect_rollouts", model=rl / "final")
+    table = made(section / "results.parquet", "evaluate_accuracy", rollouts=rollouts)
+    rows = pd.DataFrame({"arm": ["rl"], "n": [4], "right": [3]})
+    send_result(table, "evaluate_accuracy", {}, rows, used=[rl / "final"], made=[rollouts])
+    with new_artefact(study / "claims.json", Recipe("decide_claims", {}, {"table": table})) as partial:
+        partial.write_text(json.dumps({"claims": [CLAIM], "controls": [], "notes": []}))
+    page = made(study / "report", "report", claims=study / "claims.json")
+    (page / "index.html").write_text("<p>the page</p>")
+    send_report(Inputs(ReportSettings(study=study, output=page), (), {"accuracy/seed0/results.parquet": table}))
+
+    sent = [artifact for run in tmp_path.rglob("offline-run-*") for artifact in artifacts(run)]
+    told = {artifact.name: json.loads(artifact.metadata) for artifact in sent}
+    by_content = {metadata["content"]: name for name, metadata in told.items()}
+    chain = ["composition-claims.json"]
+    while sources := [by_content[content] for content in told[chain[-1]]["inputs"].values()]:
+        chain += sources
+    assert chain == [
+        "composition-claims.json",
+        "composition-seed0-section41_42-results.parquet",
+        "composition-seed0-section41_42-rollouts-rl-heldout",
+        "composition-seed0-rl-final",
+        "composition-seed0-stage1-rft-final",
+        "composition-seed0-base",
+    ]
+    (model,) = [artifact for artifact in sent if artifact.name == "composition-seed0-rl-final"]
+    manifest = file_hash(rl / "final" / "manifest.json")
+    assert (model.type, told[model.name]["manifest"], manifest[:16] in model.aliases) == ("model", manifest, True)
+    places = {entry.path: entry.ref for entry in model.manifest.contents}
+    assert places == {name: (rl / "final" / name).as_uri() for name in ("config.json", "manifest.json")}
+
+
+def test_online_a_run_is_drawn_from_what_it_used(tmp_path: Path) -> None:
+    base = made(tmp_path / "seed0" / "base", "pretrain_tiny")
+    sent: list[tuple[str, str]] = []
+    run = SimpleNamespace(
+        offline=False,
+        use_artifact=lambda artifact, aliases: sent.append(("used", artifact.name)),
+        log_artifact=lambda artifact, aliases: sent.append(("made", artifact.name)),
+    )
+    send_artifacts(run, used=[base, tmp_path], made=[made(tmp_path / "seed0" / "sft" / "final", "sft", model=base)])
+    study = tmp_path.name
+    assert sent == [("used", f"{study}-seed0-base"), ("made", f"{study}-seed0-sft-final")]

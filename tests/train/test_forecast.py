@@ -186,6 +186,28 @@ def test_known_shapes() -> None:
         shape_of_model("nowhere")
 
 
+def test_p22_keeping_all_takes_the_disk_of_every_save(tmp_path: Path) -> None:
+    from compositionality.config.cli import parse
+    from compositionality.train.grpo_settings import GrpoSettings
+    from compositionality.train.sft_settings import SftSettings
+
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"messages": []}\n' * 10)
+    given = ["model.path=m", "trainer.output=o", "trainer.keep=all"]
+    rl, sft = [*given, "data.train_files=[p]"], [*given, f"data.train_files=[{rows}]", "trainer.batch_rows=4"]
+    for schema, words, kept in (
+        (GrpoSettings, [*rl, "trainer.steps=12", "trainer.save_every=5"], 3),
+        (GrpoSettings, [*rl, "trainer.steps=12", "trainer.save_every=0"], 1),
+        (GrpoSettings, [*rl, "trainer.keep=4"], 4),
+        (SftSettings, [*sft, "trainer.epochs=3"], 3),
+        (SftSettings, [*sft, "trainer.epochs=3", "trainer.save_every=2"], 5),
+        (SftSettings, [*given, "data.train_files=[p]", "trainer.epochs=3"], 3),
+    ):
+        settings: Any = parse(schema, words)
+        needs = train_memory.training_needs(settings, shape_of(CONFIG, "test"), Ranks(1, gpu=False))
+        assert f"{kept} checkpoints" in needs[-1].parts
+
+
 def test_p18_one_line_says_what_is_needed_what_is_there_and_what_to_lower() -> None:
     machine = Machine(1, 1, 80e9, 1e12, 1e12)
     memory.check_needs([Need("SFT", DISK, {"checkpoints": 1e12}, "lower trainer.keep")], machine)

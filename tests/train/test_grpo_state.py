@@ -94,6 +94,13 @@ def test_the_best_checkpoint_outlives_the_last_ones(tmp_path):
     assert checkpoints.best_step(tmp_path) == 4
 
 
+def test_all_checkpoints_are_kept(tmp_path):
+    for step in (2, 4, 6):
+        save(tmp_path, step)
+        prune(tmp_path, "all", keep_best=True)
+    assert saved_steps(tmp_path) == [2, 4, 6]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "value"), [("actor/pg_loss", float("nan")), ("actor/grad_norm", float("inf"))])
 def test_nan_stops_with_one_line(name, value):

@@ -70,7 +70,7 @@ def report(settings: ReportSettings) -> Path:
                 for name, (written, _) in files.items():
                     (partial / name).parent.mkdir(parents=True, exist_ok=True)
                     (partial / name).write_bytes(written)
-    send_report(settings)
+    send_report(inputs)
     print(page)
     return page
 

@@ -13,7 +13,7 @@ from compositionality.train.dist import on_first_rank, start_processes
 from compositionality.train.muon import Muon
 from compositionality.train.policy import shard
 from compositionality.train.run_folder import is_finished
-from compositionality.train.sft import Fit, lock_and_resume, publish
+from compositionality.train.sft import Fit, lock_and_resume
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
 from compositionality.train.tiny.model import build_model
@@ -36,5 +36,5 @@ def pretrain(settings: PretrainSettings) -> None:
         optimizer = Muon(policy, optim(settings), group) if settings.optimizer == "muon" else None
         fit = Fit(policy, tokenizer, optim(settings), trainer(settings), mesh, optimizer)
         loss = fit.run(batches, run, start, "pretrain", asdict(settings), result=out)
-        publish(policy, tokenizer, out, recipe, {"steps": settings.steps, "loss": round(loss, 4)})
+        fit.publish(out, recipe, {"steps": settings.steps, "loss": round(loss, 4)})
         on_first_rank(lambda: remove(run))

@@ -22,6 +22,7 @@ from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
+from compositionality.train.memory import kept_checkpoints
 from compositionality.train.prompts import run_keys
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
@@ -243,6 +244,7 @@ def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
         "model": settings.model.path,
         "output": trainer.output,
         "keep": trainer.keep,
+        "kept": kept_checkpoints(settings),
         "export_dtype": trainer.export_dtype,
         "threads": trainer.threads,
         "device": run.device,

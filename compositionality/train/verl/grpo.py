@@ -27,6 +27,7 @@ from compositionality.train.run_folder import (
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.grpo_preflight import check_everything, check_settings
+from compositionality.train.wandb_artifacts import send_models
 
 MODULE = "compositionality.train.verl.grpo_trainer"
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "max_error_rate", "export_dtype", "rows")
@@ -66,6 +67,7 @@ def train(config: DictConfig) -> None:
         check_everything(config)
         _train(config, recipe, command, variables, out)
         _export(config, recipe, out)
+        send_models(out, "rl", recipe)
 
 
 def make_recipe(config: DictConfig) -> Recipe:

@@ -56,7 +56,7 @@ def training_needs(config: Any, shape: ModelShape, tail: Tail | None = None) -> 
         packed=config.model.use_remove_padding,
     )
     update = memory.training(shape, sharding, batch_spec(config.engine, config.model, batch))
-    disk = memory.run_folder(shape, keep=run.keep, best=False, dtype=run.export_dtype, whole_model=False)
+    disk = memory.run_folder(shape, keep=run.kept, best=False, dtype=run.export_dtype, whole_model=False)
     return [
         *update_needs("SFT", "verl.engine", shape, run, sharding, update, {}),
         Need("SFT", DISK, disk, FEWER_CHECKPOINTS),
@@ -99,7 +99,7 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail) -> list[Need]:
         host["vLLM"] = run.processes * memory.VLLM_HOST
     else:
         host["vLLM"] = run.processes * (vllm.weights(shape) + CPU_CACHE + 2 * memory.PYTHON)
-    disk = memory.run_folder(shape, keep=run.keep, best=True, dtype=run.export_dtype, whole_model=False)
+    disk = memory.run_folder(shape, keep=run.kept, best=True, dtype=run.export_dtype, whole_model=False)
     if not run.keep_best:
         disk["final/ and best/"] /= 2
     name = "verl.actor_rollout_ref.actor.fsdp_config"

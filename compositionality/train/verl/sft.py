@@ -18,6 +18,7 @@ from compositionality.train.verl import launch
 from compositionality.train.verl.configure import result_settings
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_model_and_data, check_settings
+from compositionality.train.wandb_artifacts import send_models
 
 MODULE = "compositionality.train.verl.sft_trainer"
 NODES_MODULE = "compositionality.train.verl.sft_nodes"
@@ -49,6 +50,7 @@ def train(config: DictConfig) -> None:
         if config.run.ray_address:
             check_cluster(config, out)
         _train_and_export(config, recipe, command, variables, out)
+        send_models(out, "sft", recipe)
 
 
 def make_recipe(config: DictConfig, ranks: int) -> Recipe:

@@ -17,6 +17,7 @@ from verl.utils import tensordict_utils
 from verl.utils.checkpoint import CheckpointHandler
 from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
+from compositionality.ranges import CountOrAll
 from compositionality.train.metrics import TOKENS
 from compositionality.train.policy import learning_rate_at
 from compositionality.train.run_folder import prune
@@ -28,7 +29,7 @@ from compositionality.train.verl.metrics import NumberWatch
 class Checkpoints(CheckpointHandler):  # type: ignore[misc]
     """verl's checkpoints; old ones are deleted only once the new one is complete and named in the tracker."""
 
-    def __init__(self, *, keep: int, steps_per_epoch: int, **arguments: Any) -> None:
+    def __init__(self, *, keep: CountOrAll, steps_per_epoch: int, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.keep = keep
         self.steps_per_epoch = steps_per_epoch

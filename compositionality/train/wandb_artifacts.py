@@ -1,0 +1,99 @@
+"""Results as artifacts in wandb, by reference: their files stay where they are, and what they were made from is told.
+
+The metadata of an artifact has two hashes of the result, of its manifest and of its ``content``, and ``inputs``, those
+of the contents that it was made from: who holds the metadata alone can draw what follows from what.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compositionality.data.artefact import Recipe, combined_hash, file_hash, manifest_path, read_manifest
+from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALIAS = 16
+"""Digits of a manifest's hash by which its artifact is called."""
+
+
+def send_models(out: Path, job: str, recipe: Recipe) -> None:
+    """Send the models of a finished run to its run in wandb, which has ended in another process (verl's)."""
+    if wandb_is_usable(os.environ):
+        run = open_wandb(out, job, {}, (out / WANDB_ID).read_text().strip(), inside=True)
+        if run is not None:
+            with or_left_out():
+                send_artifacts(run, used=recipe.inputs.values(), made=models_in(out))
+                run.finish()
+
+
+def models_in(out: Path) -> list[Path]:
+    """Return the models of a run folder: the last, and the best where it is kept."""
+    return [folder for folder in (out / "final", out / "best") if folder.is_dir()]
+
+
+def send_result(
+    result: Path,
+    job: str,
+    settings: Mapping[str, Any],
+    rows: "pd.DataFrame",
+    used: Iterable[Path],
+    made: Iterable[Path],
+) -> None:
+    """Send a finished ``result`` as a wandb run of its own, with a table ``rows``; the same result is the same run.
+
+    ``made``: what was made on the way to it.
+    """
+    if wandb_is_usable(os.environ):
+        run = open_wandb(result, job, settings, file_hash(manifest_path(result))[:ALIAS])
+        if run is not None:
+            with or_left_out():
+                import wandb
+
+                run.log({"results": wandb.Table(dataframe=rows)})
+                send_artifacts(run, used, [*made, result])
+                run.finish()
+
+
+def send_artifacts(run: Any, used: Iterable[Path], made: Iterable[Path]) -> None:
+    """Send what a run used and what it made, those of it that have a manifest.
+
+    Offline, wandb refuses what was used: that is in the metadata of what was made.
+    """
+    for places, send in ((() if run.offline else used, run.use_artifact), (made, run.log_artifact)):
+        for artifact in map(artifact_of, places):
+            if artifact is not None:
+                send(artifact, aliases=[artifact.metadata["manifest"][:ALIAS]])
+
+
+def artifact_of(target: Path) -> Any:
+    """Return a result as a wandb artifact that refers to its files; None if it has no manifest.
+
+    wandb reads the manifest alone, which has the hashes of the others: a model may take a hundred gigabytes.
+    """
+    import wandb
+
+    target = target.absolute()
+    manifest = read_manifest(target)
+    if manifest is None:
+        return None
+    place = manifest_path(target)
+    hashes = {"manifest": file_hash(place), "content": combined_hash(target, manifest.files)}
+    made = {"step": manifest.step, "inputs": manifest.inputs, "code": manifest.code, **hashes}
+    kind = "model" if "config.json" in manifest.files else manifest.step
+    artifact = wandb.Artifact(artifact_name(target), kind, metadata=made)
+    artifact.add_reference(place.as_uri())
+    for name in manifest.files:
+        artifact.add_reference((target.parent / name if target.is_file() else target / name).as_uri(), name, False)
+    return artifact
+
+
+def artifact_name(target: Path) -> str:
+    """Return ``composition-seed0-rl-level2-final``: study, replicate, arm, step; outside of a study the last two."""
+    parts = target.parts
+    place = next((number for number, part in enumerate(parts) if re.match(r"seed\d", part)), len(parts) - 1)
+    return re.sub(r"[^\w.-]", "_", "-".join(parts[max(place - 1, 1) :]), flags=re.ASCII)[-128:]
