@@ -141,7 +141,7 @@ def test_progress_of_another_recipe_is_refused_and_replaced_when_forced(whole, t
         raise KeyboardInterrupt
 
     out = tmp_path / "base"
-    monkeypatch.setattr(module, "publish", stop)
+    monkeypatch.setattr(module.Fit, "publish", stop)
     with pytest.raises(KeyboardInterrupt):
         pretrain(settings(out, "seed=1"))
     monkeypatch.undo()
