@@ -44,12 +44,12 @@ def send_result(
     used: Iterable[Path],
     made: Iterable[Path],
 ) -> None:
-    """Send a finished ``result`` as a wandb run of its own, with a table ``rows``; the same result is the same run.
+    """Send a table of results as a wandb run of its own, called as its folder; the same result is the same run.
 
-    ``made``: what was made on the way to it.
+    ``rows``: what to show of it; ``made``: what was made on the way to it.
     """
     if wandb_is_usable(os.environ):
-        run = open_wandb(result, job, settings, file_hash(manifest_path(result))[:ALIAS])
+        run = open_wandb(result.parent, job, settings, file_hash(manifest_path(result))[:ALIAS])
         if run is not None:
             with or_left_out():
                 import wandb

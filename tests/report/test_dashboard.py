@@ -103,6 +103,9 @@ def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeyp
     (page / "index.html").write_text("<p>the page</p>")
     send_report(Inputs(ReportSettings(study=study, output=page), (), {"accuracy/seed0/results.parquet": table}))
 
+    (evaluation,) = study.glob("seed0/section41_42.wandb/wandb/offline-run-*")
+    (found,) = [record.run for record in records(evaluation) if record.HasField("run")]
+    assert (found.display_name, found.job_type) == ("section41_42/seed0", "evaluate_accuracy")
     sent = [artifact for run in tmp_path.rglob("offline-run-*") for artifact in artifacts(run)]
     told = {artifact.name: json.loads(artifact.metadata) for artifact in sent}
     by_content = {metadata["content"]: name for name, metadata in told.items()}
