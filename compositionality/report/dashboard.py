@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -52,18 +51,18 @@ def send(run: Any, output: Path, claims: Path) -> None:
     if claims.is_file():
         content = json.loads(claims.read_text())
         listed = [*content["claims"], *content["controls"]]
-        tables["claims"] = pd.DataFrame([{**about(claim), **row} for claim in listed for row in claim["comparisons"]])
+        rows = [
+            {"claim": claim["claim"], "text": claim["text"], "claim_decision": claim["decision"], **row}
+            for claim in listed
+            for row in claim["comparisons"]
+        ]
+        tables["claims"] = pd.DataFrame(rows)
         run.summary.update({f"claims/{claim['claim']}": str(claim["decision"]) for claim in listed})
         estimates = {row["comparison"]: row["difference"] for claim in listed for row in claim["comparisons"]}
         run.summary.update({f"estimates/{name}": value for name, value in estimates.items() if value is not None})
     for name, table in tables.items():
         sent[f"tables/{name}"] = wandb.Table(dataframe=table.map(plain).astype(object).where(table.notna(), None))
     run.log(sent)
-
-
-def about(claim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a row of the table says of its claim; its comparison has a decision of its own."""
-    return {"claim": claim["claim"], "text": claim["text"], "claim_decision": claim["decision"]}
 
 
 def plain(value: Any) -> Any:
