@@ -268,7 +268,7 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
                 tables.append(rows.merge(read_gold(gold), "left", on="problem") if gold else rows)
         write(pd.concat(tables), path)
     used = [*map(Path, evaluation.models.values()), *(sampled.source for sampled in problems.values())]
-    send_result(table, step, asdict(evaluation.settings), counts_of(read(table)), used, folders.values())
+    send_result(table, step, asdict(evaluation.settings), lambda: counts_of(read(table)), used, folders.values())
     return table
 
 

@@ -6,7 +6,7 @@ of the contents that it was made from: who holds the metadata alone can draw wha
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,10 @@ ALIAS = 16
 
 
 def send_models(out: Path, job: str, recipe: Recipe) -> None:
-    """Send the models of a finished run to its run in wandb, which has ended in another process (verl's)."""
-    if wandb_is_usable(os.environ):
-        run = open_wandb(out, job, {}, (out / WANDB_ID).read_text().strip(), inside=True)
+    """Send the models of a finished run to its wandb run, if it has one, which ended in another process (verl's)."""
+    identity = out / WANDB_ID
+    if wandb_is_usable(os.environ) and identity.is_file():
+        run = open_wandb(out, job, {}, identity.read_text().strip(), inside=True)
         if run is not None:
             with or_left_out():
                 send_artifacts(run, used=recipe.inputs.values(), made=models_in(out))
@@ -40,13 +41,13 @@ def send_result(
     result: Path,
     job: str,
     settings: Mapping[str, Any],
-    rows: "pd.DataFrame",
+    rows: "Callable[[], pd.DataFrame]",
     used: Iterable[Path],
     made: Iterable[Path],
 ) -> None:
     """Send a table of results as a wandb run of its own, called as its folder; the same result is the same run.
 
-    ``rows``: what to show of it; ``made``: what was made on the way to it.
+    ``rows`` reads what to show of it; ``made``: what was made on the way to it.
     """
     if wandb_is_usable(os.environ):
         run = open_wandb(result.parent, job, settings, file_hash(manifest_path(result))[:ALIAS])
@@ -54,7 +55,7 @@ def send_result(
             with or_left_out():
                 import wandb
 
-                run.log({"results": wandb.Table(dataframe=rows)})
+                run.log({"results": wandb.Table(dataframe=rows())})
                 send_artifacts(run, used, [*made, result])
                 run.finish()
 

@@ -88,6 +88,7 @@ def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeyp
         made(model, f"train {run.name}", **inputs)
         if run == rl:  # by verl, whose run ends in another process
             send_models(out, "rl", Recipe("train_grpo", {}, inputs))
+            send_models(out / "final", "rl", Recipe("train_grpo", {}, inputs))  # which is no run: nothing is sent
         else:
             log = RunLog(out, [], "sft", {}, base if run == base else None)
             log.send_artifacts(used=inputs.values(), made=[model])
@@ -96,7 +97,7 @@ def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeyp
     rollouts = made(section / "rollouts" / "rl" / "heldout", "collect_rollouts", model=rl / "final")
     table = made(section / "results.parquet", "evaluate_accuracy", rollouts=rollouts)
     rows = pd.DataFrame({"arm": ["rl"], "n": [4], "right": [3]})
-    send_result(table, "evaluate_accuracy", {}, rows, used=[rl / "final"], made=[rollouts])
+    send_result(table, "evaluate_accuracy", {}, lambda: rows, used=[rl / "final"], made=[rollouts])
     with new_artefact(study / "claims.json", Recipe("decide_claims", {}, {"table": table})) as partial:
         partial.write_text(json.dumps({"claims": [CLAIM], "controls": [], "notes": []}))
     page = made(study / "report", "report", claims=study / "claims.json")
