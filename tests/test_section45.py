@@ -11,7 +11,8 @@ def test_the_completions_of_the_test_files_are_read() -> None:
     (told,) = map(values, dry(SCRIPT, "level=2", PROFILE="tiny"))
     assert told["evaluation"] == "results/composition/seed0/section41_42"
     assert (told["output"], told["level"]) == ("results/composition/seed0/section45", "2")
-    step = planned("bash/study.sh", "only=[failure-modes]", PROFILE="tiny", ARMS="rl-level2")["seed0/failure-modes"]
+    words = {"PROFILE": "tiny", "ARMS": "rl-level2", "STUDY": "nobodys"}  # a study that is there has more models
+    step = planned("bash/study.sh", "only=[failure-modes]", **words)["seed0/failure-modes"]
     assert step["settings"]["models"] == ["base", "stage1", "rl-level2"]
 
 
