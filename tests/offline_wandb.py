@@ -10,7 +10,7 @@ from typing import Any
 
 def records(run: Path) -> list[Any]:
     """Return what one offline run holds; wandb's own process may write the end only after ``finish`` has returned."""
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + 60
     while not (found := list(read(run))) or not found[-1].HasField("exit"):
         if time.monotonic() > ends:
             break
@@ -19,7 +19,10 @@ def records(run: Path) -> list[Any]:
 
 
 def read(run: Path) -> Iterator[Any]:
-    """Yield what its file holds by now: protocol buffers in the frames of a LevelDB log, after a header of 7 bytes."""
+    """Yield what its file holds by now: protocol buffers in the frames of a LevelDB log, after a header of 7 bytes.
+
+    wandb's own process may be in the middle of a frame; only whole ones are read.
+    """
     from wandb.proto import wandb_internal_pb2
 
     (file,) = run.glob("*.wandb")
@@ -28,6 +31,8 @@ def read(run: Path) -> Iterator[Any]:
         if block - place % block < 7:  # no room for a frame's head
             place += block - place % block
         _, size, kind = struct.unpack_from("<IHB", data, place)
+        if place + 7 + size > len(data):
+            return
         whole += data[place + 7 : place + 7 + size]
         place += 7 + size
         if kind in (1, 4):  # a whole record, the last part of one
