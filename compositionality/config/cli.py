@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from types import UnionType
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -191,6 +193,9 @@ def help_text(schema: type[Any], doc: str) -> str:
     rows = list(_help_rows(schema, _defaults(schema), ""))
     width = max(len(key) for key, _, _ in rows)
     lines = [f"  {key:<{width}}  {kind}{'  # ' + phrase if phrase else ''}" for key, kind, phrase in rows]
+    if sys.stdout.isatty():
+        columns = get_terminal_size().columns
+        lines = [fill(line, columns, subsequent_indent=" " * min(width + 4, columns // 3)) for line in lines]
     return "\n".join([doc.strip(), "", "Settings (key=value):", *lines])
 
 

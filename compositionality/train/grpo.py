@@ -327,16 +327,20 @@ class GrpoTrainer:
                 self.sampler.load(bucket)
 
     def evaluate(self, step: int) -> dict[str, float]:
-        """Return accuracy on the validation files by data source (level), one completion of each problem."""
+        """Return accuracy on the validation files by data source (level), one completion of each problem.
+
+        A completion on which the judge failed counts neither as right nor as wrong.
+        """
         if not self.val_problems:
             return {}
         with self.clock("testing"):
             groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), (VALIDATION_SAMPLE,))
         correct: dict[str, list[bool]] = {}
         for problem, group in zip(self.val_problems, groups, strict=True):
-            correct.setdefault(problem.data_source, []).extend(group.correct)
+            if group.is_judged():
+                correct.setdefault(problem.data_source, []).extend(group.correct)
         accuracy = {source: sum(values) / len(values) for source, values in sorted(correct.items())}
-        if rank() == 0:
+        if accuracy and rank() == 0:
             record_score(self.steps, step, sum(accuracy.values()) / len(accuracy))
         tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
         return tokens | {f"val-core/{source}/acc/mean@1": share for source, share in accuracy.items()}

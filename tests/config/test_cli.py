@@ -113,6 +113,15 @@ def test_help_lists_every_setting_with_its_range() -> None:
     assert "int | null, at least 1" in shown
 
 
+def test_help_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "50")
+    narrow = help_text(Settings, "Does a thing.")
+    monkeypatch.setenv("COLUMNS", "500")
+    assert max(map(len, narrow.splitlines())) <= 50
+    assert narrow.split() == help_text(Settings, "Does a thing.").split()
+
+
 FREE = {"algorithm.entropy_coef", "mesh", "packing"}
 """Numbers of any sign."""
 

@@ -17,7 +17,7 @@ from compositionality.train.grpo_settings import settle_length
 from compositionality.train.metrics import GROUPS, read_metrics, report_of, rl_report, trained
 from compositionality.train.model_texts import with_old_config_keys
 from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
-from compositionality.types import PromptGroup
+from compositionality.types import PromptGroup, Reason, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -352,10 +352,8 @@ def test_nan_stops_with_the_last_good_checkpoint(small, tmp_path, monkeypatch):
 def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
     from compositionality.reward.pool import ERROR, JudgePool
 
-    original = JudgePool.judge
-
     def failing(self, items):
-        return [ERROR, *original(self, items)[1:]]
+        return [ERROR, *[Verdict(1.0, Reason.CORRECT)] * (len(items) - 1)]
 
     monkeypatch.setattr(JudgePool, "judge", failing)
     seen = []
@@ -363,6 +361,8 @@ def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "to_samples", lambda groups, *rest: seen.extend(groups) or made(groups, *rest))
     train(settings(small, tmp_path / "run", "trainer.steps=1", "algorithm.drop_equal_groups=false"))
     assert [group.position for group in seen] == list(range(1, 8))  # the whole first group is left out
+    first = read_metrics(tmp_path / "run" / "metrics.jsonl")[0]
+    assert {share for name, share in first.items() if name.startswith("val-core/")} == {1.0}  # nor is it wrong in validation
 
 
 def test_the_model_may_be_a_hub_id(small, tmp_path, monkeypatch, capsys):
