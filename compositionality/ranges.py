@@ -96,7 +96,7 @@ def validated(schema: type[Settings], values: Mapping[str, Any], source: str = "
 
 @cache
 def _adapter(schema: Any) -> TypeAdapter[Any]:
-    """Of a tuple, as pydantic takes no configuration for a dataclass itself; those inside inherit it."""
+    """Return that of a tuple, as pydantic takes no configuration for a dataclass itself; those inside inherit it."""
     return TypeAdapter(tuple[schema], config=ConfigDict(extra="forbid", allow_inf_nan=False))
 
 

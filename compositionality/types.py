@@ -95,11 +95,11 @@ class PromptGroup:
     metrics: list[Mapping[str, float]] = field(default_factory=list)
 
     def has_signal(self, *, by_reward: bool = False) -> bool:
-        """True if some completions are correct and some are not, or ``by_reward`` if rewards differ."""
+        """Return True if some completions are correct and some are not, or ``by_reward`` if rewards differ."""
         return len(set(self.rewards if by_reward else self.correct)) > 1
 
     def is_judged(self) -> bool:
-        """False if the judge failed on a completion: the others would be a biased sample."""
+        """Return whether the judge succeeded on every completion: else the others would be a biased sample."""
         return None not in self.rewards
 
 
@@ -116,7 +116,7 @@ class TrainSample:
         return len(self.prompt_ids) + len(self.response_ids)
 
     def loss_mask(self) -> list[int]:
-        """1 for each token of the response, 0 for those of the prompt."""
+        """Return 1 for each token of the response, 0 for those of the prompt."""
         return [0] * len(self.prompt_ids) + [1] * len(self.response_ids)
 
 

@@ -79,7 +79,7 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
 
 
 def _refuse_repeated_keys(node: Any, above: list[Any]) -> None:
-    """MarkedYAMLError for a key that a mapping has twice, of which YAML would keep the last."""
+    """Raise MarkedYAMLError for a key that a mapping has twice, of which YAML would keep the last."""
     if node is None or any(node is parent for parent in above) or isinstance(node.value, str):
         return
     known: set[str] = set()

@@ -93,7 +93,7 @@ def measure_influence(settings: InfluenceSettings) -> Path:
 
 
 def check(settings: InfluenceSettings) -> None:
-    """Dry run: check the settings, and the model, rollouts and problems that exist."""
+    """Check, for a dry run, the settings, and the model, rollouts and problems that exist."""
     check_ranges(settings)
     settings.projection.check()
     if is_to_be_checked(settings.model, dry=True):
@@ -197,7 +197,7 @@ def log_probs(policy: "Policy", query: Query, settings: InfluenceSettings) -> It
 
 
 def update(policy: "Policy", query: Query, projection: Projection, settings: InfluenceSettings) -> Tensor:
-    """u(q): minus the gradient of the trainer's loss on the query's completions, (F); 0 if they are all alike."""
+    """Return u(q), minus the gradient of the trainer's loss on the query's completions, (F); 0 if all are alike."""
     from compositionality.train.grpo import policy_loss
 
     weights = {name: parameter for name, parameter in policy.named_parameters() if parameter.requires_grad}
@@ -216,7 +216,7 @@ def entropy(policy: "Policy", query: Query, settings: InfluenceSettings) -> floa
 
 
 def influence(updates_QF: Tensor, *, rate: float = 1.0, itself: bool = True) -> Tensor:
-    """ΔJ(q) of a step on each query; without ``itself`` of the objective on the other queries alone."""
+    """Return ΔJ(q) of a step on each query; without ``itself`` of the objective on the other queries alone."""
     if not bool(updates_QF.isfinite().all()):
         bad = int((~updates_QF.isfinite()).any(1).nonzero()[0])
         raise UserError(f"the gradient of query {bad} is not finite; look at its completions, or use float32")
@@ -230,7 +230,7 @@ def influence(updates_QF: Tensor, *, rate: float = 1.0, itself: bool = True) -> 
 
 
 def co_influence(updates_QF: Tensor, labels: Sequence[str]) -> tuple[list[str], Tensor]:
-    """Mean ⟨u(q), u(q')⟩ of different queries by their labels, in the order of ``names``; NaN where no pair is."""
+    """Return the mean ⟨u(q), u(q')⟩ of different queries by label (order of ``names``); NaN where there is none."""
     kernel_QQ = (updates_QF @ updates_QF.T).fill_diagonal_(torch.nan)
     names = sorted(set(labels))
     rows = [torch.tensor([label == name for label in labels]) for name in names]

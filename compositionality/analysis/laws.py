@@ -55,7 +55,7 @@ class Law:
 
 
 def _saturating(N: Floats, largest: Floats, half: Floats) -> Floats:
-    """Rise with N to ``largest``; half of it at N = half."""
+    """Return the rise with N to ``largest``; half of it at N = half."""
     return np.asarray(largest / (1 + np.exp(half - N)))
 
 
@@ -140,14 +140,14 @@ class LawFit:
         return self.predictor(points)(self.theta)
 
     def half_width(self, figure: Callable[[Floats], Any], own_variance: Any = 0.0) -> Any:
-        """Half of Student's 95 % interval of a function of the parameters, () or (C,); NaN without draws."""
+        """Return half of Student's 95 % interval of a function of the parameters, () or (C,); NaN without draws."""
         if self.draws is None:
             return nan
         variance = np.var([figure(theta_T) for theta_T in self.draws], axis=0, ddof=1) * self.widening**2
         return t.ppf(0.5 + CONFIDENCE / 2, self.df) * np.sqrt(variance + own_variance)
 
     def interval(self, figure: Callable[[Floats], Any], own_variance: float = 0.0) -> Interval | None:
-        """Student's interval; ``own_variance``: of what is predicted, about its expectation. None without draws."""
+        """Return Student's interval, None without draws; ``own_variance``: of a prediction, about its expectation."""
         value, half = float(figure(self.theta)), float(self.half_width(figure, own_variance))
         return None if isnan(half) else Interval(value - half, value + half)
 
@@ -198,7 +198,7 @@ def _solve(start: LawFit, points: pd.DataFrame) -> LawFit | None:
 
 
 def r_squared(fit: LawFit, points: pd.DataFrame) -> dict[float, float]:
-    """R² of each size by itself, in log loss; -inf for a size whose losses are all alike."""
+    """Return R² of each size by itself, in log loss; -inf for a size whose losses are all alike."""
     logs, sizes = np.log(points["loss"]), points["size"]
     errors = ((logs - fit.log_loss(points)) ** 2).groupby(sizes).sum()
     spreads = ((logs - logs.groupby(sizes).transform("mean")) ** 2).groupby(sizes).sum()
@@ -206,7 +206,7 @@ def r_squared(fit: LawFit, points: pd.DataFrame) -> dict[float, float]:
 
 
 def akaike(fit: LawFit, points: pd.DataFrame) -> float:
-    """AIC with normal residuals in log loss. Evaluations of one run are alike, so differences of it are too sure."""
+    """Return AIC with normal residuals in log loss; too sure, since evaluations of one run are alike."""
     squares = float(fit.weight @ (np.log(points["loss"].to_numpy(float)) - fit.log_loss(points)) ** 2)
     return len(points) * log(max(squares / len(points), 1e-300)) + 2 * len(fit.theta)
 
@@ -228,7 +228,7 @@ def bootstrap(fit: LawFit, points: pd.DataFrame, draws: int = 200, seed: int = 0
 
 
 def parameter_rows(fit: LawFit) -> list[dict[str, Any]]:
-    """Parameters in their units with intervals (of scales: symmetric in logarithms); none for one on its bound."""
+    """Return the parameters with intervals (of scales: symmetric in logarithms); none for one on its bound."""
     rows = []
     for place, (name, size) in enumerate(fit.names):
         interval = None if label(name, size) in fit.on_bound else fit.interval(itemgetter(place))

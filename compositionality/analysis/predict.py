@@ -80,7 +80,7 @@ def mean_curves(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def error_rows(curves: pd.DataFrame) -> list[dict[str, Any]]:
-    """Errors of the predictions by region.
+    """Return the errors of the predictions by region.
 
     ``error``: root of the mean square of log L predicted − log L; ``bias``: its mean, positive where the loss fell
     further than predicted; ``covered``: share of the points within their intervals, None without intervals.
@@ -97,7 +97,7 @@ def error_rows(curves: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def curve_rows(curves: pd.DataFrame) -> Any:
-    """Mean curves with their predictions as losses; None where there is no interval."""
+    """Return the mean curves with their predictions as losses; None where there is no interval."""
     rows, predicted = curves[["size", "step", "resource", "loss"]].astype(float), curves["predicted"]
     rows["predicted"] = np.exp(predicted)
     for prefix, half in (("", curves["half"]), ("band_", curves["band"])):
@@ -106,7 +106,7 @@ def curve_rows(curves: pd.DataFrame) -> Any:
 
 
 def figures(study: FittedStudy) -> list[dict[str, Any]]:
-    """Figures of claims with 95 % intervals over runs: name, value, low, high, and the reason for no result.
+    """Return the figures of claims with 95 % intervals over runs: name, value, low, high, and the reason for no result.
 
     *slope-rise*: slope of the largest size − slope of the smallest, of log_linear. *slope-share*: k(N) / K_max of the
     largest size, of saturating_slope. *late-error*, *largest-error*, *late-largest-error*: mean of log L predicted −
@@ -152,7 +152,7 @@ def _of_parameters(fit: LawFit, figure: Callable[[LawFit, Floats], float]) -> Fi
 
 
 def _mean_error(study: FittedStudy, law: str, region: str) -> Figure:
-    """Mean error in a region; its interval has the spread of the fitted runs and of those that were left out."""
+    """Return mean error in a region; its interval has the spread of the fitted runs and of those that were left out."""
     fit, curves = study.predicted(law)
     fit.refuse_bounds()
     curves = curves[curves["region"] == region]

@@ -106,7 +106,7 @@ def chosen_laws(settings: ScalingSettings) -> list[str]:
 
 
 def law_row(study: FittedStudy, law: str) -> dict[str, Any]:
-    """One of ``laws`` in scaling.json: parameters, R², curves and predictions; the reason where there are none."""
+    """Return one of ``laws`` of scaling.json: parameters, R², curves, predictions; or why there are none."""
     row: dict[str, Any] = {
         "law": law, "formula": LAWS[law].formula, "n_parameters": 0, "aic": None, "on_bound": [], "not_fitted": None,
         "parameters": [], "r_squared": [], "curves": [], "held_out": [], "held_out_on_bound": [], "not_predicted": None,

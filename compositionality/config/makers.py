@@ -34,7 +34,7 @@ def maker(message: str) -> str:
 
 
 def _outputs() -> Iterator[tuple[str, Path]]:
-    """(what it makes below the folders of a run, path) of every script that has an OUTPUT."""
+    """Yield (what it makes below the folders of a run, path) of every script that has an OUTPUT."""
     for script in sorted(BASH.glob("*/*.sh")):
         names = [name for match in _FILES.findall(script.read_text()) for name in match.split(",")] or [""]
         for place in _OUTPUT.findall(script.read_text()):

@@ -190,7 +190,7 @@ def use_device(profile: Profile) -> None:
 
 
 def with_files(profile: Profile, word: str) -> str:
-    """``key=[FOLDER/a.parquet,…]`` of ``key=FOLDER/@NAME``, the files that the profile lists as NAME; else ``word``.
+    """Return ``key=[FOLDER/a.parquet,…]`` of ``key=FOLDER/@NAME``, the profile's files NAME; else ``word``.
 
     UserError for a name that the profile does not have.
     """
@@ -254,7 +254,7 @@ def _files(name: str) -> dict[Path, Keys]:
 
 
 def _check_names(profile: Profile, path: Path) -> None:
-    """UserError for a section of something that is no entry point, or a value that is none of a closed list."""
+    """Raise UserError for a section of something that is no entry point, or a value that is none of a closed list."""
     sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
     for where, section in sections.items():
         for name in section or ():

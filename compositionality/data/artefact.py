@@ -52,13 +52,13 @@ class Recipe:
     inputs: Mapping[str, Path] = field(default_factory=dict)
 
     def identity(self) -> tuple[str, str, dict[str, str]]:
-        """What must agree for two results to be the same."""
+        """Return what must agree for two results to be the same."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
         return self.step, settings, {name: input_hash(path) for name, path in self.inputs.items()}
 
 
 def file_hash(path: Path) -> str:
-    """sha256 of one file."""
+    """Return the sha256 of one file."""
     status = path.stat()
     if status.st_size < LARGE:
         return _hash(path)
@@ -76,12 +76,12 @@ def _remembered_hash(path: Path, _: tuple[int, ...]) -> str:
 
 
 def tree_hash(path: Path) -> str:
-    """sha256 of a file, or of the names and contents of a folder's files (its manifest left out)."""
+    """Return the sha256 of a file, or of the names and contents of a folder's files (its manifest left out)."""
     return combined_hash(path, _hashes(path))
 
 
 def input_hash(path: Path) -> str:
-    """As ``tree_hash``, but of what has a manifest only the files that it names.
+    """Return as ``tree_hash``, but of what has a manifest only the files that it names.
 
     UserError for one that is not what the manifest says: altered, truncated, missing.
     """
@@ -109,7 +109,7 @@ def _hashes(path: Path) -> dict[str, str]:
 
 
 def combined_hash(path: Path, hashes: Mapping[str, str]) -> str:
-    """sha256 of a file or folder whose files have these ``hashes``."""
+    """Return the sha256 of a file or folder whose files have these ``hashes``."""
     if path.is_file():
         return hashes[path.name]
     digest = hashlib.sha256()
@@ -119,24 +119,24 @@ def combined_hash(path: Path, hashes: Mapping[str, str]) -> str:
 
 
 def config_hash(settings: Mapping[str, Any]) -> str:
-    """Short, stable hash of a configuration."""
+    """Return a short, stable hash of a configuration."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def manifest_path(target: Path) -> Path:
-    """Where the manifest of ``target`` lies: inside a folder, beside a file."""
+    """Return the place of ``target``'s manifest: inside a folder, beside a file."""
     return target / MANIFEST if target.is_dir() else beside(target, MANIFEST)
 
 
 def beside(target: Path, ending: str) -> Path:
-    """``.NAME.ending`` beside ``target``, hidden. UserError if that has no name (``/``, an empty path)."""
+    """Return ``.NAME.ending`` beside ``target``, hidden. UserError if that has no name (``/``, an empty path)."""
     if not target.name:
         raise UserError(f"{target}: not a place for a result; give the path of a file or folder to make")
     return target.with_name(f".{target.name}.{ending}")
 
 
 def read_manifest(target: Path) -> Manifest | None:
-    """The manifest of a result, or None if it has none (a manifest.json of others is none)."""
+    """Return the manifest of a result, or None if it has none (a manifest.json of others is none)."""
     path = manifest_path(target)
     if not path.is_file():
         return None
@@ -152,7 +152,7 @@ def read_manifest(target: Path) -> Manifest | None:
 
 
 def verify(target: Path) -> Manifest:
-    """The manifest of ``target`` after checking every file against its hash; UserError names the altered file."""
+    """Return the manifest of ``target``, each file checked against its hash; UserError names an altered file."""
     manifest = read_manifest(target)
     if manifest is None:
         trouble = "has no manifest" if target.exists() else "is not there"
@@ -168,12 +168,12 @@ def verify(target: Path) -> Manifest:
 
 
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
-    """Whether a check looks at these inputs: at a start always, in a dry run if all of them are there already."""
+    """Return whether a check looks at these inputs: always at a start, in a dry run if all of them are there."""
     return not dry or all(Path(path).expanduser().exists() for path in inputs)
 
 
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
-    """True if ``target`` was made by this very recipe and is intact.
+    """Return True if ``target`` was made by this very recipe and is intact.
 
     UserError if it was made from something else and ``force`` is off, and for a place where no result may be.
     """
@@ -189,7 +189,7 @@ def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
 
 
 def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
-    """What ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
+    """Refuse what ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
     check_place(target, recipe)
     empty = target.is_dir() and not any(target.iterdir())
     if force or empty or not target.exists() or beside(target, PENDING).is_file():
@@ -209,7 +209,7 @@ def _refuse_other(target: Path, changed: Sequence[str]) -> None:
 
 
 def check_place(target: Path, recipe: Recipe) -> None:
-    """UserError if ``target`` is a link, which would be replaced, or an input, or lies in one, or holds one."""
+    """Raise UserError if ``target`` is a link, which would be replaced, or an input, or lies in one, or holds one."""
     if target.is_symlink():
         raise UserError(f"{target}: a link; give the place that it leads to")
     place = target.resolve()
@@ -222,7 +222,7 @@ def check_place(target: Path, recipe: Recipe) -> None:
 
 
 def check_no_strangers(target: Path) -> None:
-    """UserError if a folder of ours holds a file that its manifest does not name."""
+    """Raise UserError if a folder of ours holds a file that its manifest does not name."""
     manifest = read_manifest(target) if target.is_dir() else None
     if manifest is None:
         return
@@ -280,7 +280,7 @@ def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], 
 def write_all_derived(
     bodies: Mapping[Path, Callable[[Path], object]], recipe: Recipe, *, force: bool = False
 ) -> list[Path]:
-    """The same for several targets that belong together, all checked before the first is written; those written."""
+    """Do so for targets that belong together, all checked before the first is written; return those written."""
     wanted = [target for target in bodies if not _is_derived(target, recipe, force=force)]
     for target in wanted:
         with new_artefact(target, recipe) as partial:
@@ -320,7 +320,7 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
 
 
 def _finish_publishing(target: Path) -> None:
-    """A process killed between the two renames of ``publish`` leaves a pending manifest: take it if it fits."""
+    """Take the manifest that a process killed between the two renames of ``publish`` left, if it fits."""
     pending = beside(target, PENDING)
     if not pending.is_file():
         return
@@ -374,7 +374,7 @@ def _changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
 
 
 def _changed_inputs(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """What is different; a name that only one of the two has counts by its content, as names follow their list."""
+    """Return what differs; a name that only one of the two has counts by its content, as names follow their list."""
     changed = [f"{name} has changed" for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
     changed += [f"{name} is new" for name in sorted(new.keys() - old.keys()) if new[name] not in old.values()]
     changed += [f"{name} is left out" for name in sorted(old.keys() - new.keys()) if old[name] not in new.values()]
@@ -387,7 +387,7 @@ def _fsync(path: Path) -> None:
 
 
 def name_inputs(role: str, paths: Sequence[str | Path]) -> list[str]:
-    """A name for every input of a list: ``role`` and the shortest end of its path that no other path has.
+    """Return a name for every input of a list: ``role`` and the shortest end of its path that no other path has.
 
     So a message names the file that was added or left out, wherever the data lie. The same path twice has one name.
     """

@@ -72,7 +72,7 @@ def audit_data(settings: AuditData) -> None:
 
 
 def check(settings: AuditData) -> Recipe:
-    """What the report is made from. UserError for a file that is named twice."""
+    """Return what the report is made from. UserError for a file that is named twice."""
     paths = [Path(path) for path in (*settings.files, *settings.against)]
     names = [*name_inputs("files", settings.files), *name_inputs("against", settings.against)]
     recipe = Recipe("audit_data", {}, dict(zip(names, paths, strict=True)))
@@ -85,7 +85,7 @@ def check(settings: AuditData) -> Recipe:
 
 
 def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dict[str, Any]]]:
-    """The task of a problem file, and its figures level by level; shares are of rows, from 0 to 1.
+    """Return the task of a problem file, and its figures level by level; shares are of rows, from 0 to 1.
 
     ``duplicates`` and ``overlap_…`` (with the files ``against``) are by ``Task.identity``; ``wrong_…`` count rows that
     are not what they say, ``prompt_unchecked`` those whose prompt the task cannot compare with the truth. UserError if
@@ -112,7 +112,7 @@ def _one_task(path: Path, sources: Sequence[str]) -> Task:
 
 
 def _overlaps(path: Path, against: Sequence[Path]) -> dict[int, str]:
-    """For every row that a file of ``against`` holds, what they share."""
+    """Return, for every row that a file of ``against`` holds, what they share."""
     ledger = SplitLedger()
     for other in against:
         ledger.add_training(other)
@@ -135,7 +135,7 @@ def _audit_level(task: Task, level: int, rows: Sequence[AuditedRow]) -> dict[str
 
 
 def show(path: Path, task: Task, levels: Sequence[Mapping[str, Any]]) -> None:
-    """The table on screen."""
+    """Print the table."""
     columns = (*FIRST_COLUMNS, *task.columns, *LAST_COLUMNS)
     table = new_table(title=str(path))
     for column in columns:

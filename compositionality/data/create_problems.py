@@ -45,7 +45,7 @@ class CreateProblems:
 
 
 def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
-    """The settings of the task and mode that ``words`` (key=value) name. UserError if there is no such task or mode."""
+    """Return the settings of the task and mode in ``words`` (key=value). UserError if there is none such."""
     given = dict(word.split("=", 1) for word in words if "=" in word)
     if "task" not in given:
         if "--help" in words or "-h" in words:
@@ -55,7 +55,7 @@ def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
 
 
 def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
-    """Settings for a call from Python. UserError if there is no such task or mode."""
+    """Return settings for a call from Python. UserError if there is no such task or mode."""
     return _schema(task, mode)(task=task, mode=mode, **values)
 
 
@@ -99,7 +99,7 @@ def draw_problems(settings: CreateProblems) -> Iterator[Problem]:
 
 
 def check(settings: CreateProblems) -> tuple[Task, Mode, Recipe]:
-    """Task, mode and recipe of these settings. UserError for what the task, or the place, refuses."""
+    """Return task, mode and recipe of these settings. UserError for what the task, or the place, refuses."""
     task, name, mode, options = _options(settings)
     avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
     stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
@@ -128,7 +128,7 @@ def _mode(task: Task, name: str) -> tuple[str, Mode]:
 
 
 def _warn_of_shared_seeds(task: Task, mode: Mode, seed: int) -> None:
-    """A line on the screen if a smaller seed may give some of the same problems."""
+    """Print a line if a smaller seed may give some of the same problems."""
     classes = task.seed_classes
     if classes and "seed" in mode.uses and not 0 <= seed < classes:
         print(
@@ -138,7 +138,7 @@ def _warn_of_shared_seeds(task: Task, mode: Mode, seed: int) -> None:
 
 
 def _plain(kind: Any) -> Any:
-    """A type that the reader of settings takes: a list where the options have a tuple, a dictionary for a mapping."""
+    """Return a type that settings can have: a list where the options have a tuple, a dictionary for a mapping."""
     if get_origin(kind) is tuple:
         return list[get_args(kind)[0]]  # type: ignore[misc]
     return dict[str, Any] if get_origin(kind) in (dict, Mapping) else kind

@@ -14,7 +14,7 @@ CODE = ("bash", "compositionality", "examples")
 
 
 def commit_of(path: Path) -> str:
-    """The commit that last changed a file. UserError if none holds it as it is."""
+    """Return the commit that last changed a file. UserError if none holds it as it is."""
     _needs_repository(path.parent)
     commit = _git(path.parent, "log", "-1", "--format=%H", "--", path.name)
     if not commit:
@@ -25,30 +25,30 @@ def commit_of(path: Path) -> str:
 
 
 def changed_files(folder: Path, names: Sequence[str]) -> list[str]:
-    """Files below these places in ``folder`` that differ from the last commit or are new, as git status shows them."""
+    """Return the files below these places in ``folder`` that differ from the last commit or are new."""
     _needs_repository(folder)
     lines = _git(folder, "status", "--porcelain", "--untracked-files=all", "--", *names) or ""
     return [line.strip() for line in lines.splitlines()]
 
 
 def short_commit(folder: Path) -> str:
-    """The present commit; empty without one."""
+    """Return the present commit; empty without one."""
     return _git(folder, "rev-parse", "--short", "HEAD") or ""
 
 
 def check_ancestor(folder: Path, commit: str, of: str) -> None:
-    """UserError unless ``commit`` is one of those that the present one is built on."""
+    """Raise UserError unless ``commit`` is one of those that the present one is built on."""
     if _git(folder, "merge-base", "--is-ancestor", commit, "HEAD") is None:
         raise UserError(f"{of}: its commit {commit[:12]} is no ancestor of the present one; check that history out")
 
 
 def tree_ids(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """Git's id of the content of each folder below ``folder`` at the present commit; empty: it does not hold it."""
+    """Return git's id of each folder below ``folder`` at the present commit; empty: it does not hold it."""
     return {name: _git(folder, "rev-parse", f"HEAD:./{name}") or "" for name in names}
 
 
 def hash_at(path: Path, commit: str) -> str:
-    """sha256 of a file in a commit; empty if that does not hold it."""
+    """Return the sha256 of a file in a commit; empty if that does not hold it."""
     done = subprocess.run(["git", "show", f"{commit}:./{path.name}"], cwd=path.parent, capture_output=True, check=False)
     return sha256(done.stdout).hexdigest() if done.returncode == 0 else ""
 
@@ -71,7 +71,7 @@ def _needs_repository(folder: Path) -> None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """What git prints; None if it fails or is not there."""
+    """Return what git prints; None if it fails or is not there."""
     try:
         done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
     except OSError:

@@ -9,7 +9,7 @@ from compositionality.errors import UserError
 
 
 def read_text(path: Path, fix: str) -> str:
-    """The text of ``path`` without a byte order mark; UserError, ending with ``fix``, if it is missing or not UTF-8."""
+    """Return the text of ``path`` without its BOM; UserError, ending with ``fix``, if it is missing or not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -19,7 +19,7 @@ def read_text(path: Path, fix: str) -> str:
 
 
 def read_json_object(path: Path, fix: str) -> dict[str, Any]:
-    """The JSON object that ``path`` holds; UserError, ending with ``fix``, if there is none that can be read."""
+    """Return the JSON object that ``path`` holds; UserError, ending with ``fix``, if there is none that can be read."""
     text = read_text(path, fix)
     try:
         content = json.loads(text)
@@ -31,7 +31,7 @@ def read_json_object(path: Path, fix: str) -> dict[str, Any]:
 
 
 def parse_json_object(text: str, where: str, fix: str) -> dict[str, Any]:
-    """One line of a JSONL file; UserError names ``where`` (file and line)."""
+    """Return the object in a line of a JSONL file; UserError names ``where`` (file and line)."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -51,7 +51,7 @@ NUMBER = int | float
 
 
 def check_shape(content: Any, shape: Shape, where: object, fix: str) -> None:
-    """UserError that names ``where`` (the file) and the first key of ``content`` that is missing or of another type."""
+    """Raise UserError with ``where`` (the file) and the first key of ``content`` that is missing or of another type."""
     if not isinstance(content, dict):
         raise UserError(f"{where}: is no JSON object; {fix}")
     for key, needed in shape.items():

@@ -57,7 +57,7 @@ class SplitLedger:
                     self._places.setdefault((kind, key), Place(path, row))
 
     def leaks(self, path: Path, *, held_out: bool | None = None) -> Iterator[Leak]:
-        """Rows of ``path`` that a training file holds; compositions too if ``held_out`` (None: by its group)."""
+        """Yield the rows of ``path`` that a training file has; compositions too if ``held_out`` (None: by group)."""
         for row, is_held_out, keys in identities(path):
             everything = is_held_out if held_out is None else held_out
             for kind, key in asdict(keys).items() if everything else [("problem", keys.problem)]:
@@ -67,7 +67,7 @@ class SplitLedger:
                     break
 
     def check(self, path: Path, *, held_out: bool | None = None, shown_as: Path | None = None) -> None:
-        """UserError that names the first leaking row, and how many there are."""
+        """Raise UserError that names the first leaking row, and how many there are."""
         found = list(self.leaks(path, held_out=held_out))
         if found:
             first = found[0]
@@ -79,7 +79,7 @@ class SplitLedger:
 
 
 def identities(path: Path) -> Iterator[RowIdentity]:
-    """What the rows of a problem file are recognised by. UserError that names file and row if a row is damaged."""
+    """Return what the rows of a problem file are recognised by. UserError names file and row if a row is damaged."""
     for row, problem in enumerate(iterate_problems(read_problems(path))):
         try:
             keys = task_of(problem.data_source).identity(problem)

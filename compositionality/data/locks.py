@@ -12,7 +12,7 @@ NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 def acquire(path: Path, owner: Path, busy: str, wait: float = 0.0) -> BaseFileLock:
-    """The lock ``path``, held; without flock the file ``owner``, which names its process. UserError ``busy`` if taken.
+    """Return the lock ``path``, held; without flock the file ``owner`` with the process. UserError ``busy`` if taken.
 
     ``wait``: seconds until then. An ``owner`` that a process left behind is taken over on the machine where that ran.
     """

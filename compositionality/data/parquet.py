@@ -50,12 +50,12 @@ def read_table(
 
 
 def count_rows(path: Path) -> int:
-    """Rows of a file that ``read_table`` reads."""
+    """Return the number of rows of a file that ``read_table`` reads."""
     return int(_read_json_lines(path).num_rows if path.suffix == JSON_LINES else pq.read_metadata(path).num_rows)
 
 
 def _read_json_lines(path: Path) -> pa.Table:
-    """One object a line, a column for each key; UserError names the line that is none, or the column of mixed types."""
+    """Return a column for each key of one object a line; UserError names a line or column of mixed types."""
     fix = "correct that line"
     lines = enumerate(read_text(path, fix).split("\n"), start=1)
     rows = [parse_json_object(line, f"{path}: line {number}", fix) for number, line in lines if line.strip()]

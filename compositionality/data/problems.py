@@ -42,7 +42,7 @@ class RowFormat:
     any_source: bool = False  # no task needs to know the data sources, and ground truths are taken as they are
 
     def prompt_columns(self) -> list[str]:
-        """The columns that a prompt is made of."""
+        """Return the columns that a prompt is made of."""
         return [self.prompt_key] if self.template is None else list(dict.fromkeys(_PLACEHOLDER.findall(self.template)))
 
 
@@ -60,7 +60,7 @@ class RowSettings:
     prompt_template: str | None = None  # text file with {COLUMN}: the prompt of rows that have none
 
     def row_format(self, *, any_source: bool = False) -> RowFormat:
-        """The same, with the template's text. UserError for a template without a column."""
+        """Return the same, with the template's text. UserError for a template without a column."""
         template = None
         if self.prompt_template is not None:
             path = Path(self.prompt_template)
@@ -70,17 +70,17 @@ class RowSettings:
         return RowFormat(self.prompt_key, self.reward_fn_key, (*self.truth_key,), self.source, template, any_source)
 
     def changed(self) -> dict[str, Any]:
-        """The keys that are not at their defaults, but for the template."""
+        """Return the keys that are not at their defaults, but for the template."""
         names = (entry.name for entry in fields(RowSettings) if entry.name != "prompt_template")
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(RowSettings(), name)}
 
     def inputs(self) -> dict[str, Path]:
-        """The file among these settings that a result is made from."""
+        """Return the file among these settings that a result is made from."""
         return {} if self.prompt_template is None else {"prompt_template": Path(self.prompt_template)}
 
 
 def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
-    """Rows of the RL schema with ``level`` and ``group``; ``extra_info``: index, split and the task's own metadata.
+    """Return rows of the RL schema with ``level``, ``group``; ``extra_info``: index, split, the task's own metadata.
 
     A task whose problems name a split of their own in the metadata has that instead.
     """
@@ -105,7 +105,7 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
 
 
 def problem_of(row: Mapping[str, Any], number: int = 0) -> Problem:
-    """A row of ``read_problems`` as a ``Problem``: the last turn is its prompt, ``extra_info`` its metadata.
+    """Return a row of ``read_problems`` as a ``Problem``: the last turn is its prompt, ``extra_info`` its metadata.
 
     ``number``, the place in the file, is the index of a row that has none of its own.
     """
@@ -123,7 +123,7 @@ def problem_of(row: Mapping[str, Any], number: int = 0) -> Problem:
 
 
 def iterate_problems(table: pa.Table) -> Iterator[Problem]:
-    """The problems of a table of ``read_problems``, in its order."""
+    """Yield the problems of a table of ``read_problems``, in its order."""
     number = 0
     for batch in table.to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
@@ -132,19 +132,19 @@ def iterate_problems(table: pa.Table) -> Iterator[Problem]:
 
 
 def _structs(columns: Mapping[str, list[Any]]) -> pa.StructArray:
-    """Rows as structs, made column by column: three times as fast as from dictionaries."""
+    """Return rows as structs, made column by column: three times as fast as from dictionaries."""
     return pa.StructArray.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
 
 
 def _one_turn(prompts: list[Any]) -> pa.ListArray:
-    """One list of one user message per prompt."""
+    """Return one list of one user message per prompt."""
     turns = _structs({"role": ["user"] * len(prompts), "content": prompts})
     offsets = pa.array(range(len(prompts) + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, turns).cast(MESSAGES)
 
 
 def read_problems(path: Path, row_format: RowFormat = RL_SCHEMA) -> pa.Table:
-    """A problem file; columns, data sources, prompts and ground truths are checked, and ground truths are text.
+    """Return a problem file; columns, data sources, prompts and ground truths are checked, and ground truths are text.
 
     UserError that names file and row where a model could not be asked, or a judge could not judge.
     """
@@ -167,14 +167,14 @@ def read_problems(path: Path, row_format: RowFormat = RL_SCHEMA) -> pa.Table:
 
 
 def is_rl_schema(path: Path, row_format: RowFormat) -> bool:
-    """Whether a reader of verl's RL schema takes the file as it is."""
+    """Return whether a reader of verl's RL schema takes the file as it is."""
     if path.suffix == JSON_LINES or replace(row_format, any_source=False) != RL_SCHEMA:
         return False
     return _is_list(pq.read_schema(path).field("prompt").type)
 
 
 def _in_rl_schema(path: Path, row_format: RowFormat) -> pa.Table:
-    """The columns of verl's RL schema, and ``level`` and ``group`` where they are there, out of those of the file."""
+    """Return those columns of the file that are verl's RL schema's, and ``level`` and ``group`` if there."""
     source, truth_key = row_format.source_key, list(row_format.truth_key)
     needed = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
     optional = ("ability", "extra_info", "level", "group", source)
@@ -194,7 +194,7 @@ def _in_rl_schema(path: Path, row_format: RowFormat) -> pa.Table:
 
 
 def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray | pa.ListArray:
-    """A chat for each row: the column itself, or its text, or the template filled in, as a user's turn."""
+    """Return a chat for each row: the column itself, or its text, or the template filled in, as a user's turn."""
     names, template = row_format.prompt_columns(), row_format.template
     if template is None:
         column = raw[names[0]]
@@ -212,14 +212,14 @@ def _filled(template: str, row: Mapping[str, Any]) -> str:
 
 
 def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:
-    """verl's ``reward_model`` with the ground truth out of one column, or of several as a struct."""
+    """Return verl's ``reward_model`` with the ground truth out of one column, or of several as a struct."""
     columns = [raw[name].combine_chunks() for name in names]
     truths = columns[0] if len(names) == 1 else pa.StructArray.from_arrays(columns, names=names)
     return pa.StructArray.from_arrays([pa.array(["rule"] * raw.num_rows), truths], names=["style", "ground_truth"])
 
 
 def _judged_truth(data_source: str, truth: Any, extra_info: Any) -> str:
-    """The text that the judge of ``data_source`` reads. UserError if it cannot."""
+    """Return the text that the judge of ``data_source`` reads. UserError if it cannot."""
     task = task_of(data_source)
     text = task.row_truth(truth, row_info(extra_info))
     task.parse_truth(text)
@@ -227,7 +227,7 @@ def _judged_truth(data_source: str, truth: Any, extra_info: Any) -> str:
 
 
 def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) -> pa.Table:
-    """The table with the columns ``level`` and ``group``; where a file lacks them ``inferred``, else 0 and *all*."""
+    """Return the table with ``level`` and ``group``; where a file lacks them ``inferred``, else 0 and *all*."""
     columns = {"level": pa.int32(), "group": pa.string()}
     missing = [name for name in columns if name not in table.column_names]
     for name in columns.keys() - set(missing):
@@ -249,7 +249,7 @@ def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) 
 
 
 def level_and_group(data_source: str, extra_info: Mapping[str, Any] | None = None) -> tuple[int, str]:
-    """Level and group of a row that has no such columns: the one place where they are read out of a name.
+    """Return level and group of a row that has no such columns: the one place where they are read out of a name.
 
     The level is ``extra_info``'s level or depth, else the number that ``data_source`` ends in, else 0; the group is
     ``extra_info``'s, else the one of ``GROUPS`` that ``data_source`` names, else ``data_source`` without its level.
@@ -266,7 +266,7 @@ def level_and_group(data_source: str, extra_info: Mapping[str, Any] | None = Non
 
 
 def _check_sources(path: Path, sources: pa.ChunkedArray) -> None:
-    """UserError that names the first row whose ``data_source`` no task knows."""
+    """Raise UserError that names the first row whose ``data_source`` no task knows."""
     for source in sources.unique():
         try:
             task_of(str(source))
@@ -276,7 +276,7 @@ def _check_sources(path: Path, sources: pa.ChunkedArray) -> None:
 
 
 def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
-    """UserError that names the first row whose prompt is no list of turns with a role and a content of text."""
+    """Raise UserError that names the first row whose prompt is no list of turns with a role and a content of text."""
     turn = "a list of turns, [{role: user, content: text}, …], or text"
     kind = prompts.type.value_type if _is_list(prompts.type) else None
     if kind is None or not pa.types.is_struct(kind):
@@ -302,7 +302,7 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
 
 
 def _check_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> None:
-    """UserError for a column of another kind, or with a gap."""
+    """Raise UserError for a column of another kind, or with a gap."""
     if not (pa.types.is_integer(column.type) if pa.types.is_integer(kind) else _is_text(column.type)):
         raise UserError(f"{path}: column {name} holds {column.type}, not {kind}; correct it or leave it out")
     if (row := pc.index(pc.is_null(column), True).as_py()) >= 0:
@@ -318,7 +318,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _truths(path: Path, table: pa.Table) -> list[Any]:
-    """The ground truths as the file holds them."""
+    """Return the ground truths as the file holds them."""
     kind = table["reward_model"].type
     if not pa.types.is_struct(kind) or kind.get_field_index("ground_truth") < 0:
         raise UserError(f"{path}: reward_model has no ground_truth; give rows of verl's RL schema")
@@ -327,7 +327,7 @@ def _truths(path: Path, table: pa.Table) -> list[Any]:
 
 
 def _with_truths(table: pa.Table, truths: list[str]) -> pa.Table:
-    """The table as it is if its ground truths are text; else ``reward_model`` with these in their place."""
+    """Return the table as it is if its ground truths are text; else ``reward_model`` with these in their place."""
     column = table["reward_model"]
     if _is_text(column.type.field("ground_truth").type):
         return table
@@ -340,11 +340,11 @@ def _with_truths(table: pa.Table, truths: list[str]) -> pa.Table:
 
 @lru_cache(maxsize=4)
 def epoch_order(rows: int, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The order of ``rows`` rows in pass ``epoch``."""
+    """Return the order of ``rows`` rows in pass ``epoch``."""
     return np.random.default_rng([seed, epoch]).permutation(rows)
 
 
 def row_at(position: int, rows: int, seed: int, *, shuffle: bool = True) -> int:
-    """Which of ``rows`` rows stands at ``position`` of an endless stream of passes, each in an order of its own."""
+    """Return which of ``rows`` rows is at ``position`` of an endless stream of passes, each in its own order."""
     epoch, offset = divmod(position, rows)
     return int(epoch_order(rows, seed, epoch)[offset]) if shuffle else offset

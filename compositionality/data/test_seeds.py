@@ -15,7 +15,7 @@ REGISTERED = "registration "
 
 
 def check_test_seed(seed: int, by: str, path: Path = TEST_SEEDS) -> None:
-    """UserError if something else than ``by`` used the test seed first, or the ledger is damaged.
+    """Raise UserError if something else than ``by`` used the test seed first, or the ledger is damaged.
 
     ``by``: ``registration NAME HASH`` or, of what was not registered, a version of the code. Without a ledger, nothing
     is known.
@@ -29,14 +29,14 @@ def check_test_seed(seed: int, by: str, path: Path = TEST_SEEDS) -> None:
 
 
 def check_not_registered(seed: int, path: Path = TEST_SEEDS) -> None:
-    """UserError if the test seed is that of a registered study, whose problems nothing else may be measured on."""
+    """Raise UserError if the test seed is a registered study's, on whose problems nothing else may be measured."""
     user, record = _user(seed, path)
     if user.startswith(REGISTERED):
         raise UserError(f"TEST_SEED={seed}: kept for {user} ({record}); choose a number that is not in {path}")
 
 
 def _user(seed: int, path: Path) -> tuple[str, str]:
-    """Who used it, and the first record; both empty if nobody has."""
+    """Return who used it, and the first record; both empty if nobody has."""
     ledger = read_yaml_mapping(path) if path.exists() else {}
     if str(seed) not in ledger:
         return "", ""

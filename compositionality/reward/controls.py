@@ -20,7 +20,7 @@ class Control(StrEnum):
 
 
 def shape_of(control: str, shape: str) -> str:
-    """How a verdict becomes a reward: as ever, but for the format control."""
+    """Return how a verdict becomes a reward: as ever, but for the format control."""
     return Shape.FORMAT if control == Control.FORMAT else shape
 
 

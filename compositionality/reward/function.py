@@ -31,19 +31,19 @@ class FunctionSettings:
     function: str | None = None  # FILE.py[:NAME] of verl's compute_score, for any data source; null: the task's judge
 
     def check(self) -> None:
-        """UserError for a function that a judging process cannot load."""
+        """Raise UserError for a function that a judging process cannot load."""
         if self.function:
             from compositionality.reward.pool import JudgePool
 
             JudgePool(function=self.function).close()
 
     def inputs(self) -> dict[str, Path]:
-        """The file that a result is made of; the name of the input names the function in it."""
+        """Return the file that a result is made of; the name of the input names the function in it."""
         path, name = place_of(self.function) if self.function else (None, "")
         return {INPUT + name: path} if path else {}
 
     def rule(self) -> str | None:
-        """Which answers are right, for tables; None where the tasks' judges say so."""
+        """Return which answers are right, for tables; None where the tasks' judges say so."""
         if not self.function:
             return None
         path, name = place_of(self.function)
@@ -51,14 +51,14 @@ class FunctionSettings:
 
 
 def function_of(verls: Mapping[str, Any], given: str | None) -> str:
-    """``FILE.py:NAME`` of verl's section ``custom_reward_function``. UserError if it says more or less."""
+    """Return ``FILE.py:NAME`` of verl's section ``custom_reward_function``. UserError if it says more or less."""
     if given or not verls.get("path") or set(verls) - {"path", "name"}:
         raise UserError("reward.custom_reward_function: takes path and name; here: reward.function=FILE.py[:NAME]")
     return f"{verls['path']}:{verls.get('name') or NAME}"
 
 
 def place_of(word: str) -> tuple[Path, str]:
-    """File and name of ``FILE.py[:NAME]``. UserError for another word, and for a file that is not there."""
+    """Return file and name of ``FILE.py[:NAME]``. UserError for another word, and for a file that is not there."""
     path, colon, name = word.rpartition(":")
     path, name = (path, name) if colon and path.endswith(".py") else (word, NAME)
     if not path.endswith(".py") or not name.isidentifier():
@@ -69,7 +69,7 @@ def place_of(word: str) -> tuple[Path, str]:
 
 
 def load_function(word: str) -> RewardFunction:
-    """The function, whose file is run for it: in a process of the judge pool only. UserError if it cannot be had."""
+    """Run the function's file, in a process of the judge pool only, and return it. UserError if that fails."""
     path, name = place_of(word)
     spec = importlib.util.spec_from_file_location("reward_function", path)
     assert spec is not None
@@ -87,7 +87,7 @@ def load_function(word: str) -> RewardFunction:
 
 
 def call_function(function: RewardFunction, data_source: str, info: Any, response: str, truth: Any) -> Verdict:
-    """The verdict that the function gives. Raises what it raises, and ValueError for what is no score."""
+    """Return the verdict that the function gives. Raises what it raises, and ValueError for what is no score."""
     found = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
     if inspect.iscoroutine(found):
         import asyncio  # slow to import
@@ -97,7 +97,7 @@ def call_function(function: RewardFunction, data_source: str, info: Any, respons
 
 
 def verdict_of(returned: Any) -> Verdict:
-    """The verdict that a number or verl's dictionary stands for. ValueError for anything else."""
+    """Return the verdict that a number or verl's dictionary stands for. ValueError for anything else."""
     fields = dict(returned) if isinstance(returned, Mapping) else {"score": returned}
     score = number(fields.pop("score", None))
     right = number(fields.pop("acc")) if "acc" in fields else score
@@ -110,6 +110,6 @@ def verdict_of(returned: Any) -> Verdict:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, a boolean, or a scalar of numpy or torch as a float; None for anything else."""
+    """Return a finite number, a boolean, or a scalar of numpy or torch as a float; None for anything else."""
     value = value.item() if getattr(value, "shape", None) == () else value
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

@@ -23,7 +23,7 @@ def judge_response(
     finish_reason: str = STOP,
     extra_info: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """The verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says,
+    """Return the verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says,
     and "failed" (no response) an ERROR.
 
     ``ground_truth`` and ``extra_info`` are a row's, of ours or of another library.
@@ -51,7 +51,7 @@ def _own_process() -> "SharedJudge":
 
 
 def judge_with(judge: Judge, response: str, ground_truth: str, finish_reason: str = STOP) -> Verdict:
-    """As ``judge_response``, with the judge given."""
+    """Judge as ``judge_response`` does, with the judge given."""
     if finish_reason == LENGTH:
         return Verdict(0.0, Reason.OVERLONG)
     if finish_reason == FAILED:

@@ -63,7 +63,7 @@ class Worker:
         self.deadline = 0.0
 
     def wait_until_ready(self) -> None:
-        """Block until the process has started; UserError if it cannot."""
+        """Wait until the process has started; UserError if it cannot."""
         said = b""
         with contextlib.suppress(EOFError):
             said = self.connection.recv_bytes() if self.connection.poll(START_S) else said
@@ -80,7 +80,7 @@ class Worker:
             self.connection.send_bytes(encoded)
 
     def receive(self) -> bytes | None:
-        """The encoded verdicts on the chunk; None if the worker died or has not answered."""
+        """Return the encoded verdicts on the chunk; None if the worker died or has not answered."""
         try:
             return self.connection.recv_bytes() if self.connection.poll() else None
         except (EOFError, ConnectionResetError):
@@ -139,7 +139,7 @@ class JudgePool:
         return self.errors / self.judged if self.judged else 0.0
 
     def judge(self, items: Sequence[JudgeInput]) -> list[Verdict]:
-        """One verdict per item, in order; an item on which the judge fails gets ERROR.
+        """Return one verdict per item, in order; an item on which the judge fails gets ERROR.
 
         So does one whose finish reason is FAILED, which no judge sees and none is blamed for.
         """
@@ -207,7 +207,7 @@ class _Batch:
         self._encoded()
 
     def _encoded(self) -> tuple[list[int], bytes] | None:
-        """The next chunk, made ready while the workers are busy so that none waits for it; None if none is left."""
+        """Return the next chunk, prepared while the workers are busy so that none waits; None if none is left."""
         if self._next is None and self._waiting:
             chunk = self._waiting.popleft()
             self._next = chunk, json.dumps([self._items[position] for position in chunk], default=plain).encode()
@@ -227,7 +227,7 @@ class _Batch:
                 self._note(chunk, [ERROR])
 
     def _ended(self) -> list[Worker]:
-        """Workers that have answered, died or used up their time."""
+        """Return the workers that have answered, died or used up their time."""
         busy = self._busy()
         patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
         heard = wait([worker.connection for worker in busy], timeout=patience)
@@ -252,11 +252,11 @@ def _decode(answer: bytes) -> list[Verdict]:
 
 
 def plain(value: Any) -> Any:
-    """numpy's arrays and numbers as lists and numbers, what else JSON does not have as text."""
+    """Return numpy's arrays and numbers as lists and numbers, what else JSON does not have as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _chunks(n_items: int, workers: int) -> list[list[int]]:
-    """Positions 0..n_items cut into chunks: large ones for throughput, small ones where few items must be shared."""
+    """Return 0..n_items in chunks: large ones for throughput, small ones where few items must be shared."""
     size = max(1, min(CHUNK, -(-n_items // (2 * workers))))
     return [list(range(start, min(start + size, n_items))) for start in range(0, n_items, size)]

@@ -20,7 +20,7 @@ _UNREADABLE = frozenset({Reason.NO_ANSWER, Reason.MALFORMED, Reason.OVERLONG})
 
 
 def reward(verdict: Verdict, shape: Shape | str = Shape.BINARY) -> float | None:
-    """The reward of ``verdict``; None where the judge failed, which is no reward at all (P5)."""
+    """Return the reward of ``verdict``; None where the judge failed, which is no reward at all (P5)."""
     if verdict.reason is Reason.ERROR:
         return None
     if Shape(shape) is Shape.SCORE:

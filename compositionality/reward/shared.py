@@ -20,7 +20,7 @@ class SharedJudge:
             self._idle.put(None)
 
     def judge(self, item: JudgeInput) -> Verdict:
-        """The verdict on one response. UserError for an unknown ``data_source``, and a function that does not load."""
+        """Judge one response. UserError for an unknown ``data_source``, or a function that does not load."""
         pool = self._idle.get()
         try:
             pool = pool or JudgePool(1, self._timeout_s, 1.0, function=self._function)

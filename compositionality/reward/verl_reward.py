@@ -16,7 +16,7 @@ def compute_score(
     finish_reason: str = STOP,
     **_: Any,
 ) -> dict[str, float]:
-    """``score`` (the reward), ``acc`` (1 if correct) and an indicator per other reason, each of which is a metric.
+    """Return ``score`` (the reward), ``acc`` (1 if correct) and an indicator per other reason, each a metric.
 
     A judge that failed has score 0 and ``error`` 1: verl needs a number; the reward manager counts and stops (P5).
     """
@@ -24,7 +24,7 @@ def compute_score(
 
 
 def score_dict(verdict: Verdict, shape: str = Shape.BINARY) -> dict[str, float]:
-    """A verdict as verl's dictionary of numbers: the same keys for every verdict, beside a reward function's own."""
+    """Return a verdict as verl's dictionary of numbers: the same keys for each, beside a reward function's own."""
     indicators = {reason.value: float(verdict.reason is reason) for reason in Reason if reason is not Reason.CORRECT}
     score = reward(verdict, shape) or 0.0
     return {**verdict.metrics, "score": score, "acc": float(verdict.reason is Reason.CORRECT), **indicators}

@@ -43,7 +43,7 @@ def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None)
 
 
 def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[Any, ...]:
-    """One verdict; if the judge takes longer than ``timeout_s``, SIGALRM's default action ends this process.
+    """Return one verdict; if the judge takes longer than ``timeout_s``, SIGALRM's default action ends this process.
 
     ``own``, a reward function, gets responses that the limit has cut off as well, as verl does it.
     """

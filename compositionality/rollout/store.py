@@ -116,7 +116,7 @@ class WorkingFolder:
     """
 
     def __init__(self, output: Path, identity: Identity, *, force: bool = False) -> None:
-        """UserError if the folder holds the shards of another collection, unless ``force`` deletes them."""
+        """Raise UserError if the folder holds the shards of another collection, unless ``force`` deletes them."""
         self._output, self._identity = output, identity
         self.path = working_path(output)
         self.shards, self.hashes = self.path / "shards", self.path / "hashes"

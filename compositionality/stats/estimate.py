@@ -144,7 +144,7 @@ def _with_seeds(estimate: Estimate, half: float, df: float, low: float, high: fl
 
 
 def mean_of_independent(parts: Band, weights_N: Floats) -> Band:
-    """Weighted mean of independent means, (N,) or (N, K); the distances of the ends are added in squares (MOVER:
+    """Return weighted mean of independent means, (N,) or (N, K); the distances of the ends are added in squares (MOVER:
     Zou & Donner 2008, Statistics in Medicine 27)."""
     value = weights_N @ parts.value
     below, above = (np.sqrt(weights_N**2 @ (end - parts.value) ** 2) for end in (parts.low, parts.high))
@@ -154,7 +154,7 @@ def mean_of_independent(parts: Band, weights_N: Floats) -> Band:
 def band(
     values_PK: Values, weights_P: Values, clusters_P: Counts | None = None, low: float = 0.0, high: float = 1.0
 ) -> Band:
-    """Σ values / Σ weights over the problems, column by column; a ``low`` below 0 makes them differences.
+    """Return Σ values / Σ weights over the problems, column by column; a ``low`` below 0 makes them differences.
 
     A share has Wilson's interval on the number of independent samples that would spread as much as the clusters do.
     """
@@ -180,7 +180,7 @@ def band(
 def _difference_band(
     value_K: Floats, values_GK: Floats, weights_G: Floats, residual_GK: Floats, low: float, high: float
 ) -> Band:
-    """Student's interval over clusters, widened to Tango's where few of them differ."""
+    """Return Student's interval over clusters, widened to Tango's where few of them differ."""
     n, total = len(weights_G), float(weights_G.sum())
     if n < 2:
         return Band(value_K, np.full_like(value_K, low), np.full_like(value_K, high))
@@ -197,12 +197,12 @@ def _difference_band(
 
 
 def student(df: float, n: int = 1) -> float:
-    """Quantile of Student's t for a 95 % interval; for one of ``n`` that hold together (Bonferroni)."""
+    """Return the quantile of Student's t for a 95 % interval; for one of ``n`` that hold together (Bonferroni)."""
     return float(stdtrit(df, 1 - (1 - CONFIDENCE) / 2 / n))
 
 
 def wilson(share: Floats | float, n: Floats | float) -> tuple[Floats, Floats]:
-    """Wilson's score interval of a share seen in ``n`` independent samples (``n`` may be fractional)."""
+    """Return Wilson's score interval of a share seen in ``n`` independent samples (``n`` may be fractional)."""
     from statsmodels.stats.proportion import proportion_confint
 
     low, high = proportion_confint(share * n, n, alpha=1 - CONFIDENCE, method="wilson")
@@ -210,10 +210,10 @@ def wilson(share: Floats | float, n: Floats | float) -> tuple[Floats, Floats]:
 
 
 def tango(won: Floats, lost: Floats, n: float) -> tuple[Floats, Floats]:
-    """Tango's score interval (1998, Statistics in Medicine 17) of ``won`` − ``lost``, shares of ``n`` problems."""
+    """Return Tango's score interval (Statistics in Medicine 17, 1998) of ``won`` − ``lost``, of ``n`` problems."""
 
     def above(won: Floats, lost: Floats) -> Floats:
-        """The difference above which the score test refuses: between the value and 1, by bisection."""
+        """Return the difference above which the score test refuses: between the value and 1, by bisection."""
         inside, outside = won - lost, np.ones_like(won)
         for _ in range(40):
             middle = (inside + outside) / 2

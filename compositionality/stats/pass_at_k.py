@@ -18,12 +18,12 @@ from compositionality.stats.estimate import Counts, Floats
 
 
 def pass_at_k(correct_P: Counts, samples_P: Counts, ks: Sequence[int] | range) -> Floats:
-    """(P, K): chance that k of the samples hold a correct one. UserError if a problem has fewer than k samples."""
+    """Return (P, K), the chance that k samples hold a correct one. UserError if a problem has fewer than k."""
     return -np.expm1(_log_share(samples_P - correct_P, samples_P, ks)) + 0.0  # never -0.0
 
 
 def pass_hat_k(correct_P: Counts, samples_P: Counts, ks: Sequence[int] | range) -> Floats:
-    """(P, K): chance that k of the samples are all correct (pass^k). UserError as for ``pass_at_k``."""
+    """Return (P, K), the chance that k of the samples are all correct (pass^k). UserError as for ``pass_at_k``."""
     return np.exp(_log_share(correct_P, samples_P, ks))
 
 

@@ -22,7 +22,7 @@ TOO_CLOSE = "more than can be estimated: within one standard error of the thresh
 
 
 def p_value(estimate: Estimate, threshold: float) -> float:
-    """Two-sided p-value of the threshold: below 0.05 where the 95 % interval leaves it out; 1 if ``df`` is not known.
+    """Return the threshold's two-sided p: below 0.05 where the 95 % interval leaves it out; 1 if ``df`` is not known.
 
     Student's, with the standard error that the distance between value and interval end amounts to.
     """
@@ -50,7 +50,7 @@ def corrected(estimate: Estimate, n: int) -> tuple[Interval, Interval]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted for their number (Holm 1979, Scandinavian J. of Statistics 6)."""
+    """Return the p-values adjusted for their number (Holm 1979, Scandinavian J. of Statistics 6)."""
     from statsmodels.stats.multitest import multipletests
 
     return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
@@ -61,7 +61,7 @@ Needed = tuple[int, str]
 
 
 def needed(estimate: Estimate, threshold: float) -> Needed | None:
-    """Number at which a t test of the value against the threshold has 80 % power, if the spread is as it was seen.
+    """Return the number at which a t test against the threshold has 80 % power, if the spread is as it was seen.
 
     Of seeds; of problems where there is one seed, or where seeds share the problems and these alone leave the
     threshold open. None if ``df`` is not known.

@@ -38,7 +38,7 @@ class Batches(Protocol):
         """Steps after which a checkpoint and the validation are due."""
 
     def stream(self, start: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
-        """For each step from ``start`` on, the micro-batches of this rank: as many as any other rank has."""
+        """Yield, for each step from ``start`` on, the micro-batches of this rank: as many as any other rank has."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ChatBatches:
 
 
 def micro_batches(rows: Sequence[ChatRow], budget: int, rank: int = 0, ranks: int = 1) -> list[MicroBatch]:
-    """This rank's share of ``rows``, longest first, in micro-batches of at most ``budget`` tokens with their padding.
+    """Return this rank's ``rows``, longest first, in micro-batches of at most ``budget`` tokens with their padding.
 
     Neighbours of about one length go to different ranks, so that all have the same work, in equally many parts.
     """
@@ -86,7 +86,7 @@ def micro_batches(rows: Sequence[ChatRow], budget: int, rank: int = 0, ranks: in
 
 
 def padded(rows: Sequence[ChatRow]) -> MicroBatch:
-    """Rows as one tensor, padded at the ends with 0, which the loss mask leaves out."""
+    """Return rows as one tensor, padded at the ends with 0, which the loss mask leaves out."""
     longest = max(2, *(len(row.tokens) for row in rows)) if rows else 2
     tokens_BT = torch.zeros(len(rows), longest, dtype=torch.int64)
     loss_mask_BT = torch.zeros(len(rows), longest, dtype=torch.int8)

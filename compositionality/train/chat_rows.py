@@ -32,7 +32,7 @@ class Lengths:
     first_over: int | None
 
     def describe(self, path: Path, limit: int) -> str:
-        """How many rows are too long, for a message."""
+        """Say how many rows are too long, for a message."""
         return (
             f"{path}: {self.over} of {self.rows} rows are longer than data.max_length={limit} tokens"
             f" (longest {self.longest}, first is row {self.first_over})"
@@ -48,13 +48,13 @@ class ChatRow:
 
 
 def measure(lengths: list[int], limit: int) -> Lengths:
-    """Token counts of all rows, and how many are over ``limit``."""
+    """Return token counts of all rows, and how many are over ``limit``."""
     over = [number for number, length in enumerate(lengths) if length > limit]
     return Lengths(len(lengths), max(lengths), len(over), over[0] if over else None)
 
 
 def load_rows(path: Path, tokenizer: Any, limit: int, columns: Sequence[str] = COLUMNS) -> list[ChatRow]:
-    """All rows of an SFT file as tokens. UserError for a bad row, or for rows over ``limit`` tokens."""
+    """Return all rows of an SFT file as tokens. UserError for a bad row, or for rows over ``limit`` tokens."""
     rows = read_rows(path, tokenizer, columns)
     lengths = measure([len(row.tokens) for row in rows], limit)
     if lengths.over:
@@ -63,7 +63,7 @@ def load_rows(path: Path, tokenizer: Any, limit: int, columns: Sequence[str] = C
 
 
 def read_rows(path: Path, tokenizer: Any, columns: Sequence[str]) -> list[ChatRow]:
-    """All rows of an SFT file as tokens, of any length. UserError names the row."""
+    """Return all rows of an SFT file as tokens, of any length. UserError names the row."""
     rows = []
     for number, messages in enumerate(read_messages(path, tokenizer, columns)):
         try:
@@ -74,7 +74,7 @@ def read_rows(path: Path, tokenizer: Any, columns: Sequence[str]) -> list[ChatRo
 
 
 def read_messages(path: Path, tokenizer: Any, columns: Sequence[str] = COLUMNS) -> list[Messages]:
-    """The chats of a file; UserError names the first row that is no question with an answer."""
+    """Return the chats of a file; UserError names the first row that is no question with an answer."""
     rows = _chats(read_table(path), path, columns)
     for number, messages in enumerate(rows):
         problem = row_problem(messages, tokenizer)
@@ -84,7 +84,7 @@ def read_messages(path: Path, tokenizer: Any, columns: Sequence[str] = COLUMNS) 
 
 
 def _chats(table: pa.Table, path: Path, columns: Sequence[str]) -> list[Any]:
-    """The chats of a table; prompts and responses, each a text or turns, are put together.
+    """Return the chats of a table; prompts and responses, each a text or turns, are put together.
 
     A response of others may end in an end of turn, which the chat template writes.
     """
@@ -108,7 +108,7 @@ def _turns(role: str, content: Any) -> list[Any]:
 
 
 def row_problem(messages: Any, tokenizer: Any) -> str | None:
-    """What is wrong with one row, or None."""
+    """Return what is wrong with one row, or None."""
     if not isinstance(messages, list) or len(messages) < 2:
         return "messages must hold a user's and an assistant's turn"
     if not all(isinstance(turn, dict) and isinstance(turn.get("content"), str | None) for turn in messages):
@@ -122,7 +122,7 @@ def row_problem(messages: Any, tokenizer: Any) -> str | None:
 
 
 def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
-    """Tokens of a checked row. Each assistant's turn is cut off behind its EOS; what follows that is context.
+    """Return the tokens of a checked row. Each assistant's turn is cut off behind its EOS; what follows is context.
 
     The cut at the start of a turn is made in the text, before it is tokenised, as in a rollout.
     """
@@ -148,7 +148,7 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
 
 
 def _opened_and_closed(messages: Messages, tokenizer: Any, *, last: bool) -> tuple[str, str]:
-    """The text of a chat up to where its last turn, the assistant's, begins, and with it.
+    """Return the text of a chat up to where its last turn, the assistant's, begins, and with it.
 
     Templates that open a thought in the prompt, or leave thoughts out of what is past, do not render an answer as it
     was sampled. That of the ``last`` turn of a row then follows the prompt as it is, with an EOS.
@@ -164,7 +164,7 @@ def _opened_and_closed(messages: Messages, tokenizer: Any, *, last: bool) -> tup
 
 
 def check_generation_prompt(path: Path, tokenizer: Any) -> None:
-    """UserError unless the chat template has a generation prompt: without it a model does not know that it is asked.
+    """Raise UserError unless the chat template has a generation prompt, which tells a model that it is asked.
 
     The template that adds nothing to a prompt is chosen as such, for prompts that ask by themselves.
     """
@@ -179,7 +179,7 @@ def check_generation_prompt(path: Path, tokenizer: Any) -> None:
 
 
 def check_template(path: Path, tokenizer: Any) -> None:
-    """UserError unless the chat template asks for an answer and ends it with exactly one EOS, so that models stop."""
+    """Raise UserError unless the chat template asks for an answer and ends it with one EOS, so that models stop."""
     check_generation_prompt(path, tokenizer)
     try:
         chat_row([Message(role="user", content="1"), Message(role="assistant", content="1")], tokenizer)
@@ -188,6 +188,6 @@ def check_template(path: Path, tokenizer: Any) -> None:
 
 
 def chat_text(tokenizer: Any, messages: Messages, *, add_generation_prompt: bool = False) -> str:
-    """``messages`` rendered by the chat template."""
+    """Return ``messages`` rendered by the chat template."""
     text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
     return text

@@ -65,14 +65,14 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
 
 
 def check(settings: ChatTemplateSettings) -> None:
-    """A dry run's: the template, and what the tokenizer has of it if the model is there."""
+    """Check, for a dry run, the template, and what the tokenizer has of it if the model is there."""
     check_name(settings.chat_template, "chat_template")
     if is_to_be_checked(settings.model, dry=True):
         chosen(settings, Path(settings.model))
 
 
 def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]:
-    """The Jinja text of the template, the token that ends an answer, its id. UserError for what does not fit."""
+    """Return the Jinja text of the template, the token that ends an answer, its id. UserError for what does not fit."""
     from compositionality.rollout.model_folder import read_tokenizer
 
     tokenizer = read_tokenizer(source)
@@ -85,13 +85,13 @@ def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]
 
 
 def check_name(name: str, setting: str) -> None:
-    """UserError, naming the ``setting``, for a chat template that there is not."""
+    """Raise UserError, naming the ``setting``, for a chat template that there is not."""
     if name not in NAMES and not (name.endswith(ENDING) and Path(name).is_file()):
         raise UserError(f"{setting}={name}: choose {', '.join(NAMES)}, or a file that ends in {ENDING}")
 
 
 def find_template(name: str, tokenizer: Any, source: Path) -> tuple[str, tuple[str, ...]]:
-    """The Jinja text of a template, and the tokens that it writes."""
+    """Return the Jinja text of a template, and the tokens that it writes."""
     from compositionality.rollout.model_folder import text_template
 
     check_name(name, "chat_template")
@@ -111,7 +111,7 @@ def find_template(name: str, tokenizer: Any, source: Path) -> tuple[str, tuple[s
 
 
 def check_tokens(tokenizer: Any, tokens: tuple[str, ...], settings: ChatTemplateSettings, source: Path) -> None:
-    """UserError for a token of the template that the tokenizer does not have as one."""
+    """Raise UserError for a token of the template that the tokenizer does not have as one."""
     known = tokenizer.get_vocab()
     for token in tokens:
         if token not in known:
@@ -122,7 +122,7 @@ def check_tokens(tokenizer: Any, tokens: tuple[str, ...], settings: ChatTemplate
 
 
 def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: int) -> None:
-    """Links to the weights of ``source``; its texts with another chat template and EOS, for both transformers."""
+    """Link the weights of ``source``; write its texts with another chat template and EOS, for both transformers."""
     from compositionality.train.model_texts import write_for_both_generations
 
     target.mkdir(parents=True)
@@ -146,7 +146,7 @@ def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: in
 
 
 def check_folder(folder: Path, settings: ChatTemplateSettings) -> None:
-    """UserError unless the folder loads and its template ends an answer with exactly one EOS."""
+    """Raise UserError unless the folder loads and its template ends an answer with exactly one EOS."""
     from jinja2 import TemplateError
 
     from compositionality.rollout.model_folder import check_model
@@ -166,7 +166,7 @@ def check_folder(folder: Path, settings: ChatTemplateSettings) -> None:
 
 
 def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
-    """Files of these names; of weights in several formats the first."""
+    """Yield files of these names; of weights in several formats the first."""
     for pattern in patterns:
         found = sorted(folder.glob(pattern))
         yield from found

@@ -72,7 +72,7 @@ def interrupt_afterwards() -> Iterator[None]:
 
 
 def weight_buckets(policy: Any, megabytes: int) -> Iterator[list[tuple[str, Tensor]]]:
-    """All weights under their Hugging Face names, whole, in buckets of about ``megabytes``. A collective call."""
+    """Yield all weights under their Hugging Face names, whole, in buckets of about ``megabytes``. A collective call."""
     bucket: list[tuple[str, Tensor]] = []
     size = 0
     for name, whole in whole_weights(policy.model):
@@ -114,7 +114,7 @@ def save_checkpoint(
     state: Mapping[str, Any],
     row: Mapping[str, Any],
 ) -> None:
-    """``steps``/global_step_N: model and optimizer (DCP), the model as a Hugging Face folder, ``state`` (JSON types),
+    """Write ``steps``/global_step_N: model and optimizer (DCP), a Hugging Face folder, ``state`` (JSON types),
     the step's ``row`` of metrics; marked complete at the end. A collective call."""
     import torch.distributed.checkpoint as dcp
 
@@ -154,7 +154,7 @@ def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
 
 
 def distributed_state(policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Weights and Adam's moments by parameter name, so that they fit any grouping and any mesh."""
+    """Return weights and Adam's moments by parameter name, so that they fit any grouping and any mesh."""
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
 
     options = StateDictOptions(flatten_optimizer_state_dict=True)
@@ -175,7 +175,7 @@ _METADATA_CLASSES = {
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """The tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
+    """Return the tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except pickle.UnpicklingError as error:
@@ -192,7 +192,7 @@ class CheckpointReader(FileSystemReader):  # type: ignore[misc]
     """
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """What the checkpoint holds."""
+        """Return what the checkpoint holds."""
         with Path(self._get_metadata_path(kwargs.get("rank"))).open("rb") as stream:
             _MetadataUnpickler(stream).load()
         return super().read_metadata(*args, **kwargs)

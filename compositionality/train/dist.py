@@ -25,7 +25,7 @@ def start_processes(mesh: MeshSettings, threads: int = 1) -> DeviceMesh | None:
 
 
 def join_mesh(mesh: MeshSettings, world: int, *, on_gpu: bool) -> DeviceMesh:
-    """The (data, tensor) mesh of ``world`` ranks, of which this process becomes one. A collective call."""
+    """Return the (data, tensor) mesh of ``world`` ranks, of which this process becomes one. A collective call."""
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if not dist.is_initialized():
@@ -43,12 +43,12 @@ def stop_processes() -> None:
 
 
 def device() -> torch.device:
-    """The device of this rank."""
+    """Return the device of this rank."""
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def memory_metrics() -> dict[str, float]:
-    """The most GPU memory in GiB that this rank has held so far, under verl's names; nothing on a CPU."""
+    """Return the most GPU memory in GiB that this rank has held so far, under verl's names; nothing on a CPU."""
     if not torch.cuda.is_available():
         return {}
     found = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
@@ -56,7 +56,7 @@ def memory_metrics() -> dict[str, float]:
 
 
 def rank() -> int:
-    """The rank of this process, 0 without a process group."""
+    """Return the rank of this process, 0 without a process group."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
@@ -66,7 +66,7 @@ def world_size() -> int:
 
 
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:
-    """The results of ``action`` on all ranks, in their order, on every rank; a UserError of one is raised by all."""
+    """Return on every rank the results of ``action`` on all, in order; a UserError of one is raised by all."""
     result, error = None, None
     try:
         result = action()
@@ -83,7 +83,7 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
 
 
 def on_first_rank(body: Callable[[], Result]) -> Result:
-    """What ``body`` returns on the first rank, or the UserError that it raises there, on every rank."""
+    """Return on every rank what ``body`` returns on the first, or raise the UserError that it raises there."""
     if not dist.is_initialized():
         return body()
     outcome: list[Any] = [None, None]

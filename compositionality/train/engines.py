@@ -62,7 +62,7 @@ def pretrain_tiny(settings: PretrainSettings) -> None:
 
 
 def show_verl(settings: GrpoSettings | SftSettings) -> str:
-    """verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
+    """Return verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
     if settings.engine != "verl":
         return ""
     from omegaconf import OmegaConf
@@ -101,7 +101,7 @@ def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> N
 
 
 def settle_attention(settings: GrpoSettings | SftSettings) -> None:
-    """``model.attention=auto``: flash_attention_2 on a GPU where flash-attn is installed, else sdpa."""
+    """Settle ``model.attention=auto``: flash_attention_2 on a GPU where flash-attn is installed, else sdpa."""
     if settings.model.attention == "auto":
         on_a_cluster = bool(settings.run.ray_address) and settings.run.device == "gpu"
         flash = importlib.util.find_spec("flash_attn") is not None and (on_a_cluster or count_gpus() > 0)
@@ -109,7 +109,7 @@ def settle_attention(settings: GrpoSettings | SftSettings) -> None:
 
 
 def check_attention(settings: GrpoSettings | SftSettings, *, imagined: bool) -> None:
-    """UserError for ``model.attention=flash_attention_2`` on a CPU, or on GPUs of this machine without flash-attn."""
+    """Raise UserError for ``model.attention=flash_attention_2`` on a CPU, or on GPUs here without flash-attn."""
     if settings.model.attention != "flash_attention_2":
         return
     fix = "give model.attention=auto, which takes it where it can"

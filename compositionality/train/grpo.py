@@ -379,7 +379,7 @@ class GrpoTrainer:
 
 
 def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) -> float:
-    """DAPO: from 0 down to -penalty, linearly, over the last ``overlong_buffer`` tokens that are allowed."""
+    """Return DAPO's penalty: from 0 down to -penalty, linearly, over the last ``overlong_buffer`` allowed tokens."""
     if not settings.overlong_buffer:
         return 0.0
     over = length - (max_tokens - settings.overlong_buffer)
@@ -437,30 +437,30 @@ class RolloutWorker:
 
 
 def grpo_advantage(rewards_GS: Tensor) -> Tensor:
-    """GRPO: (reward - group mean) / group standard deviation (unbiased); 0 where all rewards are equal."""
+    """Return GRPO's: (reward - group mean) / group standard deviation (unbiased); 0 where all rewards are equal."""
     centred_GS = rewards_GS - rewards_GS.mean(1, keepdim=True)
     equal_G1 = rewards_GS.amax(1, keepdim=True) == rewards_GS.amin(1, keepdim=True)  # their mean may be rounded
     return (centred_GS / (rewards_GS.std(1, keepdim=True) + 1e-6)).masked_fill(equal_G1, 0.0)
 
 
 def dr_grpo_advantage(rewards_GS: Tensor) -> Tensor:
-    """Dr. GRPO: not divided by the group's deviation (which gives groups nearly all right or wrong more weight)."""
+    """Return Dr. GRPO's: not divided by the deviation (which weighs groups nearly all right or wrong more)."""
     return rewards_GS - rewards_GS.mean(1, keepdim=True)
 
 
 def rloo_advantage(rewards_GS: Tensor) -> Tensor:
-    """RLOO: the baseline of a completion is the mean of the others' rewards."""
+    """Return RLOO's: the baseline of a completion is the mean of the others' rewards."""
     samples = rewards_GS.shape[1]
     return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * samples / (samples - 1)
 
 
 def raft_advantage(rewards_GS: Tensor) -> Tensor:
-    """RAFT: completions with a reward above 0 alone, weighted by it, whatever the rest of their group is."""
+    """Return RAFT's: completions with a reward above 0 alone, weighted by it, whatever the rest of their group is."""
     return rewards_GS.clamp(min=0)
 
 
 def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
-    """REINFORCE++: the return (of each token alike) whitened over all tokens of the batch."""
+    """Return REINFORCE++'s: the return (of each token alike) whitened over all tokens of the batch."""
     tokens = lengths_GS.sum()
     mean = (rewards_GS * lengths_GS).sum() / tokens
     variance = ((rewards_GS - mean).square() * lengths_GS).sum() / (tokens - 1).clamp(min=1)
@@ -468,7 +468,7 @@ def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Ten
 
 
 def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
-    """The advantage of each completion, by the estimator ``kind``."""
+    """Return the advantage of each completion, by the estimator ``kind``."""
     if kind == "reinforce_plus_plus":
         return reinforce_plus_plus_advantage(rewards_GS, lengths_GS)
     if kind == "reinforce_plus_plus_baseline":
@@ -549,7 +549,7 @@ def to_batch(samples: Sequence[TrainSample], weights: Sequence[float], share: fl
 
 
 def policy_loss(logp_N: Tensor, old_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """PPO's clipped surrogate for each token, with separate lower and upper bounds (DAPO's clip-higher)."""
+    """Return PPO's clipped surrogate for each token, with separate lower and upper bounds (DAPO's clip-higher)."""
     ratio_N = (logp_N - old_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     clipped_N = ratio_N.clamp(1 - clip_low, 1 + clip_high)
     return -torch.minimum(ratio_N * advantage_N, clipped_N * advantage_N)
@@ -562,12 +562,12 @@ def is_clipped(logp_N: Tensor, old_N: Tensor, advantage_N: Tensor, clip_low: flo
 
 
 def importance_weight(old_N: Tensor, sampler_N: Tensor, cap: float) -> Tensor:
-    """Truncated importance sampling: p(token) of the trainer over that of the sampler, at most ``cap``."""
+    """Return truncated importance sampling: p(token) of the trainer over that of the sampler, at most ``cap``."""
     return (old_N - sampler_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().clamp(max=cap)
 
 
 def kl_estimate(kind: str, logp_N: Tensor, reference_N: Tensor) -> Tensor:
-    """Schulman's estimators k1, k2, k3 of KL(policy || reference) for each sampled token."""
+    """Return Schulman's estimators k1, k2, k3 of KL(policy || reference) for each sampled token."""
     difference_N = logp_N - reference_N
     if kind == "k1":
         return difference_N
@@ -578,7 +578,7 @@ def kl_estimate(kind: str, logp_N: Tensor, reference_N: Tensor) -> Tensor:
 
 
 def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:
-    """What one token of each row weighs, so that the loss is a plain weighted sum over all rows of an update.
+    """Return what one token of each row weighs, so that the loss is a plain weighted sum over all rows of an update.
 
     ``token``: mean over tokens (DAPO). ``sequence``: mean over rows of the mean over their tokens (GRPO).
     ``dr_grpo``: sum over tokens / (rows × ``max_tokens``), so that length has no influence. Empty rows have weight 0.

@@ -68,7 +68,7 @@ def spread(name: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each metric of a reward function, over the completions that have it."""
+    """Return the mean of each metric of a reward function, over the completions that have it."""
     given: dict[str, list[float]] = {}
     for name, value in (item for one in metrics for item in one.items()):
         given.setdefault(f"reward/{name}/mean", []).append(value)
@@ -76,7 +76,7 @@ def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def new_meter(weights: Iterable[tuple[str, Any]], algorithm: AlgorithmSettings) -> ComputeMeter:
-    """The FLOPs of a run whose model has these weights; π_old needs a pass of its own after several updates a step."""
+    """Return the FLOPs of a run with these weights; several updates a step need a pass for π_old."""
     shapes = {name: tuple(weight.shape) for name, weight in weights}
     return ComputeMeter(
         non_embedding_parameters(shapes),
@@ -87,7 +87,7 @@ def new_meter(weights: Iterable[tuple[str, Any]], algorithm: AlgorithmSettings) 
 
 
 def n_tokens(groups: Sequence[PromptGroup]) -> int:
-    """Tokens of all completions, each with its prompt."""
+    """Return tokens of all completions, each with its prompt."""
     return sum(len(group.prompt_ids) + one.n_tokens for group in groups for one in group.completions)
 
 
@@ -119,7 +119,7 @@ class Report:
         self.table_begun = False
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """One row of metrics, everywhere."""
+        """Write one row of metrics, everywhere."""
         self.everywhere.write(row)
         if row["step"] > 0:
             print(self.progress.line(row["step"], step_parts(row)), flush=True)
@@ -149,7 +149,7 @@ class Report:
 
 
 def step_parts(row: Mapping[str, Any]) -> list[str]:
-    """``right 31.2 %``, ``groups 40/64`` and so on, for the line of progress."""
+    """Return ``right 31.2 %``, ``groups 40/64`` and so on, for the line of progress."""
     groups = f"{row['training/filter_groups/kept']}/{row[GROUPS]}"
     parts = [f"right {100 * row['critic/acc/mean']:4.1f} %", f"groups {groups}"]
     parts += [f"length {row['response_length/mean']:.0f}"]
@@ -163,7 +163,7 @@ def step_parts(row: Mapping[str, Any]) -> list[str]:
 
 
 def accuracy_row(step: int, accuracy: Mapping[str, float], *, header: bool) -> str:
-    """A line of the table of accuracies in %, under a header if asked for: ``step  heldout-level1  level2 …``."""
+    """Return a line of the table of accuracies in %; with a header if asked for: ``step  heldout-level1  level2 …``."""
     labels, last = [], ""
     for source in accuracy:
         name, dash, level = source.rpartition("-")

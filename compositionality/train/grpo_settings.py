@@ -110,7 +110,7 @@ class AlgorithmSettings:
     overlong_penalty: NonNegativeFloat = 1.0  # the reward lost at the last of them
 
     def drops_equal_groups(self) -> bool:
-        """Whether groups that are all right or all wrong are left out of the update."""
+        """Return whether groups that are all right or all wrong are left out of the update."""
         return self.dynamic_sampling if self.drop_equal_groups is None else self.drop_equal_groups
 
 
@@ -134,11 +134,11 @@ class GrpoRewardSettings(FunctionSettings):
     max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
 
     def is_control(self) -> bool:
-        """Whether nothing may depend on correctness."""
+        """Return whether nothing may depend on correctness."""
         return self.control != Control.NONE
 
     def by_reward(self) -> bool:
-        """Whether a group has signal where its rewards differ, and not where some of its completions are right."""
+        """Return whether a group has signal where its rewards differ, not where some completions are right."""
         return self.is_control() or self.shape == Shape.SCORE
 
     def settle(self, verl: dict[str, Any]) -> None:
@@ -154,7 +154,7 @@ class GrpoRewardSettings(FunctionSettings):
             self.shape = (Shape.SCORE if self.function else Shape.BINARY).value  # OmegaConf writes the name of a member
 
     def judges(self) -> JudgePool:
-        """The process that judges the completions of a rank."""
+        """Return the process that judges the completions of a rank."""
         return JudgePool(1, self.judge_seconds, self.max_error_rate, function=self.function)
 
 
@@ -177,7 +177,7 @@ class GrpoTrainerSettings:
     export_dtype: FloatType = "float32"  # verl: of final/ and best/; float32 is exact
 
     def last_step(self) -> int:
-        """Number of the last step, once ``settle_length`` has counted the problems."""
+        """Return the number of the last step, once ``settle_length`` has counted the problems."""
         return self.steps or STEPS
 
 
@@ -201,13 +201,13 @@ class GrpoSettings:
     dry_run: bool = False  # check the settings and show what would run
 
     def __post_init__(self) -> None:
-        """The engine's usual sampler, and verl's names for the reward function."""
+        """Set the engine's usual sampler, and verl's names for the reward function."""
         self.reward.settle(self.verl)
         if self.rollout.engine == "auto":
             self.rollout.engine = "vllm" if self.engine == "verl" else "builtin"
 
     def is_over(self, step: int, asked: int, problems: int) -> bool:
-        """Whether ``step`` was the last, after the first ``asked`` of the stream of ``problems``: trainer.steps are
+        """Return whether ``step`` was the last, after ``asked`` of the stream of ``problems``: trainer.steps are
         made, or trainer.epochs leaves too few for another."""
         epochs = self.trainer.epochs
         used_up = epochs is not None and epochs * problems - asked < self.data.prompts_per_step
@@ -244,13 +244,13 @@ SINGLE_LACKS = {
 
 
 def generation_batch(settings: GrpoSettings) -> int:
-    """Problems that a step asks at once; verl with dynamic sampling: twice those of the update, unless given."""
+    """Return problems that a step asks at once; verl with dynamic sampling: twice those of the update, unless given."""
     twice = settings.engine == "verl" and settings.algorithm.dynamic_sampling
     return settings.rollout.generation_batch or settings.data.prompts_per_step * (2 if twice else 1)
 
 
 def check_settings(settings: GrpoSettings) -> None:
-    """UserError for settings that no run can have, with either engine."""
+    """Raise UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
     settings.reward.check()
     if settings.engine == "single":
@@ -292,7 +292,7 @@ def check_settings(settings: GrpoSettings) -> None:
 
 
 def _check_sampler(rollout: GrpoRolloutSettings, engine: str) -> None:
-    """UserError for a sampler that is not there, or that cannot sample so."""
+    """Raise UserError for a sampler that is not there, or that cannot sample so."""
     name, truncated = rollout.engine, rollout.top_k or rollout.top_p < 1
     if name == "server":
         if not rollout.server_url:
@@ -312,7 +312,7 @@ def _check_sampler(rollout: GrpoRolloutSettings, engine: str) -> None:
 
 
 def settle_length(settings: GrpoSettings) -> None:
-    """``trainer.steps`` at most the whole steps of ``trainer.epochs`` passes, as verl counts them.
+    """Set ``trainer.steps`` to at most the whole steps of ``trainer.epochs`` passes, as verl counts them.
 
     A dry run without the problems leaves it. UserError for problems that make no step.
     """
@@ -331,7 +331,7 @@ def settle_length(settings: GrpoSettings) -> None:
 
 
 def make_recipe(settings: GrpoSettings) -> Recipe:
-    """What the trained weights depend on: no paths, nothing that only changes how fast or where they are made."""
+    """Return what the trained weights depend on: no paths, nothing that only changes how fast or where."""
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
     kept["trainer.steps"] = settings.trainer.last_step()

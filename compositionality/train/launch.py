@@ -57,14 +57,14 @@ def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:
 
 
 def world_size(settings: RunSettings) -> int:
-    """Ranks of the run: those that torchrun has started, else those that ``on_ranks`` starts."""
+    """Return ranks of the run: those that torchrun has started, else those that ``on_ranks`` starts."""
     if "RANK" in os.environ:
         return int(os.environ.get("WORLD_SIZE", "1"))
     return count_processes(settings)
 
 
 def choose_device(device: str) -> None:
-    """``cpu`` hides all GPUs from this process and its children.
+    """Hide, for ``cpu``, all GPUs from this process and its children.
 
     UserError, with the reason, if there is no GPU to take, or with ``auto`` if those that are visible cannot be used.
     """
@@ -77,7 +77,7 @@ def choose_device(device: str) -> None:
 
 
 def check_a_gpu_each(device: str, processes: int, key: str = "run.processes") -> None:
-    """UserError if these processes of this machine, counted by ``key``, are more than the GPUs; on a CPU never."""
+    """Raise UserError if this machine's processes, counted by ``key``, are more than its GPUs; on a CPU never."""
     gpus = 0 if device == "cpu" else count_gpus()
     if gpus and processes > gpus:
         visible = f"{VISIBLE}={os.environ[VISIBLE]}" if VISIBLE in os.environ else f"{VISIBLE} is not set"
@@ -88,14 +88,14 @@ def check_a_gpu_each(device: str, processes: int, key: str = "run.processes") ->
 
 
 def count_processes(settings: RunSettings) -> int:
-    """Processes on this machine: as given, else one for every GPU, else one."""
+    """Return the number of processes on this machine: as given, else one for every GPU, else one."""
     if settings.processes is None:
         return 1 if settings.device == "cpu" else max(count_gpus(), 1)
     return settings.processes
 
 
 def start_ranks(command: Sequence[str], count: int) -> int:
-    """``count`` processes of ``command`` that die with this one; 0, or the exit code of the first that failed.
+    """Start ``count`` processes of ``command`` that die with this one; return 0, or the first failure's code.
 
     They pass over SIGINT, which a terminal sends to them too: this process ends them.
     """
@@ -120,7 +120,7 @@ def _prepare_rank() -> None:
 
 
 def wait_for(ranks: Sequence["subprocess.Popen[bytes]"]) -> int:
-    """0 when all have ended well; the exit code of the first that did not, once the first rank has had its say."""
+    """Return 0 when all have ended well; else the first failure's exit code, once the first rank has had its say."""
     codes = [rank.poll() for rank in ranks]
     while None in codes and not any(codes):
         time.sleep(0.02)
@@ -137,13 +137,13 @@ def wait_for(ranks: Sequence["subprocess.Popen[bytes]"]) -> int:
 
 
 def rank_environment(rank: int, count: int, port: int) -> dict[str, str]:
-    """The variables by which torch.distributed finds the other ranks; one thread each."""
+    """Return the variables by which torch.distributed finds the other ranks; one thread each."""
     place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_PORT": port}
     return {**os.environ, "MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"} | {key: str(place[key]) for key in place}
 
 
 def free_port() -> int:
-    """A free port below those that the kernel gives away: what starts before the ranks listen cannot be given it."""
+    """Return a free port below those that the kernel gives away, so that nothing takes it before the ranks listen."""
     while True:
         port = SystemRandom().randrange(20_000, 32_768)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):

@@ -174,7 +174,7 @@ def send_runs(settings: SendSettings) -> None:
 
 
 def check_runs(settings: SendSettings) -> None:
-    """UserError as ``send_runs``."""
+    """Raise UserError as ``send_runs`` does."""
     if find_spec("wandb") is None:
         raise MissingPackageError("wandb is not installed; run: pip install wandb")
     if not wandb_is_usable(os.environ):
@@ -200,7 +200,7 @@ class SupervisedLog(RunLog):
     seconds = 10.0
 
     def __init__(self, progress: Progress, *run: Any) -> None:
-        """``run``: see RunLog."""
+        """Start the log; ``run``: see RunLog."""
         super().__init__(*run)
         self.progress, self.last = progress, time.monotonic()
         self.shown = self.last

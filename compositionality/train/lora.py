@@ -19,7 +19,7 @@ HEAD = "lm_head"
 
 
 def add_adapters(model: Any, settings: LoraSettings) -> None:
-    """Adapters beside the linear layers of ``model``, the same on every rank; they begin as no change at all.
+    """Add adapters beside the linear layers of ``model``, the same on every rank; they begin as no change at all.
 
     All other weights are frozen. UserError for layers that it does not have.
     """
@@ -36,7 +36,7 @@ def add_adapters(model: Any, settings: LoraSettings) -> None:
 
 
 def adapted_layers(model: Any, settings: LoraSettings) -> list[str]:
-    """Names of the linear layers of ``model`` that get an adapter. UserError as ``add_adapters`` has it."""
+    """Return the names of the linear layers of ``model`` that get an adapter. UserError as ``add_adapters`` has it."""
     if importlib.util.find_spec("peft") is None:
         raise UserError("model.lora.rank: needs peft; run bash bash/setup.sh --full, or pip install peft")
     linear = {name.rpartition(".")[2] for name, layer in model.named_modules() if isinstance(layer, nn.Linear)} - {HEAD}
@@ -47,7 +47,7 @@ def adapted_layers(model: Any, settings: LoraSettings) -> list[str]:
 
 
 def check_adapters(folder: Path, settings: LoraSettings) -> None:
-    """UserError as ``add_adapters`` has it for the model in ``folder``, of which only the config is read."""
+    """Raise UserError as ``add_adapters`` has it for the model in ``folder``, of which only the config is read."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     if settings.rank:
@@ -57,12 +57,12 @@ def check_adapters(folder: Path, settings: LoraSettings) -> None:
 
 
 def trainable(model: nn.Module) -> list[nn.Parameter]:
-    """What an optimizer moves: all parameters, or the adapters."""
+    """Return what an optimizer moves: all parameters, or the adapters."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 def whole_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
-    """All weights under their Hugging Face names, gathered and merged one at a time. A collective call."""
+    """Yield all weights under their Hugging Face names, gathered and merged one at a time. A collective call."""
     weights, scale = {name: parameter.detach() for name, parameter in model.named_parameters()}, scale_of(model)
     for name, parts in stored(weights).items():
         whole = (one.full_tensor() if isinstance(one, DTensor) else one for one in map(weights.__getitem__, parts))
@@ -70,13 +70,13 @@ def whole_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def scale_of(model: Any) -> float:
-    """What an adapter's change is multiplied by, alpha / rank; 0 without adapters."""
+    """Return what an adapter's change is multiplied by, alpha / rank; 0 without adapters."""
     scales = (layer.scaling[ADAPTER] for layer in model.modules() if hasattr(layer, "lora_A"))
     return float(next(scales, 0.0))
 
 
 def stored(names: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Of every weight by its Hugging Face name the names of what makes it up: W, or W, A and B."""
+    """Return, for every weight by its Hugging Face name, the names of what makes it up: W, or W, A and B."""
     found = dict[str, tuple[str, ...]]()
     for name in names:
         layer, _, kind = name.partition(BASE)
@@ -87,7 +87,7 @@ def stored(names: Collection[str]) -> dict[str, tuple[str, ...]]:
 
 
 def merged(weight: Tensor, *adapter: Tensor, scale: float) -> Tensor:
-    """W + scale · B A, or W without an adapter; ``adapter``: A, B."""
+    """Return W + scale · B A, or W without an adapter; ``adapter``: A, B."""
     if not adapter:
         return weight
     down, up = adapter

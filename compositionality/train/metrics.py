@@ -39,7 +39,7 @@ ROLLOUT_ENTROPY = "rollout/entropy"
 
 
 def entropies(path: Path, steps: int) -> list[float]:
-    """Entropy of the policy at each of the first ``steps`` steps of the run of RL with this metrics.jsonl.
+    """Return the entropy of the policy at each of the first ``steps`` steps of the run of RL with this metrics.jsonl.
 
     UserError where it does not say.
     """
@@ -53,14 +53,14 @@ def entropies(path: Path, steps: int) -> list[float]:
 
 
 def sampled_completions(path: Path) -> int | None:
-    """Completions that the run of RL with this metrics.jsonl has sampled in all; None if its steps do not say."""
+    """Return how many completions the run of RL with this metrics.jsonl has sampled; None if its steps do not say."""
     rows = [row for row in read_metrics(path) if is_update(row)]
     counts = [int(count) for row in rows if isinstance(count := row.get(SAMPLED), int | float)]
     return sum(counts) if counts and len(counts) == len(rows) else None
 
 
 def trained(path: Path) -> dict[str, int]:
-    """``updates`` of the run with this metrics.jsonl, one for every step (of RL with signal), ``tokens`` in them, and
+    """Return ``updates`` of the run with this metrics.jsonl, one a step (of RL with signal), ``tokens`` in them, and
     those of them that the loss was taken on.
 
     UserError where its steps do not say.
@@ -74,7 +74,7 @@ def trained(path: Path) -> dict[str, int]:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file: ``{"step": 3, "train/loss": 0.7, …}``; a last line cut off by a crash is left out.
+    """Return the rows of a metrics file, ``{"step": 3, "train/loss": 0.7, …}``, without a line cut off by a crash.
 
     UserError that names any other line that is no such row.
     """
@@ -116,22 +116,22 @@ def step_row(checkpoint: Path) -> dict[str, Any]:
 
 
 def is_update(row: Mapping[str, Any]) -> bool:
-    """True for the row of a training step (a validation may have one of its own)."""
+    """Return True for the row of a training step (a validation may have one of its own)."""
     return any(key.endswith("/grad_norm") for key in row)
 
 
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
-    """The entries of ``data`` that are numbers or strings, as JSON has them."""
+    """Return the entries of ``data`` that are numbers or strings, as JSON has them."""
     return {key: plain(value) for key, value in data.items() if is_plain(value)}
 
 
 def is_plain(value: object) -> bool:
-    """True for numbers (numpy's and torch's scalars too) and strings."""
+    """Return True for numbers (numpy's and torch's scalars too) and strings."""
     return isinstance(value, str | int | float) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0)
 
 
 def plain(value: Any) -> str | int | float | None:
-    """A scalar as JSON has it; None for nan and infinity."""
+    """Return a scalar as JSON has it; None for nan and infinity."""
     scalar: str | int | float = value if isinstance(value, str | int | float) else value.item()
     return None if isinstance(scalar, float) and not math.isfinite(scalar) else scalar
 
@@ -160,12 +160,12 @@ class TokenCounts:
 
 
 def paper_flops(n_parameters: int, counts: TokenCounts) -> float:
-    """6 N for every token sampled."""
+    """Return 6 N for every token sampled."""
     return float(FORWARD_AND_BACKWARD * n_parameters * counts.sampled)
 
 
 def full_flops(n_parameters: int, counts: TokenCounts, *, frozen: bool = False, critic: bool = False) -> float:
-    """2 N for every token passed forward, 6 N for every token of an update, or 4 N through frozen weights.
+    """Return 2 N for every token passed forward, 6 N for every token of an update, or 4 N through frozen weights.
 
     ``critic``: one of the policy's size is asked for its values and trained on every token of an update, too.
     """
@@ -176,7 +176,7 @@ def full_flops(n_parameters: int, counts: TokenCounts, *, frozen: bool = False, 
 
 
 def non_embedding_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """N, from the shapes of the weights by name."""
+    """Return N, from the shapes of the weights by name."""
     return sum(prod(shape) for name, shape in shapes.items() if not any(part in name for part in NOT_COUNTED))
 
 
@@ -195,7 +195,7 @@ class ComputeMeter:
         self.full = self.paper = 0.0
 
     def add(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The row with the sums until and with it."""
+        """Return the row with the sums until and with it."""
         trained = int(row.get(TRAINED, 0))
         counts = TokenCounts(
             int(row.get(SAMPLED_TOKENS, 0)), trained, trained * self.old, trained * self.reference,
@@ -218,7 +218,7 @@ Row = Mapping[str, Any]
 
 
 def rl_report(metrics: Path, last: int) -> dict[str, Any]:
-    """Totals of a run of RL up to step ``last``, with either engine; None for what a step's metrics do not say."""
+    """Return totals of a run of RL up to step ``last``, of either engine; None for what a step does not say."""
     rows = [row for row in read_metrics(metrics) if is_update(row) and row["step"] <= last]
     entropies = [round(row[ENTROPY], 4) for row in rows if row.get(ENTROPY) is not None]
     report = TrainingReport(
@@ -235,7 +235,7 @@ def rl_report(metrics: Path, last: int) -> dict[str, Any]:
 
 
 def run_until(model: Path) -> dict[str, Any] | None:
-    """FLOPs and report of a run of RL until it wrote this model (final/, or of one step); None of any other model."""
+    """Return FLOPs and report of a run of RL until it wrote this model (final/, or one step); None of other models."""
     step = re.search(r"/global_step_(\d+)", model.absolute().as_posix())
     if not step and model.name != "final":
         return None
@@ -246,7 +246,7 @@ def run_until(model: Path) -> dict[str, Any] | None:
 
 
 def sft_report(metrics: Path, updates: int, rows: int, train_files: Sequence[str]) -> dict[str, Any]:
-    """Totals of a supervised run; the completions are those that its rows were filtered from, if that is known."""
+    """Return totals of a supervised run; its completions are those that its rows were filtered from, if known."""
     filtered = [read_manifest(folder) for folder in {Path(path).parent for path in train_files}]
     responses = [manifest.facts["responses"] for manifest in filtered if manifest and "responses" in manifest.facts]
     report = TrainingReport(
@@ -266,7 +266,7 @@ def _total(rows: Sequence[Row], *names: str) -> int | None:
 
 
 def report_of(model: Path) -> TrainingReport | None:
-    """What made the model in a folder, all its iterations together; None where that is not known."""
+    """Return what made the model in a folder, all its iterations together; None where that is not known."""
     model = model.absolute()
     found = ITERATION.fullmatch(model.parent.name)
     runs = [f"{found[1]}{number}" for number in range(int(found[2]) + 1)] if found else [model.parent.name]
@@ -282,7 +282,7 @@ def _of_run(model: Path) -> TrainingReport | None:
 
 
 def report_from(content: Any, where: str) -> TrainingReport:
-    """A report from JSON. UserError unless it is one."""
+    """Return a report from JSON. UserError unless it is one."""
     if not isinstance(content, dict) or set(content) != set(NAMES):
         raise UserError(f"{where}: {', '.join(NAMES)} are needed; train or evaluate again with --force")
     for name, value in content.items():
@@ -292,7 +292,7 @@ def report_from(content: Any, where: str) -> TrainingReport:
 
 
 def _together(reports: Sequence[TrainingReport]) -> TrainingReport:
-    """Sums over the iterations; an entropy is only of a single run."""
+    """Return sums over the iterations; an entropy is only of a single run."""
     if len(reports) == 1:
         return reports[0]
     sums = {name: [getattr(one, name) for one in reports] for name in NAMES if not name.endswith("entropy")}

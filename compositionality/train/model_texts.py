@@ -24,7 +24,7 @@ def write_for_both_generations(folder: Path) -> None:
 
 
 def with_old_config_keys(config: dict[str, Any]) -> dict[str, Any]:
-    """``config`` with ``rope_theta``, ``rope_scaling`` and ``torch_dtype`` too, also in the configurations in it."""
+    """Return ``config`` with ``rope_theta``, ``rope_scaling`` and ``torch_dtype``, also in configurations in it."""
     parts = {
         key: with_old_config_keys(value)
         for key, value in config.items()
@@ -37,7 +37,7 @@ def with_old_config_keys(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_old_tokenizer_words(config: dict[str, Any]) -> dict[str, Any]:
-    """``config`` with a tokenizer class that both know, and extra special tokens under the name that both read."""
+    """Return ``config`` with a tokenizer class that both know, and extra special tokens by the name both read."""
     new = dict(config)
     if new.get("tokenizer_class") == "TokenizersBackend":
         new["tokenizer_class"] = "PreTrainedTokenizerFast"
@@ -47,7 +47,7 @@ def with_old_tokenizer_words(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _old_rope_keys(rope: dict[str, Any]) -> dict[str, Any]:
-    """What 4 calls the rotary settings, which 5 keeps in one mapping, or in one for each kind of attention."""
+    """Return what 4 calls the rotary settings, which 5 keeps in one mapping, or in one for each kind of attention."""
     if isinstance(rope.get(FULL), dict):
         local = rope.get(LOCAL) or {}
         base = {"rope_local_base_freq": local["rope_theta"]} if "rope_theta" in local else {}

@@ -40,7 +40,7 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def step(self, closure: Any = None) -> None:
-        """One update of all parameters that have gradients."""
+        """Update all parameters that have gradients."""
         groups, hidden = self.param_groups, self.param_groups[-1]
         try:
             self.param_groups = groups[:-1]
@@ -55,7 +55,7 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
             self._update(matrices, hidden["lr"], hidden["weight_decay"])
 
     def _update(self, matrices: list[Tensor], rate: float, weight_decay: float) -> None:
-        """Matrices of one shape (rows, columns)."""
+        """Update matrices of one shape (rows, columns)."""
         for matrix in matrices:
             self.state[matrix].setdefault("momentum", torch.zeros_like(matrix))
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
@@ -70,7 +70,7 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
 
     @staticmethod
     def _gathered(matrices: Tensor, group: dist.ProcessGroup) -> Tensor:
-        """``orthogonalised``, of which every process computes as many; the last ones may be padding."""
+        """Return ``orthogonalised``, of which every process computes as many; the last ones may be padding."""
         ranks, rank, n = group.size(), group.rank(), len(matrices)
         share = -(-n // ranks)
         padded = nn.functional.pad(matrices, (0, 0, 0, 0, 0, share * ranks - n))
@@ -81,7 +81,7 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
 
 
 def split_parameters(policy: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """The matrices of the hidden layers; all other parameters."""
+    """Return the matrices of the hidden layers; all other parameters."""
     outer = {id(parameter) for name, parameter in policy.named_parameters() if "embed" in name or "lm_head" in name}
     parameters: Iterable[nn.Parameter] = list(policy.parameters())
     hidden = [one for one in parameters if one.ndim == 2 and id(one) not in outer]
@@ -89,7 +89,7 @@ def split_parameters(policy: nn.Module) -> tuple[list[nn.Parameter], list[nn.Par
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
-    """The nearest matrices with singular values near 1 (about 0.7 to 1.2), of shape (matrices, rows, columns)."""
+    """Return the nearest matrices with singular values near 1 (0.7 to 1.2), of shape (matrices, rows, columns)."""
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT.contiguous() if tall else matrices
     x = x / (x.norm(dim=(1, 2), keepdim=True) + EPSILON)

@@ -34,7 +34,7 @@ HEAD_TOKENS = 2048  # with activation checkpointing, logits are computed for so 
 
 
 def load_model(settings: ModelSettings) -> Any:
-    """The Hugging Face model, float32, without dropout; every rank loads all of it."""
+    """Return the Hugging Face model, float32, without dropout; every rank loads all of it."""
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.utils import logging
 
@@ -67,7 +67,7 @@ class Policy(nn.Module):  # type: ignore[misc]
         self.entropy_gradient = entropy_gradient
 
     def forward(self, tokens_BT: Tensor, loss_mask_BT: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-        """Log-probability and entropy (float32) at the N tokens that ``loss_mask_BT`` marks, row by row.
+        """Return the log-probability and entropy (float32) at the N tokens that ``loss_mask_BT`` marks, row by row.
 
         Rows are padded at their ends. No attention mask is needed: attention is causal.
         """
@@ -83,7 +83,7 @@ class Policy(nn.Module):  # type: ignore[misc]
         return torch.cat(logps), torch.cat(entropies)
 
     def head(self, hidden_ND: Tensor, target_N: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-        """From the last hidden states to log-probabilities and entropies."""
+        """Turn the last hidden states into log-probabilities and entropies."""
         logits_NV = self.model.lm_head(hidden_ND).float()
         if temperature != 1.0:
             logits_NV = logits_NV / temperature
@@ -95,7 +95,7 @@ class SumOverRanks(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(_: Any, part: Tensor, group: dist.ProcessGroup) -> Tensor:
-        """All-reduce of ``part``: the same bits on every rank."""
+        """All-reduce ``part``: the same bits on every rank."""
         total = part.clone()
         dist.all_reduce(total, group=group)
         return total
@@ -109,7 +109,7 @@ class SumOverRanks(torch.autograd.Function):  # type: ignore[misc]
 def log_probabilities(
     logits_NV: Tensor, target_N: Tensor, first: int, group: dist.ProcessGroup | None, entropy_gradient: bool
 ) -> tuple[Tensor, Tensor]:
-    """log p(target) and entropy from this rank's slice of the logits, which starts at token ``first``."""
+    """Return log p(target) and entropy from this rank's slice of the logits, which starts at token ``first``."""
     lse_N = logits_NV.logsumexp(-1)
     local_N = target_N - first
     mine_N = (local_N >= 0) & (local_N < logits_NV.shape[-1])
@@ -123,7 +123,7 @@ def log_probabilities(
 
 
 def entropy(logits_NV: Tensor, lse_N: Tensor, group: dist.ProcessGroup | None, with_gradient: bool) -> Tensor:
-    """Entropy H of the softmax; its gradient, -p (log p + H), is written out since H mixes all slices."""
+    """Return the entropy H of the softmax; its gradient, -p (log p + H), is written out since H mixes all slices."""
     logp_NV = logits_NV.detach() - lse_N.unsqueeze(-1)
     p_NV = logp_NV.exp()
     entropy_N = -(p_NV * logp_NV).sum(-1)
@@ -147,7 +147,7 @@ def shard(
     *,
     entropy_gradient: bool = False,
 ) -> Policy:
-    """The policy on this rank's device: layers split over ``tensor``, weights over ``data`` if ``settings.shard``."""
+    """Return the policy on this rank: layers split over ``tensor``, weights over ``data`` if ``settings.shard``."""
     if dtype not in ("float32", "bfloat16"):
         raise UserError(f"model.dtype: {dtype!r} is neither float32 nor bfloat16")
     if dtype == "bfloat16" and (mesh is None or not settings.shard):
@@ -173,7 +173,7 @@ def shard(
 
 
 def split_layers(model: Any, mesh: DeviceMesh) -> None:
-    """Tensor parallelism: attention by heads, MLP by columns, embedding and head by vocabulary."""
+    """Split for tensor parallelism: attention by heads, MLP by columns, embedding and head by vocabulary."""
     check_split(model.config.to_dict(), mesh.size())
     plan: dict[str, Any] = {
         "model.embed_tokens": RowwiseParallel(input_layouts=Replicate()),
@@ -194,7 +194,7 @@ def split_layers(model: Any, mesh: DeviceMesh) -> None:
 
 
 def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Optimizer:
-    """AdamW; one parameter group per mesh, since its fused kernels do not take several."""
+    """Return AdamW; one parameter group per mesh, since its fused kernels do not take several."""
     groups: dict[Any, list[nn.Parameter]] = {}
     for parameter in trainable(policy):
         groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
@@ -208,7 +208,7 @@ def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Opt
 
 
 def learning_rate_at(step: int, steps: int, settings: OptimSettings) -> float:
-    """Learning rate of update ``step`` (0 is the first) of ``steps``: linear warm-up, polynomial decay."""
+    """Return the learning rate of update ``step`` (0 is the first) of ``steps``: linear warm-up, polynomial decay."""
     warmup = min(1.0, (step + 1) / (settings.warmup_steps + 1))
     return settings.lr * warmup * float((1 - step / steps) ** settings.decay_power)
 
@@ -230,13 +230,13 @@ def reduce_gradients(policy: nn.Module, mesh: DeviceMesh | None) -> None:
 
 
 def shared_by_fsdp(parameter: Tensor, mesh: DeviceMesh | None) -> bool:
-    """True if the data ranks hold different parts of the parameter."""
+    """Return True if the data ranks hold different parts of the parameter."""
     names = parameter.device_mesh.mesh_dim_names if isinstance(parameter, DTensor) else None
     return mesh is not None and "data" in (names or ())
 
 
 def local_gradient(parameter: nn.Parameter) -> Tensor:
-    """This rank's part of the gradient, zeros if there is none; partial sums over tensor ranks are added up."""
+    """Return this rank's part of the gradient, zeros if there is none; partial sums over tensor ranks are added up."""
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter)
     if not isinstance(parameter, DTensor):
@@ -265,7 +265,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float
 
 
 def sharding_groups(parameter: nn.Parameter) -> tuple[dist.ProcessGroup, ...]:
-    """The groups of ranks over which a parameter is split."""
+    """Return the groups of ranks over which a parameter is split."""
     if not isinstance(parameter, DTensor):
         return ()
     placed = enumerate(parameter.placements)

@@ -33,7 +33,7 @@ class TokenizedProblem:
     extra_info: Any = None
 
     def judge_input(self, completion: Completion) -> JudgeInput:
-        """A completion as the pool of judges takes it."""
+        """Return a completion as the pool of judges takes it."""
         reason = completion.finish_reason
         return JudgeInput(self.data_source, completion.text, self.ground_truth, reason, self.extra_info)
 
@@ -45,7 +45,7 @@ def tokenize_problems(
     limit: int | None = None,
     row_format: RowFormat = RL_SCHEMA,
 ) -> list[TokenizedProblem]:
-    """The problems of all files (``limit`` of each data source); UserError if a prompt has over ``max_tokens``."""
+    """Return all files' problems (``limit`` of each data source); UserError if a prompt has over ``max_tokens``."""
     problems: list[TokenizedProblem] = []
     seen: Counter[str] = Counter()
     columns = ("data_source", "prompt", "reward_model", *(["extra_info"] if row_format.any_source else []))
@@ -68,14 +68,14 @@ def problem_at(place: int, problems: Sequence[TokenizedProblem], data: Any) -> T
 
 
 def tokenize_prompts(chats: Sequence[Any], tokenizer: Any) -> list[list[int]]:
-    """Token ids of every chat, with the chat template's opening of the answer."""
+    """Return the token ids of every chat, with the chat template's opening of the answer."""
     texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
     ids: list[list[int]] = tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
     return ids
 
 
 def verl_seed(run_seed: int, uid: str, chat: Sequence[Mapping[str, str]], sample: int) -> int:
-    """Seed of a completion under verl, 63 bits (the single-file trainer's is ``request_seed``).
+    """Return the seed of a completion under verl, 63 bits (the single-file trainer's is ``request_seed``).
 
     A training prompt is named by its position in the stream (digits); a validation prompt, whose uid verl draws at
     random, by its text: every validation then uses the same random numbers.
@@ -86,12 +86,12 @@ def verl_seed(run_seed: int, uid: str, chat: Sequence[Mapping[str, str]], sample
 
 
 def refill_size(missing: int, share: float, largest: int) -> int:
-    """Prompts to ask next, at most ``largest``, if ``missing`` groups with signal are needed and ``share`` have it."""
+    """Return how many prompts to ask next, at most ``largest``, for ``missing`` groups if ``share`` have signal."""
     return min(largest, math.ceil(HEADROOM * missing / max(share, 1 / largest)))
 
 
 def check_problems_last(files: str, problems: int, epochs: int, batch: int, steps: int | None) -> None:
-    """UserError if verl, which asks each problem ``epochs`` times, would end before ``steps`` (null: with the data)."""
+    """Raise UserError if verl, which asks a problem ``epochs`` times, ends before ``steps`` (null: with the data)."""
     if steps is not None and problems * epochs < batch * steps:
         last = problems * epochs // batch
         raise UserError(
@@ -101,7 +101,7 @@ def check_problems_last(files: str, problems: int, epochs: int, batch: int, step
 
 
 def too_few_groups(step: int, kept: int, needed: int, prompts: int, limit: str) -> str:
-    """The message of a run whose problems give no signal; ``limit`` is the setting that ended the search."""
+    """Return the message of a run whose problems give no signal; ``limit`` is the setting that ended the search."""
     return (
         f"step {step}: only {kept} of the {needed} groups needed had completions that differ, after {prompts} prompts "
         f"({limit}): the problems are too easy or too hard for this model; the state so far is saved"
@@ -109,12 +109,12 @@ def too_few_groups(step: int, kept: int, needed: int, prompts: int, limit: str) 
 
 
 def row_format(settings: GrpoSettings) -> RowFormat:
-    """How ``data.train_files`` and ``data.val_files`` are read."""
+    """Return how ``data.train_files`` and ``data.val_files`` are read."""
     return settings.data.row_format(any_source=settings.reward.function is not None)
 
 
 def run_keys(settings: GrpoSettings) -> dict[str, Any]:
-    """What ``row_format_of_run`` needs, for the section ``run`` of verl's configuration.
+    """Return what ``row_format_of_run`` needs, for the section ``run`` of verl's configuration.
 
     The template's file and not its text, in which OmegaConf would look for values of its own.
     """
@@ -123,12 +123,12 @@ def run_keys(settings: GrpoSettings) -> dict[str, Any]:
 
 
 def row_format_of_run(run: Any) -> RowFormat:
-    """As ``row_format``, out of the section ``run``."""
+    """Return as ``row_format``, out of the section ``run``."""
     return RowSettings(**run.rows).row_format(any_source=run.reward_function is not None)
 
 
 def files_for_verl(paths: Sequence[str], form: RowFormat, folder: Path) -> list[str]:
-    """The files as verl reads them: as they are if all are in its RL schema, else written as ``folder``/N.parquet."""
+    """Return the files as verl reads them: as they are if all have its schema, else written as ``folder``/N.parquet."""
     if all(is_rl_schema(Path(path), form) for path in paths):
         return [str(Path(path).absolute()) for path in paths]
     written = [folder.absolute() / f"{number}.parquet" for number in range(len(paths))]

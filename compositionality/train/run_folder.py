@@ -38,7 +38,7 @@ BY_LENGTH = ("decay_power", "lr_warmup_steps_ratio")
 
 
 def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with dotted keys."""
+    """Return nested dictionaries as one, with dotted keys."""
     if not isinstance(node, dict) or not node:
         return {prefix: node}
     items: dict[str, Any] = {}
@@ -48,7 +48,7 @@ def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def is_finished(target: Path, recipe: Recipe, *, force: bool) -> bool:
-    """True, with a line on the screen, if ``target`` was already made by this very recipe.
+    """Return True, with a line on the screen, if ``target`` was already made by this very recipe.
 
     UserError if it was made from something else, unless ``force``, or by a shorter run that can go on.
     """
@@ -64,7 +64,7 @@ def is_finished(target: Path, recipe: Recipe, *, force: bool) -> bool:
 
 
 def skips(target: Path, recipe: Recipe, *, force: bool) -> bool:
-    """``is_finished`` before ranks are started, and torch imported; False on a rank, which checks itself."""
+    """Ask ``is_finished`` before ranks are started, and torch imported; False on a rank, which checks itself."""
     return "RANK" not in os.environ and target.exists() and is_finished(target, recipe, force=force)
 
 
@@ -87,7 +87,7 @@ def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
 
 
 def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
-    """What the run in ``out`` was started with, if this recipe may go on from it; else empty. Nothing is written.
+    """Return what the run in ``out`` was started with, if this recipe may go on from it; else empty. Writes nothing.
 
     UserError as ``take_run_folder`` has it.
     """
@@ -107,7 +107,7 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
 
 
 def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
-    """What a start refuses of ``out``, in a dry run whose inputs are there: of others nothing is known yet."""
+    """Refuse what a start refuses of ``out``, in a dry run whose inputs are there: of others nothing is known yet."""
     if is_to_be_checked(*recipe.inputs.values(), dry=True) and not is_finished(out / "final", recipe, force=force):
         owner(out, recipe, force=force)
 
@@ -118,7 +118,7 @@ def _identity(recipe: Recipe) -> dict[str, Any]:
 
 
 def is_lengthened(out: Path, before: Mapping[str, Any], inputs: Mapping[str, str], recipe: Recipe) -> bool:
-    """Whether ``recipe`` is that of the run in ``out`` (its settings ``before``, its ``inputs``), only longer.
+    """Return whether ``recipe`` is that of the run in ``out`` (its settings ``before``, its ``inputs``), only longer.
 
     UserError if it is and the learning rate depends on the length.
     """
@@ -138,7 +138,7 @@ def is_lengthened(out: Path, before: Mapping[str, Any], inputs: Mapping[str, str
 
 
 def latest_step(steps: Path) -> int:
-    """The last complete checkpoint: the one that verl's tracker names, or the newest before it; 0 if there is none."""
+    """Return the last complete checkpoint, which verl's tracker names, or the newest before it; 0 if there is none."""
     tracker = steps / TRACKER
     if not tracker.is_file():
         return 0
@@ -150,7 +150,7 @@ def latest_step(steps: Path) -> int:
 
 
 def saved_steps(steps: Path) -> list[int]:
-    """Steps of all checkpoint folders, complete or not, in order."""
+    """Return the steps of all checkpoint folders, complete or not, in order."""
     names = (re.fullmatch(r"global_step_(\d+)", path.name) for path in steps.glob("global_step_*"))
     return sorted(int(name[1]) for name in names if name)
 
@@ -188,7 +188,7 @@ HASHED_BYTES = 256 << 20  # larger files are checked by their size alone: hashin
 
 
 def folder(steps: Path, step: int) -> Path:
-    """Where verl keeps the checkpoint of ``step``."""
+    """Return where verl keeps the checkpoint of ``step``."""
     return steps / f"global_step_{step}"
 
 
@@ -201,7 +201,7 @@ def mark_complete(steps: Path, step: int) -> None:
 
 
 def contents(path: Path) -> list[Path]:
-    """The files of a checkpoint without their hashes."""
+    """Return the files of a checkpoint without their hashes."""
     return sorted(file for file in path.rglob("*") if file.is_file() and file.name != HASHES)
 
 
@@ -212,7 +212,7 @@ def fingerprint(file: Path) -> str:
 
 
 def verify_checkpoint(path: Path) -> None:
-    """UserError that names the first file of a complete checkpoint which is missing or altered."""
+    """Raise UserError that names the first file of a complete checkpoint which is missing or altered."""
     for name, expected in read_json_object(path / HASHES, f"delete {path} to go on from an earlier step").items():
         file = path / name
         if not file.is_file() or fingerprint(file) != expected:
@@ -220,7 +220,7 @@ def verify_checkpoint(path: Path) -> None:
 
 
 def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True) -> int:
-    """The step to continue from in the run folder ``out`` (0: from the start), which belongs to ``recipe`` from now on.
+    """Return the step to continue from in the run folder ``out`` (0: from the start), now ``recipe``'s own.
 
     ``repaired=False`` for checkpoints that are not marked complete (verl's SFT). UserError for an unfinished run with
     another recipe and for files that are not a run's, unless ``force``, and for an altered checkpoint.
@@ -236,7 +236,7 @@ def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True) -> 
 
 
 def repair(steps: Path) -> None:
-    """After a crash: delete incomplete checkpoints and let the tracker name the last complete one."""
+    """Repair after a crash: delete incomplete checkpoints and let the tracker name the last complete one."""
     complete = complete_steps(steps)
     for step in saved_steps(steps):
         if step not in complete:
@@ -249,12 +249,12 @@ def repair(steps: Path) -> None:
 
 
 def complete_steps(steps: Path) -> list[int]:
-    """Steps of the complete checkpoints, in order."""
+    """Return the steps of the complete checkpoints, in order."""
     return [step for step in saved_steps(steps) if (folder(steps, step) / HASHES).is_file()]
 
 
 def scores(steps: Path) -> dict[int, float]:
-    """Validation score by step."""
+    """Return the validation score by step."""
     path = steps / SCORES
     found = read_json_object(path, "delete it: the next evaluation makes it again") if path.is_file() else {}
     return {int(step): score for step, score in found.items()}
@@ -267,7 +267,7 @@ def record_score(steps: Path, step: int, score: float) -> None:
 
 
 def best_step(steps: Path) -> int | None:
-    """The complete checkpoint with the highest validation score (the earliest of equals); None without one."""
+    """Return the complete checkpoint with the highest validation score (the earliest of equals); None without one."""
     known = scores(steps)
     validated = [step for step in complete_steps(steps) if step in known]
     return max(validated, key=lambda step: (known[step], -step), default=None)

@@ -52,7 +52,7 @@ class AnySampler(Protocol):
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion without text per prompt and seed, in order; token ids include the EOS."""
+        """Return one completion without text per prompt and seed, in order; token ids include the EOS."""
         ...
 
 
@@ -75,7 +75,7 @@ def open_sampler(
     max_prompt_tokens: int,
     dtype: str = "auto",
 ) -> AnySampler:
-    """The engine ``vllm`` or ``server``, with the weights of ``model`` (a server: with those it was started with)."""
+    """Return the engine ``vllm`` or ``server``, with the weights of ``model`` (a server: those it was started with)."""
     if rollout.engine == "vllm":
         check_heads(model, "rollout.engine=builtin")
         dtype = "float32" if torch.device(device).type == "cpu" else dtype
@@ -110,7 +110,7 @@ class VllmSampler:
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order."""
+        """Return one completion per prompt and seed, in order."""
         _refuse_truncation(options, "vLLM")
         longest = max(map(len, prompts), default=0) + options.max_tokens
         if longest > self._length:
@@ -169,7 +169,7 @@ class ServerSampler:
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order; one request each, up to 256 at a time."""
+        """Return one completion per prompt and seed, in order; one request each, up to 256 at a time."""
         if not self._is_sglang:
             _refuse_truncation(options, "a vLLM server")
         if self._waiting:
@@ -274,7 +274,7 @@ class ServerSampler:
 
 
 def _served(reply: Json) -> tuple[str, bool]:
-    """Name of the model that a server has, and whether the server is SGLang."""
+    """Return the name of the model that a server has, and whether the server is SGLang."""
     served = dict(reply["data"][0])
     return str(served["id"]), served.get("owned_by") == "sglang"
 
@@ -298,7 +298,7 @@ def _read_vllm(reply: Json, limit: int) -> Completion:
 
 
 def _read_completion(tokens: list[Any], log_probs: list[Any], finish_reason: Any, limit: int) -> Completion:
-    """A completion of one to ``limit`` tokens; ServerError for what is none."""
+    """Return a completion of one to ``limit`` tokens; ServerError for what is none."""
     if len(tokens) != len(log_probs) or not 0 < len(tokens) <= limit:
         raise ServerError(f"{len(tokens)} tokens came with {len(log_probs)} log-probs, of at most {limit}")
     if finish_reason not in (STOP, LENGTH):
@@ -311,7 +311,7 @@ def _read_completion(tokens: list[Any], log_probs: list[Any], finish_reason: Any
 
 
 def _completion(token_ids: list[int], log_probs: list[float], finish_reason: str) -> Completion:
-    """A completion without text; any finish reason but "stop" means that the limit of tokens ended it."""
+    """Return a completion without text; any finish reason but "stop" means that the limit of tokens ended it."""
     return Completion("", len(token_ids), STOP if finish_reason == STOP else LENGTH, token_ids, log_probs)
 
 
@@ -334,7 +334,7 @@ def _refuse_truncation(options: SamplingOptions, engine: str) -> None:
 
 
 def _weight_names(model: Path) -> set[str]:
-    """Names of the tensors in the safetensors files of a model folder."""
+    """Return the names of the tensors in the safetensors files of a model folder."""
     from safetensors import safe_open
 
     names: set[str] = set()

@@ -88,7 +88,7 @@ class ClusterSettings(RunSettings):
 
 
 def check_mesh(mesh: MeshSettings, dtype: str, run: RunSettings, key: str = "model.dtype") -> None:
-    """UserError for a mesh that the ranks cannot form, or that cannot compute in ``dtype``: FSDP casts to bfloat16."""
+    """Raise UserError for a mesh that the ranks cannot form, or not compute in ``dtype``: FSDP casts to bfloat16."""
     ranks = world_size(run)
     if ranks % mesh.tensor:
         raise UserError(
@@ -103,14 +103,14 @@ def check_mesh(mesh: MeshSettings, dtype: str, run: RunSettings, key: str = "mod
 
 
 def check_split(config: Mapping[str, Any], ranks: int) -> None:
-    """UserError unless the ranks divide the heads, the KV heads and the MLP's width."""
+    """Raise UserError unless the ranks divide the heads, the KV heads and the MLP's width."""
     for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size"):
         if (config.get(name) or 0) % ranks:
             raise UserError(f"mesh.tensor={ranks} does not divide {name}={config[name]} of the model")
 
 
 def check_lora(model: ModelSettings, mesh: MeshSettings) -> None:
-    """UserError for adapters beside layers that ranks share, which the single-file trainers do not have, or no peft."""
+    """Raise UserError for adapters beside layers that ranks share, which single-file trainers lack, or without peft."""
     if model.lora.rank and mesh.tensor > 1:
         raise UserError(f"model.lora.rank={model.lora.rank}: needs mesh.tensor=1, or engine=verl")
     if model.lora.rank:
@@ -118,7 +118,7 @@ def check_lora(model: ModelSettings, mesh: MeshSettings) -> None:
 
 
 def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:
-    """UserError for a key of ``keys`` (key → what to do instead) that is not at its default.
+    """Raise UserError for a key of ``keys`` (key → what to do instead) that is not at its default.
 
     ``settings`` is a dataclass with a field ``engine``; the keys are those that this engine does not have.
     """

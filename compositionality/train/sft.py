@@ -75,7 +75,7 @@ class Fit:
         self.log: SupervisedLog | None = None
 
     def update(self, parts: Sequence[MicroBatch], rate: float) -> tuple[Tensor, float]:
-        """One step on this rank's ``parts``: sums over all ranks of (loss, trained tokens, tokens); gradient norm."""
+        """Take a step on this rank's ``parts``; return sums over ranks (loss, trained, real tokens), gradient norm."""
         trained, real = sum(int(part.loss_mask[:, 1:].sum()) for part in parts), sum(part.real for part in parts)
         tally = torch.tensor([0, trained, real], dtype=torch.float64, device=device())
         self.optimizer.zero_grad(set_to_none=True)
@@ -95,13 +95,13 @@ class Fit:
         return tally, norm
 
     def log_probs(self, part: MicroBatch) -> Tensor:
-        """log p of the tokens that are trained on, float32 of shape (N,)."""
+        """Return log p of the tokens that are trained on, float32 of shape (N,)."""
         logp_N, _ = self.policy(part.tokens.to(device()), part.loss_mask.to(device()))
         return logp_N
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def mean_loss(self, parts: Sequence[MicroBatch]) -> float:
-        """Loss per token over all ranks' ``parts``."""
+        """Return loss per token over all ranks' ``parts``."""
         tally = torch.zeros(2, dtype=torch.float64, device=device())
         for part in parts:
             logp_N = self.log_probs(part)
@@ -157,7 +157,7 @@ class Fit:
         return self.loss
 
     def save(self, steps: Path, row: Mapping[str, Any]) -> None:
-        """A checkpoint; older ones beyond ``keep`` go once it is complete."""
+        """Write a checkpoint; older ones beyond ``keep`` go once it is complete."""
         state = {"step": row["step"], "loss": self.loss}
         save_checkpoint(steps, row["step"], self.policy, self.optimizer, self.tokenizer, state=state, row=row)
         if rank() == 0:
@@ -203,13 +203,13 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
 
 
 def lock_and_resume(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int:
-    """The step to continue from in the run folder ``out``, which is locked until ``held`` closes."""
+    """Return the step to continue from in the run folder ``out``, which is locked until ``held`` closes."""
     held.enter_context(exclusive(out))
     return resume(out, recipe, force=force)
 
 
 def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:
-    """The policy, its training batches and validation micro-batches. UserError for data that do not fit the model."""
+    """Return policy, training batches, validation micro-batches. UserError for data that do not fit the model."""
     inputs, trainer = read_sft_inputs(settings), settings.trainer
     assert inputs is not None, "a dry run trains nothing"
     batches = new_batches(inputs.rows, trainer, settings.data.seed)
@@ -219,7 +219,7 @@ def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBa
 
 
 def new_batches(rows: Sequence[ChatRow], trainer: SftTrainerSettings, seed: int) -> ChatBatches:
-    """The batches of a run: as large and as many as ``trainer`` says, in rows or in tokens."""
+    """Return the batches of a run: as large and as many as ``trainer`` says, in rows or in tokens."""
     batch_rows, even = trainer.batch_rows, trainer.batch_tokens is not None
     if trainer.batch_tokens is not None:
         trained = sum(sum(row.loss_mask[1:]) for row in rows)

@@ -88,7 +88,7 @@ class SftSettings:
 
 
 def check_settings(settings: SftSettings) -> None:
-    """UserError for settings that no run can have, with either engine."""
+    """Raise UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
     if not settings.data.train_files:
         raise UserError("data.train_files: give at least one file of rows")
@@ -125,7 +125,7 @@ def settle_length(settings: SftSettings) -> None:
 
 
 def _trained(name: str, *, dry: bool) -> dict[str, int] | None:
-    """What a finished run trained on; None without a name, and in a dry run before it is finished."""
+    """Return what a finished run trained on; None without a name, and in a dry run before it is finished."""
     if not name or (dry and not Path(name, "final").is_dir()):
         return None
     if not Path(name, "final").is_dir():
@@ -143,7 +143,7 @@ def settle_validation(settings: SftSettings) -> None:
 
 
 def make_recipe(settings: SftSettings) -> Recipe:
-    """What the trained weights depend on, but for the last bits: those also know how a batch is cut."""
+    """Return what the trained weights depend on, but for the last bits: those also know how a batch is cut."""
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
     if settings.trainer.batch_tokens is None:

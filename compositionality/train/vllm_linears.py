@@ -17,7 +17,7 @@ def use_plain_linears() -> None:
 
 
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
-    """``x`` (..., in) times ``weight`` (out, in), in blocks of equal height.
+    """Return ``x`` (..., in) times ``weight`` (out, in), in blocks of equal height.
 
     A matrix product picks its kernel by the number of rows, and kernels round differently: cut this way, a token's
     logits do not depend on which requests happen to share its batch, and a run can be repeated to the last bit.

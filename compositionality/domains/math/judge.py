@@ -27,7 +27,7 @@ _MARKED = re.compile(r"(?:\*\*)?(?:Answer:|####)(?:\*\*)?[ \t]*(\S.*)")
 
 
 def judge_math(response: str, golds: Sequence[str]) -> Verdict:
-    """CORRECT if the answer of ``response`` equals one of ``golds``; MALFORMED if it is no readable expression."""
+    """Return CORRECT if the answer equals one of ``golds``; MALFORMED if it is no readable expression."""
     boxed = has_box(response)
     answer = last_box(response) if boxed else _marked_line(response)
     if (answer is None and boxed) or len(answer or "") > LONGEST:

@@ -67,7 +67,7 @@ def _same_letters(answer: str, entry: Entry) -> bool:
 
 
 def _same_json(answer: str, entry: Entry) -> bool:
-    """Equal values of equal types: neither ``true`` nor 1.0 is 1. An answer that is no JSON must be the gold text."""
+    """Accept equal values of equal types: neither ``true`` nor 1.0 is 1. An answer that is not JSON: the gold text."""
     gold = str(entry["answer"]).strip()
     try:
         return json.dumps(json.loads(answer), sort_keys=True) == json.dumps(json.loads(gold), sort_keys=True)
@@ -76,7 +76,7 @@ def _same_json(answer: str, entry: Entry) -> bool:
 
 
 def _same_share(answer: str, entry: Entry) -> bool:
-    """A probability within 1 %: the scorer's tolerance is absolute, and takes 0 for a small one."""
+    """Accept a probability within 1 %: the scorer's tolerance is absolute, and takes 0 for a small one."""
     above, _, below = answer.partition("/")
     gold = float(entry["answer"])
     return float(below or 1) != 0 and abs(float(above) / float(below or 1) - gold) <= 0.01 * gold
@@ -88,7 +88,7 @@ def _same_numbers(answer: str, entry: Entry) -> bool:
 
 
 def _same_cells(answer: str, entry: Entry) -> bool:
-    """Every cell as asked for, to two decimal places."""
+    """Accept every cell as asked for, to two decimal places."""
     pairs = zip(answer.split(), str(entry["answer"]).split(), strict=True)
     return all(abs(float(ours) - float(gold)) <= 0.01 for ours, gold in pairs)
 

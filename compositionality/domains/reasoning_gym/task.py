@@ -81,7 +81,7 @@ class ReasoningGymTask(Task):
         return Problem(source, options.level, options.dataset, prompt, truth, index, {"seed": seed})
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """Score the last closed ``<answer>`` 1 or 0; what the library pays for a part of an answer is dropped.
+        """Return score the last closed ``<answer>`` 1 or 0; what the library pays for a part of an answer is dropped.
 
         A scorer that fails on the answer makes it MALFORMED if it does not fail on a readable one too.
         """

@@ -45,7 +45,7 @@ class TableEntry(NamedTuple):
 
 
 def judge_table(response: str, answers: tuple[str, ...]) -> Verdict:
-    """Right if the boxed answers are ``answers`` in any order, each as often."""
+    """Return right if the boxed answers are ``answers`` in any order, each as often."""
     box = last_box(response)
     if not box:
         return Verdict(0.0, Reason.NO_ANSWER)
@@ -97,7 +97,7 @@ def _amount(text: str) -> Amount | None:
 
 
 def _is_same(truth: TableEntry, given: TableEntry) -> bool:
-    """Equal text; or numbers within TOLERANCE of the truth, whole numbers exactly, in units that do not differ."""
+    """Accept equal text; or numbers within TOLERANCE of the truth, whole numbers exactly, in the same unit."""
     if truth.text == given.text:
         return bool(truth.text)
     right, amount = truth.amount, given.amount
@@ -111,7 +111,7 @@ def _is_same(truth: TableEntry, given: TableEntry) -> bool:
 
 
 def _is_same_unit(truth: Amount, given: Amount) -> bool:
-    """A currency or % may be left out or added, the truth's unit left out."""
+    """Accept a currency or % left out or added, and the truth's unit left out."""
     if truth.currency and given.currency and truth.currency != given.currency:
         return False
     if truth.unit == given.unit:

@@ -44,7 +44,7 @@ class OpenAIEngine:
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order."""
+        """Return one completion per prompt and seed, in order."""
         self.asked += len(prompts)
         calls = [partial(self._complete, prompt, seed, options) for prompt, seed in zip(prompts, seeds, strict=True)]
         return run_concurrently(calls, self._concurrency, tick)
@@ -89,7 +89,7 @@ class OpenAIEngine:
 
 
 def read_reply(reply: Json, max_tokens: int) -> Completion:
-    """The completion in a reply; ServerError if text, number of tokens or finish reason cannot be."""
+    """Return the completion in a reply; ServerError if text, number of tokens or finish reason cannot be."""
     text, n_tokens = read_text(reply), reply["usage"]["completion_tokens"]
     if type(n_tokens) is not int or not 0 <= n_tokens <= 2 * max_tokens:
         raise ServerError(f"the reply's completion_tokens are no number of at most {max_tokens}", repr(n_tokens))
@@ -97,7 +97,7 @@ def read_reply(reply: Json, max_tokens: int) -> Completion:
 
 
 def read_text(reply: Json) -> str:
-    """The text of a reply's first choice; ServerError if it is not what the model said."""
+    """Return the text of a reply's first choice; ServerError if it is not what the model said."""
     choice = reply["choices"][0]
     text, reason = choice["message"]["content"], choice["finish_reason"]
     if not isinstance(reason, str) or reason in CUT_BY_THE_SERVER:

@@ -223,7 +223,7 @@ def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, const
 
 
 def _totals(children: Mapping[Item, Sequence[Item]]) -> list[Quantity]:
-    """Every total that there is: of each layer below an owner."""
+    """Return every total that there is: of each layer below an owner."""
     return [Quantity(owner, layer) for owner in sorted(children) for layer in range(owner.layer)]
 
 

@@ -76,7 +76,7 @@ class Reading:
 
 
 def read_prompt(prompt: str, nouns: Nouns) -> Reading:
-    """UnreadableError for a text that is none of this task."""
+    """Raise UnreadableError for a text that is none of this task."""
     modulo = _MODULO.search(prompt)
     modulus = int(modulo[1] or modulo[2]) if modulo else 0
     if " " in prompt:

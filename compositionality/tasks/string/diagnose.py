@@ -147,7 +147,7 @@ def _next_step(reference: Reference, stated: StatedStep, left: Sequence[int], kn
 
 
 def _left_out(reference: Reference, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> Diagnosis | None:
-    """English: diagnose steps done silently before a stated one that starts from a wrong string of their making."""
+    """Diagnose, in English, steps done silently before a stated one that starts from a wrong string of their making."""
     later = [number for number in left if reference.steps[number].name == stated.name]
     if reference.compact or not later or stated.given is None or stated.given == reference.given(left[0], known):
         return None

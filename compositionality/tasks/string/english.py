@@ -108,7 +108,7 @@ class _Reader:
         return _Open(name, None if inside is None else _literals(inside, self._slots(name)))
 
     def _rewritten(self, call: str) -> None:
-        """``f(g("ab")) = f("ba")`` states what g gives."""
+        """Read ``f(g("ab")) = f("ba")``, which states what g gives."""
         if self.nested is None:
             return
         before, inner, after = self.nested

@@ -151,13 +151,13 @@ def _turned_right(text: str, count: int) -> str:
 
 
 def _free_functions(first: int) -> Iterator[Function]:
-    """Functions that take a parameter, numbered from ``first``: what brackets mean must be known before RL."""
+    """Yield functions that take a parameter, numbered from ``first``: what brackets mean must be known before RL."""
     for number, (name, run, choices, frozen) in enumerate(_FREE, first):
         yield Function(number, name, run, choices, takes_text=not choices, frozen=frozen)
 
 
 def _families() -> Iterator[Iterator[Named]]:
-    """Families of edits of one kind, each with its letters."""
+    """Yield families of edits of one kind, each with its letters."""
     yield from (iter(_MORE_PLAIN[start::3]) for start in range(3))
     yield ((f"append_{char}", _append(char)) for char in "efhiklmnopqrstu")
     yield ((f"prepend_{char}", _prepend(char)) for char in "acdgjklmnpqrtuv")

@@ -37,7 +37,7 @@ class PackedBatches:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would take the trainer's cores
 
     def stream(self, start: int, rank: int = 0, ranks: int = 1) -> Iterator[list[MicroBatch]]:
-        """This rank's part of the batches from ``start`` on: one micro-batch of rows ``rank``, ``rank + ranks`` …
+        """Yield this rank's part of the batches from ``start`` on: one micro-batch of rows ``rank``, ``rank + ranks`` …
 
         Made in passing, or ahead of time by ``workers`` processes.
         """
@@ -65,7 +65,7 @@ class PackedBatches:
         )
 
     def chapter(self, number: int, rank: int = 0, ranks: int = 1) -> list[MicroBatch]:
-        """This rank's batches of one chapter."""
+        """Return this rank's batches of one chapter."""
         mine = range(rank, self.packing.rows, ranks)
         columns = self.packing.length + 1  # the model reads all but the last; on a CPU 192 are faster than 191
         tokens = np.full((CHAPTER, len(mine), columns), self.pad)
@@ -81,7 +81,7 @@ class PackedBatches:
         ]
 
     def _rows(self, rng: Random) -> Iterator[tuple[list[int], list[int]]]:
-        """Token ids and loss mask of a chapter's rows. A row takes what fits, oldest first, so none is left out."""
+        """Yield token ids and loss mask of a chapter's rows. A row takes what fits, oldest first: none is left out."""
         pool: list[tuple[list[int], int]] = []
         for _ in range(CHAPTER):
             ids: list[int] = []
@@ -99,7 +99,7 @@ class PackedBatches:
             yield ids, loss_mask
 
     def _exchanges(self, rng: Random) -> list[tuple[list[int], int]]:
-        """Some exchanges as (token ids, how many of them are the prompt); those longer than a row are left out."""
+        """Return some exchanges as (token ids, number of them in the prompt), without those longer than a row."""
         texts = ["".join(render(*self.corpus.exchange(rng))) for _ in range(POOL)]
         encoded = [entry.ids for entry in self.backend.encode_batch(texts, add_special_tokens=False)]
         return [(ids, ids.index(self.answer_begins) + 1) for ids in encoded if len(ids) <= self.packing.length]

@@ -101,7 +101,7 @@ class Mix:
     modulus: Annotated[int, Ge(2)] = 10  # of that arithmetic
 
     def total(self) -> float:
-        """The sum of the shares."""
+        """Return the sum of the shares."""
         known = self.prior_chain + self.visible_chain + self.prior_single + self.frame + self.pair_chain
         return self.echo + known + self.target_calls + self.target_chain
 
@@ -124,7 +124,7 @@ class Corpus:
         self._characters = sorted(set(mix.letters + mix.letters.upper() + signs))
 
     def exchange(self, rng: Random) -> Exchange:
-        """One exchange, its kind drawn by the mix."""
+        """Return one exchange, its kind drawn by the mix."""
         for share, text in ((self.mix.countdown, self._numbers), (self.mix.igsm, self._graphs)):
             if share and rng.random() < share:
                 return text.exchange(rng)
@@ -145,25 +145,25 @@ class Corpus:
         )
 
     def echo(self, rng: Random) -> Exchange:
-        """``"CHAIN:string`` asks for how an answer about the chain begins."""
+        """Return a question ``"CHAIN:string`` for how an answer about the chain begins."""
         names = [compact_name(self._draw(rng, self._named)) for _ in range(between(rng, 1, self.mix.deepest))]
         text = self.any_string(rng)
         return f'"{"".join(names)}:{text}', f"{''.join(names[:-1])},{names[-1]}:{text}"
 
     def chain(self, rng: Random, draw: Callable[[Random], Chain], *, show_definitions: bool = False) -> Exchange:
-        """A composition that ``draw`` gives, on an input of which it makes no string that is too long."""
+        """Return a composition that ``draw`` gives, on an input of which it makes no string that is too long."""
         while True:
             chain, text = draw(rng), self.input_string(rng)
             if self._fits(chain, text):
                 return compact_prompt(chain, text, show_definitions=show_definitions), compact_trace(chain, text)
 
     def visible_chain(self, rng: Random) -> Exchange:
-        """Two or more prior functions under names of targets, with a definition of each name."""
+        """Return two or more prior functions under names of targets, with a definition of each name."""
         draw = self._several(self.bound_priors)
         return self.chain(rng, lambda rng: self._one_of_a_name(draw(rng)), show_definitions=True)
 
     def pair(self, rng: Random) -> Exchange:
-        """One of the compositions in ``pairs``."""
+        """Return one of the compositions in ``pairs``."""
         return self.chain(rng, lambda rng: tuple(self._draw(rng, [one]) for one in pick(rng, self.pairs)))
 
     def _several(self, operations: Sequence[Operation]) -> Callable[[Random], Chain]:
@@ -171,27 +171,27 @@ class Corpus:
         return lambda rng: tuple(self._draw(rng, operations) for _ in range(between(rng, 2, self.mix.deepest)))
 
     def single(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
-        """One of ``operations`` on any string."""
+        """Return one of ``operations`` on any string."""
         while True:
             chain, text = (self._draw(rng, operations),), self.any_string(rng)
             if self._fits(chain, text):
                 return compact_prompt(chain, text), compact_trace(chain, text)
 
     def calls(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
-        """``operations``, each on a string of its own; answered from the last to the first, as in a composition."""
+        """Return ``operations``, each on its own string, answered from the last to the first, as in a composition."""
         asked = [self.single(rng, [operation]) for operation in operations]
         names = [compact_name(operation) for operation in operations]
         lines = ["".join(names[:place]) + asked[place][1] for place in reversed(range(len(names)))]
         return "&".join(prompt for prompt, _ in asked), "\n".join(lines)
 
     def frame(self, rng: Random) -> Exchange:
-        """Calls of targets, their names in front of their strings."""
+        """Return calls of targets, their names in front of their strings."""
         prompt, response = self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])
         names, strings = zip(*(call.split(":") for call in prompt.split("&")), strict=True)
         return f"{''.join(names)}:{'&'.join(strings)}", response
 
     def visible_calls(self, rng: Random) -> Exchange:
-        """Such calls of targets and priors under targets' names, with a definition of each name."""
+        """Return such calls of targets and priors under targets' names, with a definition of each name."""
         kinds = [self.bound_targets if rng.random() * PRIOR_CALLS >= 1 else self.bound_priors for _ in self._count(rng)]
         operations = self._one_of_a_name([self._draw(rng, kind) for kind in kinds])
         prompt, response = self.calls(rng, operations)
@@ -201,16 +201,16 @@ class Corpus:
         return range(between(rng, 1, self.mix.most_calls))
 
     def _one_of_a_name(self, operations: Sequence[Operation]) -> Chain:
-        """The operations; of those that have one name, the first in place of all."""
+        """Return the operations; of those that have one name, the first in place of all."""
         named: dict[int, Operation] = {}
         return tuple(named.setdefault(operation.function.id, operation) for operation in operations)
 
     def input_string(self, rng: Random) -> str:
-        """A string like the inputs of problems."""
+        """Return a string like the inputs of problems."""
         return text_of(rng, self.mix.letters, between(rng, self.mix.shortest_input, self.mix.longest_input))
 
     def any_string(self, rng: Random) -> str:
-        """A string like those met on the way through a composition, without the composition itself."""
+        """Return a string like those met on the way through a composition, without the composition itself."""
         draw, others = rng.random(), 1 - self.mix.handed_strings
         if draw < 0.7 * others:
             return self.input_string(rng)
@@ -223,7 +223,7 @@ class Corpus:
         return text
 
     def _chains(self, pairs: Sequence[Sequence[int]]) -> list[Chain]:
-        """The compositions of ``mix.pairs``. UserError for one of other functions than targets, or of one."""
+        """Return the compositions of ``mix.pairs``. UserError for one of other functions than targets, or of one."""
         targets = {operation.function.id: operation for operation in self.targets}
         for pair in pairs:
             if len(pair) < 2 or not targets.keys() >= {*pair}:
@@ -233,7 +233,7 @@ class Corpus:
         return [tuple(targets[number] for number in pair) for pair in pairs]
 
     def _draw(self, rng: Random, operations: Sequence[Operation]) -> Operation:
-        """One of ``operations``, with a parameter of its own unless parameters are frozen."""
+        """Return one of ``operations``, with a parameter of its own unless parameters are frozen."""
         operation = pick(rng, operations)
         if self.mix.frozen_parameters or not operation.function.parametrised:
             return operation
@@ -249,16 +249,16 @@ class Corpus:
 
 
 def definition_names(priors: int = TINY_COUNT) -> list[str]:
-    """Names of all definitions, each one token: the 25 functions, then the first ``priors`` prior ones."""
+    """Return the names of all definitions, each one token: the 25 functions, then the first ``priors`` prior ones."""
     return [function.name for function in (*ATOMS.values(), *prior_functions(priors))]
 
 
 def corpus_tokenizer(mix: Mix) -> Any:
-    """The tokenizer for the text of ``mix``; free parameters need whole names (``name_tokens``), iGSM its codes."""
+    """Return the tokenizer for the text of ``mix``; free parameters need whole names, iGSM its codes."""
     names = name_tokens(FIRST_ID + mix.prior_functions, whole=not mix.frozen_parameters)
     return build_tokenizer([*definition_names(mix.prior_functions), *(quantity_tokens() if mix.igsm else ())], names)
 
 
 def renamed(operation: Operation, number: int) -> Operation:
-    """The same operation, called ``func_{number}``."""
+    """Return the same operation, called ``func_{number}``."""
     return replace(operation, function=replace(operation.function, id=number))

@@ -11,22 +11,22 @@ Kind = Callable[[Random], Exchange]
 
 
 def pick(rng: Random, items: Sequence[Item]) -> Item:
-    """One of ``items``."""
+    """Return one of ``items``."""
     return items[int(rng.random() * len(items))]
 
 
 def between(rng: Random, low: int, high: int) -> int:
-    """A whole number from ``low`` to ``high``, both included."""
+    """Return a whole number from ``low`` to ``high``, both included."""
     return low + int(rng.random() * (high - low + 1))
 
 
 def text_of(rng: Random, letters: Sequence[str], count: int) -> str:
-    """``count`` of ``letters``."""
+    """Return a text of ``count`` of ``letters``."""
     return "".join([pick(rng, letters) for _ in range(count)])
 
 
 def by_share(rng: Random, shares: Sequence[tuple[float, Kind]]) -> Exchange:
-    """An exchange of one of these kinds, each drawn as often as its share says; the last takes what is left."""
+    """Return an exchange of one of these kinds, each drawn as often as its share says; the last takes what is left."""
     draw = rng.random()
     for share, kind in shares:
         if draw < share:

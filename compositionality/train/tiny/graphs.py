@@ -67,11 +67,11 @@ class GraphText:
         )
 
     def exchange(self, rng: Random) -> Exchange:
-        """One exchange, its kind drawn by the shares."""
+        """Return one exchange, its kind drawn by the shares."""
         return by_share(rng, self.shares)
 
     def calculation(self, rng: Random) -> Exchange:
-        """An expression of one to four numbers, as equations and totals have it."""
+        """Return an expression of one to four numbers, as equations and totals have it."""
         if rng.random() < OF_TOTALS:
             pairs = [f"{self._number(rng)}*{self._number(rng)}" for _ in range(between(rng, 1, 3))]
             parts = [part for pair in pairs for part in ("+", *pair.partition("*"))][1:]
@@ -84,20 +84,20 @@ class GraphText:
         return f"%{self.modulus};{compact(expression)}?", self._worked_out(rng, [], expression)
 
     def look_up(self, rng: Random) -> Exchange:
-        """Some of several numbers."""
+        """Return some of several numbers."""
         facts = {code: self._number(rng) for code in rng.sample(self.codes, between(rng, 1, MOST_FACTS))}
         asked = rng.sample(list(facts), between(rng, 1, len(facts)))
         prompt = self._prompt(rng, [f"{code}={value}" for code, value in facts.items()], ";".join(asked))
         return prompt, "\n".join(f"{code}={facts[code]}" for code in asked)
 
     def problem(self, rng: Random) -> Exchange:
-        """A whole problem, without premises that it does not need."""
+        """Return a whole problem, without premises that it does not need."""
         graph = draw_item(self.options, "train", PROBLEM_SEED, rng.randrange(2**40)).problem
         behaviours = Behaviours(subgoals=rng.random() < 0.5)
         return compact_prompt(graph), write_solution(graph, None, behaviours, rng.randbytes(8))
 
     def step(self, rng: Random) -> Exchange:
-        """An equation, the numbers that it needs, and some that it does not."""
+        """Return an equation, the numbers that it needs, and some that it does not."""
         asked, *others = rng.sample(self.codes, between(rng, 2, MOST_FACTS))
         values = {self._quantity(code): self._number(rng) for code in others}
         expression = expression_of(self._equation(rng, others))
@@ -107,7 +107,7 @@ class GraphText:
         return prompt, f"{asked}={self._worked_out(rng, before, numbers_in(expression, values))}"
 
     def total(self, rng: Random) -> Exchange:
-        """All that one owner holds, and some numbers of others."""
+        """Return all that one owner holds, and some numbers of others."""
         layer, owner = between(rng, 0, len(LAYERS) - 2), between(rng, 0, _SIZE - 1)
         head = f"{LAYERS[layer + 1]}{owner}{LAYERS[layer]}"
         held = [f"{head}{item}" for item in sorted(rng.sample(range(_SIZE), between(rng, 1, _SIZE)))]
@@ -118,7 +118,7 @@ class GraphText:
         return prompt, f"{head}={self._worked_out(rng, [], numbers_in(tuple(parts), values))}"
 
     def _equation(self, rng: Random, codes: Sequence[str]) -> Equation:
-        """Of one to three quantities, with a constant or without; or of two, their difference."""
+        """Return an equation of one to three quantities, with or without a constant; or of two, their difference."""
         parents = [self._quantity(code) for code in rng.sample(codes, between(rng, 1, min(3, len(codes))))]
         constant = self._number(rng) if rng.random() < 0.5 else None
         times = constant is not None and rng.random() < 0.5
@@ -127,7 +127,7 @@ class GraphText:
         return Equation(constant, tuple(parents), times, minus=len(parents) == 2 and rng.random() < 0.5)
 
     def _worked_out(self, rng: Random, before: Sequence[Expression], numbers: Expression) -> str:
-        """The expression, then after each operation or at once its value."""
+        """Return the expression, then after each operation or at once its value."""
         after = steps_of(numbers, self.modulus) or [numbers]
         if len(numbers) == 1:
             return "=".join(map(compact, [*before, numbers]))
@@ -149,7 +149,7 @@ class GraphText:
 
 
 def quantity_tokens() -> list[str]:
-    """Codes of all instances and totals, alone and with ``=``: what tokens of a tokenizer for this text are.
+    """Return the codes of all instances and totals, alone and with ``=``: what tokens of a tokenizer for this text are.
 
     A number stands right behind the token that names it, so looking it up takes two layers of attention and is learnt
     in a thousand updates; with the sign as a token between them it was not in five thousand.

@@ -27,7 +27,7 @@ class TinyConfig:
 
 
 def build_model(shape: TinyConfig, tokenizer: Any, seed: int) -> Any:
-    """A freshly initialised float32 LlamaForCausalLM whose vocabulary is exactly the tokenizer's."""
+    """Return a freshly initialised float32 LlamaForCausalLM whose vocabulary is exactly the tokenizer's."""
     import torch
     from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 

@@ -47,11 +47,11 @@ class NumberText:
         }
 
     def exchange(self, rng: Random) -> Exchange:
-        """One exchange, its kind drawn by the shares."""
+        """Return one exchange, its kind drawn by the shares."""
         return by_share(rng, self.shares)
 
     def problem(self, rng: Random) -> Exchange:
-        """Two numbers, in either order, and the result of an operator; every operator as often as the others."""
+        """Return two numbers, in either order, and the result of an operator; each operator as often as the others."""
         operator = pick(rng, OPERATORS)
         a, b, c = pick(rng, self._facts[operator])
         numbers = (a, b) if rng.random() < 0.5 else (b, a)
@@ -61,7 +61,7 @@ class NumberText:
         return compact_prompt(numbers, c, allowed), compact_line((), a, operator, b, c)
 
     def other_game(self, rng: Random) -> Exchange:
-        """Two to five numbers and what some play with one to four operators comes to, not all of them Countdown's."""
+        """Return two to five numbers and what one to four operators make of some, not all of them Countdown's."""
         others = rng.sample(OTHER_OPERATORS, between(rng, 1, 2))
         allowed = [*rng.sample(OPERATORS, between(rng, 0, 3)), *others]
         numbers = [between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS))]
@@ -77,7 +77,7 @@ class NumberText:
         return compact_prompt(numbers, values[0], "".join(allowed)), "\n".join(lines)
 
     def sum(self, rng: Random) -> Exchange:
-        """One to ``deepest`` operators, from left to right: ``3*5+7`` → ``+7,3*5=15``, ``,15+7=22``."""
+        """Return a sum of one to ``deepest`` operators, from left to right: ``3*5+7`` → ``+7,3*5=15``, ``,15+7=22``."""
         operator = pick(rng, tuple(_CALCULATE))
         a, b, c = pick(rng, self._facts[operator])
         steps = [(a, operator, b, c)]
@@ -90,7 +90,7 @@ class NumberText:
         return f"{steps[0][0]}{''.join(words)}", "\n".join(lines)
 
     def echo(self, rng: Random) -> Exchange:
-        """``"+-*/:3|5|7>22`` asks for what stands behind the quotation mark."""
+        """Return a question ``"+-*/:3|5|7>22`` for what stands behind the quotation mark."""
         *numbers, target = (between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS) + 1))
         text = compact_prompt(numbers, target)
         return f'"{text}', text

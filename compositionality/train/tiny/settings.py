@@ -99,12 +99,12 @@ def make_recipe(settings: PretrainSettings) -> Recipe:
 
 
 def progress_path(out: Path) -> Path:
-    """Where an unfinished run keeps its checkpoints and metrics."""
+    """Return where an unfinished run keeps its checkpoints and metrics."""
     return out.with_name(f".{out.name}.progress")
 
 
 def optim(settings: PretrainSettings) -> OptimSettings:
-    """AdamW for training from scratch: a high rate that falls slowly."""
+    """Return AdamW for training from scratch: a high rate that falls slowly."""
     return OptimSettings(
         lr=settings.learning_rate,
         beta2=0.98,

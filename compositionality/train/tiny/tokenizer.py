@@ -29,7 +29,7 @@ CHAT_TEMPLATE = (
 
 
 def name_tokens(count: int = NUMBERS, *, whole: bool = False) -> list[str]:
-    """Tokens for the names of the functions 0 to ``count - 1``: ``func`` and its numbers, and ``other_30`` … as wholes.
+    """Return tokens for the names of functions 0 to ``count - 1``: ``func`` and its numbers, ``other_30`` … as wholes.
 
     In two tokens ``other_3`` could be written, and RL found it: a name of the study's under which to compose.
     ``whole``: all names, for strings that may hold ``_`` before a digit, which else would be the number of a function.
@@ -40,7 +40,7 @@ def name_tokens(count: int = NUMBERS, *, whole: bool = False) -> list[str]:
 
 
 def build_tokenizer(words: Sequence[str], names: Sequence[str] = ()) -> Any:
-    """A PreTrainedTokenizerFast in which each of ``words`` (definition names) and ``names`` is one token."""
+    """Return a PreTrainedTokenizerFast in which each of ``words`` (definition names) and ``names`` is one token."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -63,12 +63,12 @@ def build_tokenizer(words: Sequence[str], names: Sequence[str] = ()) -> Any:
 
 
 def render(prompt: str, response: str) -> tuple[str, str]:
-    """One exchange rendered by the chat template, as (prompt, response)."""
+    """Return one exchange rendered by the chat template, as (prompt, response)."""
     return f"{USER}{prompt}{ASSISTANT}", f"{response}{END}"
 
 
 def _alphabet() -> tuple[list[str], list[tuple[str, str]]]:
-    """Symbols of the byte-level vocabulary and its merges (GPT-2's printable stand-ins for bytes)."""
+    """Return the symbols of the byte-level vocabulary and its merges (GPT-2's printable stand-ins for bytes)."""
     from tokenizers import pre_tokenizers
 
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
