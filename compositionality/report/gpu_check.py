@@ -50,7 +50,7 @@ from compositionality.yaml_files import read_yaml_mapping
 PLAN: dict[str, Any] = read_yaml_mapping(Path(__file__).with_suffix(".yaml"))
 ENGINES = ("single", "verl", "vllm")
 TRAINING = ("pretrain", "sft", "grpo")  # kinds of steps that use every GPU; the others use one
-GUARD = ("-m", "compositionality.train.verl.process_guard")  # ends what Ray and vLLM start
+GUARD = ("-m", "compositionality.train.launch")  # ends what Ray and vLLM start
 SAMPLED = re.compile(r"(\d+) completions, (\d+) tokens, ([\d,]+) tok/s")
 ALL_REDUCE_SECONDS = 120  # that it may take
 Row = dict[str, Any]

@@ -1,4 +1,5 @@
-"""Several processes of one command on this machine: ``run.processes=N`` starts the ranks of a torch.distributed job.
+"""Processes of one command on this machine: ``run.processes=N`` starts the ranks of a torch.distributed job;
+``python -m compositionality.train.launch COMMAND…`` runs a command whose processes all end with it.
 
 As torchrun does it, but without its start-up of seconds, and a rank's exit code and its one line of error stay what
 they are. Under torchrun (RANK is set) nothing is started.
@@ -15,13 +16,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from random import SystemRandom
+from types import FrameType
 from typing import Annotated
+
+import psutil
 
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, check_gpus_are_used, count_gpus, why_no_gpu
 from compositionality.ranges import OneOf, PositiveInt
 
 PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it
+GRACE_SECONDS = 10.0  # that processes have to end after SIGTERM
 
 
 @dataclass
@@ -166,3 +171,83 @@ def adopt_orphans() -> None:
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+# ---- a command that leaves no process behind
+
+
+def guard(command: Sequence[str]) -> int:
+    """Run ``command`` and leave no process behind; its exit code (128 + signal if a signal ended it).
+
+    Ray and vLLM start processes in sessions of their own. The guard adopts every orphan among its descendants, gets a
+    signal when its parent dies, even by SIGKILL, and ends them all.
+    """
+    parent = os.getppid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    adopt_orphans()
+    die_with_parent(signal.SIGTERM)
+    if os.getppid() != parent or parent == 1:  # the parent died before the line above
+        return 128 + signal.SIGTERM
+    child = subprocess.Popen(command, preexec_fn=_die_with_guard)
+    try:
+        code = child.wait()
+    finally:
+        end_descendants()
+    return code if code >= 0 else 128 - code
+
+
+def descendants(root: int) -> list[psutil.Process]:
+    """Return all living descendants of the process ``root``."""
+    try:
+        return [process for process in psutil.Process(root).children(recursive=True) if is_alive(process)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def end_descendants() -> None:
+    """Send SIGTERM to every descendant, and SIGKILL to those that are still alive after a grace period."""
+    _signal_all(signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
+    while descendants(os.getpid()) and time.monotonic() < deadline:
+        _reap()
+        time.sleep(0.1)
+    while descendants(os.getpid()):
+        _signal_all(signal.SIGKILL)
+        _reap()
+        time.sleep(0.1)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Tell whether the process runs; a zombie does not."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE  # type: ignore[no-any-return]
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _signal_all(number: signal.Signals) -> None:
+    for process in descendants(os.getpid()):
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def _reap() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    end_descendants()
+    os._exit(128 + number)
+
+
+def _die_with_guard() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    die_with_parent()
+
+
+if __name__ == "__main__":
+    sys.exit(guard(sys.argv[1:]))

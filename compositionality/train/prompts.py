@@ -67,6 +67,46 @@ def problem_at(place: int, problems: Sequence[TokenizedProblem], data: Any) -> T
     return problems[row_at(place, len(problems), data.seed, shuffle=data.shuffle)]
 
 
+class PromptStream:
+    """Endless passes over a data set, each in an order of its own. Takes the place of verl's training data loader,
+    whose state cannot tell where in a partly used pass it stands when an epoch ends.
+    """
+
+    def __init__(self, rows: Sequence[dict[str, Any]], *, seed: int, shuffle: bool = True) -> None:
+        self.rows = rows
+        self.seed = seed
+        self.shuffle = shuffle
+        self.position = 0
+        self.last_step: int | None = None  # of the run, once it is known
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, count: int) -> list[dict[str, Any]]:
+        """Return the next ``count`` rows. Each gets the key ``uid``: digits alone, of equal length, since verl splits
+        names at ``_`` and we sort them.
+        """
+        taken = []
+        for _ in range(count):
+            row = self.rows[row_at(self.position, len(self.rows), self.seed, shuffle=self.shuffle)]
+            taken.append({**row, "uid": f"{self.position:012d}"})
+            self.position += 1
+        return taken
+
+    def left(self, epochs: int) -> int:
+        """Return the prompts that ``epochs`` passes still hold."""
+        return epochs * len(self.rows) - self.position
+
+    def state_dict(self) -> dict[str, int | None]:
+        """Return the state to save."""
+        return {"position": self.position, "last_step": self.last_step}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take a state that ``state_dict`` has returned."""
+        self.position = state["position"]
+        self.last_step = state["last_step"]
+
+
 def tokenize_prompts(chats: Sequence[Any], tokenizer: Any) -> list[list[int]]:
     """Return the token ids of every chat, with the chat template's opening of the answer."""
     texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]

@@ -20,9 +20,8 @@ from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.rollout.store import read_rollouts
-from compositionality.train.launch import free_port
+from compositionality.train.launch import descendants, free_port, is_alive
 from compositionality.train.metrics import read_metrics
-from compositionality.train.verl.process_guard import descendants, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "not-for-anybodys-eyes"
@@ -49,7 +48,7 @@ class Cluster:
     def start(self, name: str, *words: str) -> "subprocess.Popen[bytes]":
         place = self.folder / name
         place.mkdir(exist_ok=True)
-        guard = [sys.executable, "-m", "compositionality.train.verl.process_guard"]
+        guard = [sys.executable, "-m", "compositionality.train.launch"]
         ray = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--num-cpus=8", "--num-gpus=1"]
         variables = {**self.variables, "CUDA_VISIBLE_DEVICES": "-1"}
         with (self.folder / f"{name}.log").open("w") as log:

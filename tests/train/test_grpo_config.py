@@ -16,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.train.engines import settle_cluster, train_grpo
 from compositionality.train.grpo_settings import GrpoSettings, check_settings
 from compositionality.train.run_folder import flatten
-from compositionality.train.verl import configure, grpo, grpo_preflight, launch
+from compositionality.train.verl import configure, grpo, launch, preflight
 from compositionality.train.verl.configure import GRPO_LACKS, grpo_keys, grpo_run
 from compositionality.types import Problem
 
@@ -59,7 +59,7 @@ def composed(*words, model="models/base", out="OUT"):
     config = configure.grpo_config(settings)
     variables = launch.environment(config, Path(out))
     grpo.settle(config, variables)
-    grpo_preflight.check_settings(config)
+    preflight.check_grpo_settings(config)
     return config, variables
 
 
@@ -362,27 +362,27 @@ def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path):
         config, _ = composed(*MACHINES["two cores"], *more, model=model, out=tmp_path / "out")
         config.run.train_files, config.run.val_files = [str(path) for path in files], [str(good)]
         with pytest.raises(UserError, match=said):
-            grpo_preflight.check_everything(config)
+            preflight.check_grpo_inputs(config)
 
 
 def test_p18_heads_that_vllm_does_not_take_on_a_cpu_are_told_before_the_start(model, tmp_path, monkeypatch):
     config, _ = composed(*MACHINES["two cores"], model=model, out=tmp_path / "out")
     monkeypatch.setattr("compositionality.rollout.engines.vllm.CPU_HEAD_WIDTHS", (64,))
     with pytest.raises(UserError, match="its heads are 32 wide, vLLM on a CPU takes 64 only; give engine=single"):
-        grpo_preflight.check_everything(config)
+        preflight.check_grpo_inputs(config)
 
 
 def test_p18_heads_that_tensor_parallelism_cannot_share_are_told_before_the_start(model):
-    grpo_preflight.check_layers(model, 2)
+    preflight.check_layers(model, 2)
     with pytest.raises(UserError, match="tensor=4 does not divide the 2 heads, 2 for keys, of "):
-        grpo_preflight.check_layers(model, 4)
+        preflight.check_layers(model, 4)
 
 
 def test_p18_no_cluster_at_the_address():
     with pytest.raises(UserError, match=r"no Ray cluster answers at localhost:9 .*ray start --head --port=9"):
-        grpo_preflight.check_cluster("localhost:9", 1, 1, Path(), [])
+        preflight.check_cluster("localhost:9", 1, 1, Path(), [])
     with pytest.raises(UserError, match="'head' is not HOST:PORT"):
-        grpo_preflight.check_cluster("head", 1, 1, Path(), [])
+        preflight.check_cluster("head", 1, 1, Path(), [])
 
 
 def test_a_launcher_without_a_gpu_starts_a_run_on_those_of_a_cluster(monkeypatch):

@@ -7,8 +7,8 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.train import run_folder as checkpoints
+from compositionality.train.prompts import PromptStream
 from compositionality.train.run_folder import TRACKER, latest_step, prune, saved_steps
-from compositionality.train.verl.prompts import PromptStream
 
 ROWS = [{"row": number} for number in range(10)]
 

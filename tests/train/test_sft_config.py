@@ -40,7 +40,7 @@ def composed(*words: str) -> DictConfig:
     check_settings(given)
     settle_cluster(given, imagined=True)
     config = configure.sft_config(given)
-    preflight.check_settings(config, config.run.processes * config.run.nodes)
+    preflight.check_sft_settings(config, config.run.processes * config.run.nodes)
     return config
 
 
@@ -120,7 +120,7 @@ def test_a_dry_run_prints_the_command_for_machines_that_are_not_here(
     monkeypatch.setenv("NNODES", "4")
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     train_sft(settings("run.device=gpu", "run.processes=2", "dry_run=true"))
-    assert "-m compositionality.train.verl.sft_nodes" in capsys.readouterr().out
+    assert "-m compositionality.train.verl.sft" in capsys.readouterr().out
     with pytest.raises(UserError, match=r"starts all nodes; leave out run\.node_rank"):
         train_sft(settings("run.device=gpu", "run.processes=2", "dry_run=true", "run.node_rank=1"))
     monkeypatch.delenv("NNODES")

@@ -14,7 +14,7 @@ from compositionality.train import grpo_settings, sft_settings
 from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
-from compositionality.train.verl import configure, grpo, grpo_preflight, launch, preflight
+from compositionality.train.verl import configure, grpo, launch, preflight
 
 pytestmark = pytest.mark.full
 BASH = Path(__file__).resolve().parents[2] / "bash"
@@ -81,7 +81,7 @@ def grpo_config(settings: GrpoSettings) -> DictConfig:
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
     grpo.settle(config, launch.environment(config, Path("OUT")))
-    grpo_preflight.check_settings(config)
+    preflight.check_grpo_settings(config)
     return config
 
 
@@ -89,7 +89,7 @@ def sft_config(settings: SftSettings) -> DictConfig:
     sft_settings.check_settings(settings)
     settle_cluster(settings, imagined=True)
     config = configure.sft_config(settings)
-    preflight.check_settings(config, settings.run.processes * settings.run.nodes)
+    preflight.check_sft_settings(config, settings.run.processes * settings.run.nodes)
     return config
 
 
@@ -125,7 +125,7 @@ def test_verl_takes_every_training_command(profile: str, number: str, models: di
         assert rollout.agent.agent_loop_manager_class is None
         pool = [config.trainer.n_gpus_per_node] * config.trainer.nnodes
         assert ResourcePoolManager({"global_pool": pool}, {}).get_n_gpus() == gpus * nodes
-        grpo_preflight.check_layers(models[profile], rollout.tensor_model_parallel_size)
+        preflight.check_layers(models[profile], rollout.tensor_model_parallel_size)
     for settings in different(sft_settings_of(profile, step, words) for step in SFT):
         config = sft_config(settings)
         assert config.data.max_length <= model.hf_config.max_position_embeddings

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bash_runs import warm_python
 
-from compositionality.train.verl.process_guard import descendants, is_alive
+from compositionality.train.launch import descendants, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES = 20

@@ -26,7 +26,7 @@ from compositionality.train.run_folder import (
 )
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
-from compositionality.train.verl.grpo_preflight import check_everything, check_settings
+from compositionality.train.verl.preflight import check_grpo_inputs, check_grpo_settings
 from compositionality.train.wandb_artifacts import send_models
 
 MODULE = "compositionality.train.verl.grpo_trainer"
@@ -51,10 +51,10 @@ def train(config: DictConfig) -> None:
     out = Path(config.run.output).absolute()
     variables = launch.environment(config, out)
     settle(config, variables)
-    check_settings(config)
+    check_grpo_settings(config)
     command = [sys.executable, "-m", MODULE, str(out / "config.yaml")]
     if config.run.dry_run:
-        check_everything(config)
+        check_grpo_inputs(config)
         check_run(out, make_recipe(config), force=config.run.force)
         print(launch.shell_line(command, variables))
         return
@@ -64,7 +64,7 @@ def train(config: DictConfig) -> None:
     if is_finished(out / "final", recipe, force=config.run.force):
         return
     with exclusive(out):
-        check_everything(config)
+        check_grpo_inputs(config)
         _train(config, recipe, command, variables, out)
         _export(config, recipe, out)
         send_models(out, "rl", recipe)

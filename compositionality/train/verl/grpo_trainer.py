@@ -17,8 +17,8 @@ from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.train.run_folder import FINISHED, latest_step
-from compositionality.train.verl.grpo_preflight import check_as_verl_does
-from compositionality.train.verl.launch import report_failure
+from compositionality.train.verl.launch import end_driver, report_failure
+from compositionality.train.verl.preflight import check_grpo_as_verl_does
 
 NODE_ERRORS = ("ActorDied", "ActorUnavailable", "NodeDied", "WorkerCrashed", "OwnerDied", "FailedResponsesError")
 """What a run may end with that has lost a node, by words of Ray's error."""
@@ -49,9 +49,9 @@ def main() -> None:
     """Train with the configuration file named on the command line."""
     config: Any = OmegaConf.load(sys.argv[1])
     OmegaConf.set_struct(config, True)
-    check_as_verl_does(config)
+    check_grpo_as_verl_does(config)
     TaskRunner.variables = cluster.tracker_variables(os.environ)
-    watch = cluster.NodeWatch(end) if config.run.ray_address else None
+    watch = cluster.NodeWatch(end_driver) if config.run.ray_address else None
     try:
         main_ppo.run_ppo(config, task_runner_class=ray.remote(TaskRunner))
     except (ConnectionError, ValueError) as error:  # Ray: no cluster at that address, or one that is not ours
@@ -62,12 +62,6 @@ def main() -> None:
         if watch and any(name in repr(type(error)) + str(error) for name in NODE_ERRORS):
             watch.look(cluster.LEFT_SECONDS)
         raise
-
-
-def end(message: str) -> None:
-    """End this driver, and with it all that it has started on the cluster."""
-    report_failure(message)
-    os._exit(UserError.exit_code)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -127,6 +127,12 @@ def report_failure(message: str) -> None:
         write_text(Path(path), message)
 
 
+def end_driver(message: str) -> NoReturn:
+    """End this driver of a Ray cluster, and with it all that it has started there."""
+    report_failure(message)
+    os._exit(UserError.exit_code)  # the guard ends what is on this machine
+
+
 def run_trainer(
     command: Sequence[str],
     variables: Mapping[str, str],
@@ -139,14 +145,14 @@ def run_trainer(
     """Run the trainer to its end, showing a line a step (of ``steps``) and keeping its whole output in ``log``.
 
     UserError with one line when it fails, or when it prints nothing for ``stall_minutes``. Whatever ends this
-    process, every process of the trainer ends with it (see process_guard.py).
+    process, every process of the trainer ends with it (train/launch.py).
     """
     variables = {**wandb_run(log.parent), **variables}
     failure = Path(variables[FAILURE_FILE])
     remove(failure)
     log.parent.mkdir(parents=True, exist_ok=True)
     print(f"{name}: starting (a minute or two); full output in {log}", flush=True)
-    guard = [sys.executable, "-m", "compositionality.train.verl.process_guard", *command]
+    guard = [sys.executable, "-m", "compositionality.train.launch", *command]
     process = subprocess.Popen(
         guard, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True, text=True, errors="replace", bufsize=1,

@@ -1,4 +1,4 @@
-"""What can be known to go wrong before the first step, in one line each."""
+"""What can be known to go wrong before the first step, in one line each: of both trainers, of SFT, of GRPO."""
 
 import io
 import warnings
@@ -11,18 +11,44 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import is_to_be_checked
+from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import check_context, check_model
-from compositionality.train.chat_rows import Lengths, check_template, measure, read_rows
+from compositionality.rollout.cluster import check_cluster
+from compositionality.rollout.engines.vllm import check_heads
+from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
+from compositionality.rollout.prompts import readable
+from compositionality.train.chat_rows import Lengths, check_generation_prompt, check_template, measure, read_rows
 from compositionality.train.lora import check_adapters
+from compositionality.train.prompts import check_problems_last, row_format_of_run, tokenize_prompts
 from compositionality.train.settings import LoraSettings
 from compositionality.train.verl.memory import check_training
 
 REFUSALS = (AssertionError, ValueError, TypeError, NotImplementedError, HydraException, OmegaConfBaseException)
 
 
+@contextmanager
+def verls_refusals() -> Iterator[None]:
+    """Drop what verl prints and make what it raises a UserError of one line."""
+    try:
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except REFUSALS as error:
+        reason = error.__cause__ or error  # Hydra's names the class that it could not make
+        raise UserError(f"verl refuses its configuration: {' '.join(str(reason).split())}") from error
+
+
+def check_targets(folder: Path, model: DictConfig) -> None:
+    """Raise UserError for layers to adapt that the model in ``folder`` does not have."""
+    targets = model.get("target_modules") or []
+    check_adapters(folder, LoraSettings(model.lora_rank, targets=[] if isinstance(targets, str) else list(targets)))
+
+
+# ---- SFT
+
+
 def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> None:
-    """Rows over the limit are refused, or reported where they are to be cut."""
+    """Refuse rows over the limit, or report them where they are to be cut."""
     if not lengths.over:
         return
     message = lengths.describe(path, limit)
@@ -33,8 +59,8 @@ def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> 
     print(f"{message}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
 
 
-def check_settings(config: DictConfig, ranks: int) -> None:
-    """Settings that verl does not take, on ``ranks`` processes. Neither the model nor the rows need be there."""
+def check_sft_settings(config: DictConfig, ranks: int) -> None:
+    """Refuse settings that verl does not take, on ``ranks`` processes; neither the model nor the rows need be there."""
     batch, shared = config.data.train_batch_size, config.engine.ulysses_sequence_parallel_size
     if ranks % shared:
         raise UserError(f"verl.engine.ulysses_sequence_parallel_size={shared} does not divide the {ranks} processes")
@@ -51,11 +77,14 @@ def check_settings(config: DictConfig, ranks: int) -> None:
                 f"verl.data.{key}={config.data[key]}: the rows that both engines read do not have it; "
                 "verl.data.custom_cls.path=null takes verl's own"
             )
-    check_as_verl_does(config)
+    check_sft_as_verl_does(config)
 
 
-def check_as_verl_does(config: DictConfig) -> None:
-    """UserError for what verl's own classes of settings refuse. The first call imports verl, 4 s of processor time."""
+def check_sft_as_verl_does(config: DictConfig) -> None:
+    """Raise UserError for what verl's own classes of settings refuse.
+
+    The first call imports verl, 4 s of processor time.
+    """
     with verls_refusals():
         from verl.utils.config import omega_conf_to_dataclass
 
@@ -63,26 +92,8 @@ def check_as_verl_does(config: DictConfig) -> None:
             omega_conf_to_dataclass(part)
 
 
-@contextmanager
-def verls_refusals() -> Iterator[None]:
-    """What verl prints is dropped, what it raises becomes a UserError of one line."""
-    try:
-        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except REFUSALS as error:
-        reason = error.__cause__ or error  # Hydra's names the class that it could not make
-        raise UserError(f"verl refuses its configuration: {' '.join(str(reason).split())}") from error
-
-
-def check_targets(folder: Path, model: DictConfig) -> None:
-    """UserError for layers to adapt that the model in ``folder`` does not have."""
-    targets = model.get("target_modules") or []
-    check_adapters(folder, LoraSettings(model.lora_rank, targets=[] if isinstance(targets, str) else list(targets)))
-
-
-def check_model_and_data(config: DictConfig) -> None:
-    """All checks of an SFT run that need its model and its files; in a dry run of those that are there."""
+def check_sft_inputs(config: DictConfig) -> None:
+    """Check the model and the files of an SFT run; in a dry run those that are there."""
     dry = config.run.dry_run
     if not is_to_be_checked(config.run.model, dry=dry):
         return
@@ -104,3 +115,125 @@ def check_model_and_data(config: DictConfig) -> None:
             files = ", ".join(config.run.train_files)
             raise UserError(f"{files}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
     check_training(config)
+
+
+# ---- GRPO
+
+
+def check_grpo_settings(config: DictConfig) -> None:
+    """Refuse settings that contradict each other."""
+    actor, data, run = config.actor_rollout_ref.actor, config.data, config.run
+    updates = actor.ppo_epochs * data.train_batch_size != actor.ppo_mini_batch_size
+    bypass = config.algorithm.rollout_correction.bypass_mode
+    if updates and actor.policy_loss.loss_mode == "on_policy":
+        raise UserError(
+            "policy_loss.loss_mode=on_policy is for one update per batch; for several give algorithm.updates_per_step"
+        )
+    if not bypass and actor.policy_loss.loss_mode == "on_policy":
+        raise UserError("old log-probabilities would be computed and not used: bypass_mode=true goes with on_policy")
+    check_sharing(config)
+    if not run.val_files and config.trainer.test_freq > 0:
+        raise UserError(f"verl.trainer.test_freq={config.trainer.test_freq} validates, and there is no data.val_files")
+    if run.nodes > 1 and not run.ray_address:
+        raise UserError(
+            f"NNODES={run.nodes} needs a running Ray cluster: ray start --head on one machine, "
+            "ray start --address=… on the others, then run.ray_address=HOST:PORT (or RAY_ADDRESS)"
+        )
+    check_grpo_as_verl_does(config)
+
+
+def check_sharing(config: DictConfig) -> None:
+    """Refuse processes that cannot share responses and layers evenly, and a micro-batch below the longest response."""
+    actor, data, rollout = config.actor_rollout_ref.actor, config.data, config.actor_rollout_ref.rollout
+    ranks = config.trainer.n_gpus_per_node * config.trainer.nnodes
+    for prompts, of in ((data.train_batch_size, "a step"), (actor.ppo_mini_batch_size, "an update")):
+        if prompts * rollout.n % ranks:
+            raise UserError(
+                f"data.prompts_per_step × rollout.n = {prompts * rollout.n} responses (of {of}) cannot be shared "
+                f"evenly by {ranks} processes; change either, or algorithm.updates_per_step"
+            )
+    if ranks % rollout.tensor_model_parallel_size:
+        raise UserError(f"mesh.tensor={rollout.tensor_model_parallel_size} does not divide the {ranks} processes")
+    longest = data.max_prompt_length + data.max_response_length
+    if actor.use_dynamic_bsz and actor.ppo_max_token_len_per_gpu < longest:
+        raise UserError(
+            f"verl.actor_rollout_ref.actor.ppo_max_token_len_per_gpu={actor.ppo_max_token_len_per_gpu} is less than "
+            f"data.max_prompt_tokens + rollout.max_tokens = {longest}: a long response would not fit into a micro-batch"
+        )
+
+
+def check_grpo_as_verl_does(config: DictConfig) -> None:
+    """Raise UserError for what verl's own checks refuse; they need neither model nor data nor GPUs.
+
+    The first call imports verl, 5 s of processor time.
+    """
+    with verls_refusals():
+        from verl.trainer.ppo.utils import need_critic, need_reference_policy
+        from verl.utils.config import omega_conf_to_dataclass, validate_config
+
+        critic = need_critic(config) and Path(config.run.model).is_dir()  # it reads the model, which a dry run may lack
+        validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=critic)
+        for part in (config.actor_rollout_ref.rollout, config.algorithm):
+            omega_conf_to_dataclass(part)
+
+
+def check_layers(model: Path, tensor: int) -> None:
+    """Raise UserError unless ``tensor`` ranks of vLLM can share the attention heads of a model."""
+    config = text_config(read_config(model))
+    heads = config.get("num_attention_heads")
+    groups = config.get("num_key_value_heads") or heads
+    if not isinstance(heads, int) or not isinstance(groups, int):
+        return
+    if heads % tensor or (groups % tensor and tensor % groups):
+        raise UserError(f"mesh.tensor={tensor} does not divide the {heads} heads, {groups} for keys, of {model}")
+
+
+def check_grpo_inputs(config: DictConfig) -> None:
+    """Check the model, the files and the cluster of a GRPO run; in a dry run the inputs that are there."""
+    dry = config.run.dry_run
+    if not is_to_be_checked(config.run.model, dry=dry):
+        return
+    model = check_model(Path(config.run.model), chat_template=config.run.apply_chat_template)
+    if config.actor_rollout_ref.rollout.name == "vllm":
+        check_heads(model.path, "engine=single")
+    check_layers(model.path, config.actor_rollout_ref.rollout.tensor_model_parallel_size)
+    check_generation_prompt(model.path, model.tokenizer)
+    check_targets(model.path, config.actor_rollout_ref.model)
+    longest = config.data.max_prompt_length + config.data.max_response_length
+    check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
+    rows = [
+        check_prompts(Path(path), model, config.data.max_prompt_length, row_format_of_run(config.run))
+        for path in (*config.run.train_files, *config.run.val_files)
+        if is_to_be_checked(path, dry=dry)
+    ]
+    if is_to_be_checked(*config.run.train_files, dry=dry):
+        check_amount(config, sum(rows[: len(config.run.train_files)]))
+    check_training(config)
+    if config.run.ray_address and not dry:  # a dry run may be for another machine
+        run = config.run
+        files = map(Path, [run.model, *run.train_files, *run.val_files])
+        check_cluster(run.ray_address, run.nodes, run.processes, Path(run.output), [*files])
+
+
+def check_amount(config: DictConfig, problems: int) -> None:
+    """Refuse problems that do not last for a generation batch, or for all steps."""
+    files, batch = ", ".join(config.run.train_files), config.run.generation_batch_size
+    if problems < batch:
+        raise UserError(
+            f"{files}: {problems} problems are less than one generation batch; rollout.generation_batch={batch}"
+        )
+    steps = None if config.run.epochs else config.trainer.total_training_steps
+    check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
+
+
+def check_prompts(path: Path, model: ModelFolder, limit: int, form: RowFormat) -> int:
+    """Return the number of problems of a file; UserError for one above ``limit`` tokens, which verl would cut."""
+    chats = list(readable(read_problems(path, form)["prompt"].to_pylist(), model.tokenizer, str(path)))
+    lengths = [len(ids) for ids in tokenize_prompts(chats, model.tokenizer)]
+    over = [number for number, length in enumerate(lengths) if length > limit]
+    if over:
+        raise UserError(
+            f"{path}: {len(over)} of {len(lengths)} prompts are longer than data.max_prompt_tokens={limit} tokens "
+            f"(longest {max(lengths)}, first is row {over[0]}); raise it or filter the problems"
+        )
+    return len(lengths)

@@ -1,15 +1,19 @@
 """Supervised fine-tuning with verl: check, train (or go on), export."""
 
+import os
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.data.parquet import count_rows
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
+from compositionality.train.launch import free_port
 from compositionality.train.log import loggers
 from compositionality.train.metrics import sft_report
 from compositionality.train.run_folder import check_run, is_finished, latest_step, resume
@@ -17,11 +21,13 @@ from compositionality.train.sft_settings import train_inputs
 from compositionality.train.verl import launch
 from compositionality.train.verl.configure import result_settings
 from compositionality.train.verl.export import export
-from compositionality.train.verl.preflight import check_model_and_data, check_settings
+from compositionality.train.verl.preflight import check_sft_inputs, check_sft_settings
 from compositionality.train.wandb_artifacts import send_models
 
 MODULE = "compositionality.train.verl.sft_trainer"
-NODES_MODULE = "compositionality.train.verl.sft_nodes"
+NODES_MODULE = "compositionality.train.verl.sft"
+PLACE_SECONDS = 60.0
+ANSWER_SECONDS = 10.0  # of a node that is still there while its torchrun runs or has failed
 
 
 def train(config: DictConfig) -> None:
@@ -32,9 +38,9 @@ def train(config: DictConfig) -> None:
     check_nodes(config)
     command = start_command(config, out / "config.yaml")
     ranks = config.run.processes * config.run.nodes
-    check_settings(config, ranks)
+    check_sft_settings(config, ranks)
     if config.run.dry_run:
-        check_model_and_data(config)
+        check_sft_inputs(config)
         check_run(out, make_recipe(config, ranks), force=config.run.force)
         print(launch.shell_line(command, variables))
         return
@@ -46,7 +52,7 @@ def train(config: DictConfig) -> None:
         _run(config, command, variables, out, name=f"SFT on node {config.run.node_rank}")
         return
     with exclusive(out):
-        check_model_and_data(config)
+        check_sft_inputs(config)
         if config.run.ray_address:
             check_cluster(config, out)
         _train_and_export(config, recipe, command, variables, out)
@@ -154,3 +160,96 @@ def count_steps(config: DictConfig) -> int:
     """Updates of the whole run; verl drops an incomplete batch at the end of an epoch."""
     given = config.trainer.total_training_steps
     return int(given or count_train_rows(config) // config.data.train_batch_size * config.trainer.total_epochs)
+
+
+# ---- on a Ray cluster: python -m compositionality.train.verl.sft CONFIG.yaml
+
+
+def main() -> None:
+    """Train on a Ray cluster with the configuration named on the command line, one torchrun on every node.
+
+    The launcher starts and watches it as it does torchrun.
+    """
+    config: Any = OmegaConf.load(sys.argv[1])
+    try:
+        code = train_on_nodes(config, sys.argv[1])
+    except UserError as error:
+        launch.report_failure(str(error))
+        raise SystemExit(UserError.exit_code) from error
+    if code:
+        raise SystemExit(code)
+
+
+class NodePart:
+    """An actor that holds the GPUs of one node and runs its torchrun."""
+
+    def place(self) -> tuple[str, int]:
+        """Return the address of this node, and a port that is free on it."""
+        import ray
+
+        return ray.util.get_node_ip_address(), free_port()
+
+    def run(self, words: Sequence[str], variables: Mapping[str, str]) -> int:
+        """Return the exit code of torchrun; its processes end with this one."""
+        guard = [sys.executable, "-m", "compositionality.train.launch"]
+        command = [*guard, sys.executable, "-m", "torch.distributed.run", *words]
+        environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
+        return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+def train_on_nodes(config: DictConfig, config_file: str) -> int:
+    """Return 0, or the exit code of the first node that failed, or left: it ends the others."""
+    import ray
+    from ray.exceptions import RayError
+
+    run = config.run
+    cluster.join(run.ray_address, log_to_driver=True)
+    watch = cluster.NodeWatch(launch.end_driver)
+    parts = place_parts(run)
+    address, port = ray.get(parts[0].place.remote())
+    variables = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
+    running = []
+    for rank, part in enumerate(parts):
+        words = torchrun_words(config, config_file, rank, address, port)
+        running.append(part.run.remote(words, variables))
+    while running:
+        ended, running = ray.wait(running)
+        try:
+            code: int = ray.get(ended[0])
+            if code:
+                ray.get([part.place.remote() for part in parts], timeout=ANSWER_SECONDS)
+                return code
+        except RayError:
+            watch.look(cluster.LEFT_SECONDS)
+            raise
+    return 0
+
+
+def place_parts(run: DictConfig) -> list[Any]:
+    """Start an actor on each of ``run.nodes`` nodes, with ``run.processes`` of its GPUs (or CPUs)."""
+    import ray
+    from ray.exceptions import GetTimeoutError
+    from ray.util.placement_group import placement_group
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    kind = "GPU" if run.device == "gpu" else "CPU"
+    group = placement_group([{"CPU": 1, kind: run.processes}] * run.nodes, strategy="STRICT_SPREAD")
+    try:
+        ray.get(group.ready(), timeout=PLACE_SECONDS)
+    except GetTimeoutError as error:
+        raise UserError(
+            f"run.nodes={run.nodes} × run.processes={run.processes}: the Ray cluster at {run.ray_address} has not so "
+            f"many nodes with that many free {kind}s; lower NNODES or N_GPUS, or start more nodes"
+        ) from error
+    amounts = {"num_gpus": run.processes, "num_cpus": 1} if kind == "GPU" else {"num_cpus": run.processes}
+    part: Any = ray.remote(NodePart)
+    return [
+        part.options(
+            **amounts, max_concurrency=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group, number)
+        ).remote()
+        for number in range(run.nodes)
+    ]
+
+
+if __name__ == "__main__":
+    main()

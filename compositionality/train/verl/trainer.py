@@ -36,6 +36,7 @@ from compositionality.train.metrics import (
     numbers,
     step_row,
 )
+from compositionality.train.prompts import PromptStream
 from compositionality.train.run_folder import (
     complete_steps,
     folder,
@@ -44,7 +45,6 @@ from compositionality.train.run_folder import (
     record_score,
 )
 from compositionality.train.verl import extensions
-from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError
 
 del extensions  # imported for the advantages that it registers
