@@ -24,6 +24,8 @@ LOG_PROBS, RANKS = "gold_log_prob_by_step_role", "gold_rank_by_step_role"
 COLUMNS = ["arm", "file", "problem", "level", "cluster", "skills", "gold_log_prob", LOG_PROBS, RANKS]
 TIMES = ["before", "after"]
 RANKED = ["first", "five"]
+ANY = "any"
+"""In place of a function: the mean over all of them."""
 PARTS = ("name", "input", "hand-over", "result", "end")
 
 
@@ -54,11 +56,23 @@ def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
 
 def hand_over_by_function(exact: pd.DataFrame) -> pd.DataFrame:
     """Return the mean probability of the hand-over at level 2, by the inner and by the outer function."""
+    pairs = hand_overs(exact)
+    rows = pd.concat([pairs.assign(place=place, function=pairs[place]) for place in ("inner", "outer")])
+    return mean_over_replicates(rows, ["place", "function"], TIMES)
+
+
+def hand_over_by_pair(exact: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean probability of the hand-over at level 2 of each pair; ``ANY``: over all inner, or outer, ones."""
+    pairs = hand_overs(exact)
+    rows = pd.concat([pairs, pairs.assign(inner=ANY), pairs.assign(outer=ANY)])
+    return mean_over_replicates(rows, ["outer", "inner"], TIMES)
+
+
+def hand_overs(exact: pd.DataFrame) -> pd.DataFrame:
+    """Return the problems that apply one function to the result of another, with the probability of the hand-over."""
     pairs = exact[(exact["level"] == 2) & (exact["functions"].str.len() == 2)].dropna(subset="hand_over")
     pairs = pairs.assign(before=pairs["hand_over_before"], after=pairs["hand_over"])
-    outer, inner = pairs["functions"].str[0], pairs["functions"].str[1]
-    rows = pd.concat([pairs.assign(place="inner", function=inner), pairs.assign(place="outer", function=outer)])
-    return mean_over_replicates(rows, ["place", "function"], TIMES)
+    return pairs.assign(outer=pairs["functions"].str[0], inner=pairs["functions"].str[1])
 
 
 def lift_by_decile(exact: pd.DataFrame) -> pd.DataFrame:

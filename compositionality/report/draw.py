@@ -99,7 +99,7 @@ def file_of(output: Path) -> Path:
 
 def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt.TopLevelMixin":
     """Return the chart of evaluations. UserError if they hold no row for it."""
-    from compositionality.report import figures, gold_figures
+    from compositionality.report import figures, gold_figures, heat_maps
 
     where = settings.inputs[0]
     if settings.figure == "checkpoints":
@@ -111,10 +111,10 @@ def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt
         return figures.failure_modes([row for row in class_shares(results) if row["share"] is not None], styles)
     if settings.figure == "functions":
         tables = [path for replicate in results.replicates for path in replicate.tables.values()]
-        rows = figures.function_rows([read_labels(path.with_name(LABELS)) for path in tables])
+        rows = heat_maps.function_rows([read_labels(path.with_name(LABELS)) for path in tables])
         if rows.empty:
             raise UserError(f"{where}: its labels name no function")
-        return figures.functions(rows, styles)
+        return heat_maps.functions(rows, styles)
     summary = summary_of(results)
     accuracies, handed_on = with_level(summary, "accuracy"), with_level(summary, "handed_on")
     if not accuracies:

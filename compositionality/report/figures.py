@@ -12,15 +12,11 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from compositionality.console import natural_key
-from compositionality.evaluate.failures import by_function, by_pair
 from compositionality.report import paper, theme
 from compositionality.report.theme import DASHES, INK, LEVEL_COLOURS, MARKERS, Styles, class_colours, group_title
 
 Row = Mapping[str, Any]
 Chart = alt.LayerChart | alt.FacetChart
-ALONE, STEP = "alone", "in a step"
-"""Columns of a heat map before those of the inner functions: the function alone, and at any step that applies it."""
 POINTS = 40
 """Points of a line of ``budget``."""
 APART = 0.055
@@ -295,49 +291,6 @@ def failure_modes(rows: Any, styles: Styles) -> Chart:
         tooltip=[alt.Tooltip("class:N"), *tooltip("arm", share="share")],
     )  # fmt: skip
     return panels([bars], frame, 4, 190, 24 * len(styles)).properties(usermeta={"margin": 150})
-
-
-def function_rows(labels: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the share right of each function alone, in any step, and of each pair: means over the seeds' labels.
-
-    ``inner``: ``ALONE``, ``STEP`` or a function; ``n``: completions, steps in ``STEP``, of all seeds.
-    """
-    columns = ["model", "problems", "group", "outer", "inner", "right", "n"]
-    parts = [pd.DataFrame(columns=columns)]
-    for table in labels:
-        functions, pairs = by_function(table).rename(columns={"function": "outer", "reached": "n"}), by_pair(table)
-        if functions.empty:
-            continue
-        right = {ALONE: functions["alone"], STEP: 1 - functions["error_rate"].astype(float)}
-        parts += [functions.assign(inner=inner, right=share)[columns] for inner, share in right.items()]
-        if not pairs.empty:
-            known = pairs["outer"].isin(functions["outer"]) & pairs["inner"].isin(functions["outer"])
-            parts.append(pairs[known].rename(columns={"accuracy": "right"})[columns])
-    rows = pd.concat([part for part in parts if len(part)] or parts).dropna(subset="right")
-    cells = rows.astype({"right": float, "n": int}).groupby(columns[:5], sort=False)
-    return cells.agg(right=("right", "mean"), n=("n", "sum"), n_seeds=("n", "size")).reset_index()
-
-
-def functions(rows: Any, styles: Styles) -> Chart:
-    """Draw ``function_rows`` as heat maps: a panel for each arm and group."""
-    frame = with_arms(rows, styles)
-    names = sorted(frame["outer"].unique(), key=natural_key)
-    short = dict(zip(names, short_names(names), strict=True))
-    frame = frame.replace({"outer": short, "inner": short})
-    frame["panel"] = frame["arm"] + "\n" + frame["group"].map(group_title)
-    cell = alt.Chart().mark_rect().encode(
-        alt.X("inner:N", title="inner function", sort=[ALONE, STEP, *short.values()], axis=alt.Axis(labelAngle=-90)),
-        alt.Y("outer:N", title="outer function", sort=[*short.values()]),
-        alt.Color("right:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=alt.Legend(format="%")),
-        tooltip=[alt.Tooltip("outer:N"), alt.Tooltip("inner:N"), *tooltip("arm", right="right")],
-    )  # fmt: skip
-    return panels([cell], frame[["panel", "outer", "inner", "right", "arm"]], 4, 240, 220)
-
-
-def short_names(names: Sequence[str]) -> list[str]:
-    """Return the numbers of names that differ in nothing else (func_3 → 3); other names as they are."""
-    stems = {name.rstrip("0123456789") for name in names}
-    return [name[len(next(iter(stems))) :] for name in names] if len(stems) == 1 else list(names)
 
 
 def influence(rows: Any, styles: Styles) -> Chart:

@@ -9,7 +9,6 @@ import pandas as pd
 from compositionality.evaluate.gold_tables import (
     PARTS,
     chain_and_product,
-    hand_over_by_function,
     lift_by_decile,
     prob_by_part,
     rank_by_part,
@@ -24,12 +23,17 @@ from compositionality.types import ROLES
 FLOOR = 1e-16  # smaller probabilities are drawn there
 
 
+def starts_of(results: Results) -> dict[str, str]:
+    """Return the model that each starts from: as its arm says, else the first."""
+    arms = all_arms()
+    return {model: arms[model].start if model in arms else results.arms[0] for model in results.arms}
+
+
 def gold_rows(results: Results, group: str = "heldout") -> pd.DataFrame:
     """Return the problems of a group in the first replicate: P before and after, and what each role gained in nats."""
     rows = results.rows[results.rows["replicate"] == results.replicates[0].name].dropna(subset="gold_log_prob")
-    rows, arms, parts = rows[rows["group"] == group], all_arms(), [pd.DataFrame(columns=["model", *ROLES])]
-    for model in results.arms:
-        start = arms[model].start if model in arms else results.arms[0]
+    rows, parts = rows[rows["group"] == group], [pd.DataFrame(columns=["model", *ROLES])]
+    for model, start in starts_of(results).items():
         before = rows[rows["arm"] == start]
         both = rows[rows["arm"] == model].merge(before, on=["file", "problem", "level"], suffixes=("", "_0"))
         lists = both[["gold_log_prob_by_step_role", "gold_log_prob_by_step_role_0"]].dropna()
@@ -85,4 +89,4 @@ def checkpoints(rows: pd.DataFrame) -> Chart:
 
 
 FIGURES = {"gold_probability": gold_probability, "gold_roles": gold_roles}
-TABLES = {"gold_probability": (lift_by_decile, chain_and_product), "gold_roles": (hand_over_by_function, rank_by_part)}
+TABLES = {"gold_probability": (lift_by_decile, chain_and_product), "gold_roles": (rank_by_part,)}

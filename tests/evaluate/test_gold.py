@@ -22,8 +22,10 @@ from compositionality.evaluate.claims.model import Comparison
 from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.gold import TOO_LONG, GoldSolution, cells_of, load, read_solution, score, worst_by_cell
 from compositionality.evaluate.gold_tables import (
+    ANY,
     chain_and_product,
     hand_over_by_function,
+    hand_over_by_pair,
     lift_by_decile,
     prob_by_part,
     rank_by_part,
@@ -34,7 +36,7 @@ from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
 from compositionality.evaluate.table import RESULTS, SCHEMA, problem_columns, read, write
 from compositionality.report import gold_figures
-from compositionality.report.page.figures import gold
+from compositionality.report.page.exact import EXACT
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.store import read_rollouts
@@ -200,13 +202,13 @@ def test_exact_probabilities_stand_beside_those_of_the_model_that_an_arm_starts_
     )
     assert rendered(spec, "png")[:4] == b"\x89PNG"
     assert [len(figure.rows) for figure in on_page(results_of([rows])) if figure] == [3, 3]
-    assert on_page(results_of([[one.drop(columns="gold_log_prob") for one in rows]])) == [None, None]
+    assert on_page(results_of([[one.drop(columns="gold_log_prob") for one in rows]])) == [None, None, None]
 
 
 def on_page(results: Results) -> list[Any]:
     inputs: Any = SimpleNamespace(evaluated=results, summary={"models": results.arms}, own="accuracy", starting=list)
     inputs.settings = SimpleNamespace(arms={}, section="section41_42")
-    return [gold(inputs, name) for name in gold_figures.FIGURES]
+    return [figure(inputs, name) for name, figure in EXACT.items()]
 
 
 def exact_rows(replicate: str, level: int, functions: str, probs: Any, **columns: Any) -> pd.DataFrame:
@@ -237,6 +239,10 @@ def test_hand_over_is_by_place_and_function_and_every_replicate_counts_once() ->
     lines = [*table[["place", "function", "replicates"]].itertuples(index=False, name=None)]
     assert lines == [("inner", "b", 2), ("outer", "a", 2), ("outer", "b", 1)]
     assert table[["before", "after"]].to_numpy() == pytest.approx(np.array([(0.3, 0.55), (0.25, 0.65), (0.3, 0.5)]))
+    pairs = hand_over_by_pair(pd.concat(rows, ignore_index=True)).set_index(["outer", "inner"])
+    assert pairs.loc[("a", "b"), ["before", "after", "replicates"]].tolist() == pytest.approx([0.25, 0.65, 2])
+    assert pairs.loc[(ANY, "b"), ["before", "after", "replicates"]].tolist() == pytest.approx([0.3, 0.55, 2])
+    assert (ANY, ANY) not in pairs.index
 
 
 def test_tenths_are_of_the_problems_of_a_level_by_what_the_start_gives_them() -> None:
@@ -312,7 +318,12 @@ def test_means_of_committed_tables_are_those_of_the_results_and_stand_on_the_pag
     results = Results.of({place.name: read(place.tables[RESULTS]) for place in places}, places)
     tables = {table["name"]: table for figure in on_page(results) for table in figure.details}
     assert [len(tables[name]["rows"]) for name in ("lift_by_decile", "chain_and_product")] == [6 * 10, 5 * 2]
-    assert tables["hand_over_by_function"]["titles"] == ["place", "function", "replicates", *results.arms[1:]]
+    (cells,) = [figure.rows for figure in on_page(results) if figure.name == "hand_over"]
+    by_function = hand_over_by_function(read_exact(results, gold_figures.starts_of(results)))
+    for place, other in (("outer", "inner"), ("inner", "outer")):
+        known = by_function[by_function["place"] == place].set_index(["model", "function"])
+        means = cells[cells[other] == ANY].set_index(["model", place]).reindex(known.index)
+        assert means["after"].tolist() == pytest.approx(known["after"].tolist())
     for row in tables["chain_and_product"]["frame"].query("figure == 'chain'").itertuples():
         problems = results.problem_set("heldout", row.level)
         estimates = [share_of(results, arm, problems, "gold_prob") for arm in (row.start, row.model)]

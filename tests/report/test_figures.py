@@ -19,7 +19,7 @@ from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.table import write
-from compositionality.report import figures, paper
+from compositionality.report import figures, heat_maps, paper
 from compositionality.report.draw import FigureSettings, chosen_laws, draw_figure
 from compositionality.report.page.build import report
 from compositionality.report.page.figures import page_figures
@@ -355,20 +355,20 @@ def labelled(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **ch
 def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> None:
     labels = read_labels(labelled(tmp_path, ["stage1"]) / "labels.parquet")
     wrong = labels.assign(**{"class": "format"})
-    shares = figures.function_rows([labels, wrong]).set_index(["outer", "inner"])
-    alone, step, pair = (("func_2", figures.ALONE), ("func_10", figures.STEP), ("func_2", "func_10"))
+    shares = heat_maps.function_rows([labels, wrong]).set_index(["outer", "inner"])
+    alone, step, pair = (("func_2", heat_maps.ALONE), ("func_10", heat_maps.STEP), ("func_2", "func_10"))
     assert [shares["right"][cell] for cell in (alone, step, pair)] == [
         1 / len(FAILURES) / 2,
         len(FAILURES) // 2 / len(FAILURES),
         1 / len(FAILURES) / 2,
     ]
     assert [shares["n"][cell] for cell in (step, pair)] == [2 * 3 * len(FAILURES), 2 * len(FAILURES)]
-    rows, titles = drawn(figures.functions(shares.reset_index(), arm_styles(["stage1"])))
+    rows, titles = drawn(heat_maps.functions(shares.reset_index(), arm_styles(["stage1"])))
     assert titles == ["Stage 1 (single functions) held-out functions"]
     cells = {tuple(map(str, cell)) for cell in rows[["outer", "inner"]].to_numpy()}
-    assert cells == {("2", "10"), ("2", figures.ALONE), *((name, figures.STEP) for name in ("2", "10"))}
-    assert figures.short_names(["func_2", "func_10"]) == ["2", "10"]
-    assert figures.short_names(["sort", "reverse"]) == ["sort", "reverse"]
+    assert cells == {("2", "10"), ("2", heat_maps.ALONE), *((name, heat_maps.STEP) for name in ("2", "10"))}
+    assert heat_maps.short_names(["func_2", "func_10"]) == ["2", "10"]
+    assert heat_maps.short_names(["sort", "reverse"]) == ["sort", "reverse"]
 
 
 def test_p15_failure_figures_name_their_table_follow_it_and_refuse_an_altered_one(tmp_path: Path) -> None:

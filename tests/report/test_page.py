@@ -28,14 +28,14 @@ from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
-from compositionality.report.page.claims import said
+from compositionality.report.page.claims import said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison, stages
 from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
-from compositionality.report.theme import rendered
+from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
-from compositionality.types import CHAIN, CORRECT
+from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ("headline", "accuracy", "countdown", "passk", "failure_modes", "functions", "training", "budget")
@@ -143,7 +143,7 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: 
         assert f"bash bash/{command}.sh" in html
     assert {path.name for path in (made.output / "figures").iterdir()} == {"headline.png", "accuracy.png"}
     missing = html[html.index('<details id="not-run"') :].partition("</summary>")[0]
-    assert "Not run: 9 figures, Transfer to Countdown; " in missing  # in one line, folded
+    assert "Not run: 10 figures, Transfer to Countdown; " in missing  # in one line, folded
     assert '<section id="problem"' not in html  # without rollouts among the inputs
     with pytest.raises(UserError, match=r"seed0/section41_42/results.parquet: no such file; make it with bash"):
         report(replace(made, study=tmp_path / "nowhere"))
@@ -510,3 +510,30 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
     claim = {"decision": "contradicted", "comparisons": [row, row]}
     assert [said(row), said(claim), said(claim, "undecided")] == ["as good", "as good", "undecided"]
     assert said({**claim, "comparisons": [row, {**row, "verdict": "behind"}]}) == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, "On held-out functions, level 3, RL on level 2 has more right answers than Stage 1 (single functions)."),
+        (
+            {"measure": "right_chain", "rule": "≤", "threshold": 0.05, "level": DEEPEST},
+            "On held-out functions, deepest level, RL on level 2 has at most 5 points more right chains than "
+            "Stage 1 (single functions).",
+        ),
+        (
+            {"measure": "ignores_composition", "threshold": 0.5, "base": None, "level": ALL_LEVELS},
+            "On held-out functions, RL on level 2: over 50 % ignores composition.",
+        ),
+        (
+            {"measure": "beyond@1e-6", "threshold": 0.5},
+            "On held-out functions, level 3: to over 50 % of the problems that RL on level 2 solves, "
+            "Stage 1 (single functions) gave P under 1e-6.",
+        ),
+        ({"times": 0.5}, "as claims write it"),
+    ],
+)
+def test_a_comparison_of_the_forest_plot_is_a_sentence_that_stands_alone(changed: Any, expected: str) -> None:
+    row = {"comparison": "as claims write it", "group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1"}
+    row |= {"rule": ">", "threshold": 0.0, **changed}
+    assert sentence(row, arm_styles(["stage1", "rl-level2"])) == expected

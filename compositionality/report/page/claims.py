@@ -1,14 +1,17 @@
-"""The page's claims, with their decisions, intervals and marks on one scale."""
+"""The page's claims as a forest plot: decisions, comparisons as sentences, intervals and marks on one scale."""
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compositionality.evaluate.claims.model import Origin
+from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
 from compositionality.evaluate.claims.tables import by_origin, holm_words, seeds_words, status_words
 from compositionality.evaluate.tables import decimals
+from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
+from compositionality.report.theme import Styles, group_title
+from compositionality.types import ALL_LEVELS, CORRECT, DEEPEST, QUERY_VALUES, Metric
 
 Row = Mapping[str, Any]
 DECISIONS = {
@@ -20,21 +23,30 @@ DECISIONS = {
     "not run": ("–", "not-run"),
 }
 """Decision → its sign and its class in the style sheet."""
+MEASURES = {
+    CORRECT: "right answers",
+    "names_in_order": "answers with the names in order",
+    "handed_on": "answers that hand every result on",
+    "right_chain": "right chains",
+}
+"""In the sentence of a comparison; another measure has its own name."""
 
 
 def claims_section(inputs: Inputs) -> dict[str, Any]:
     """Return what the template shows of claims, ``primary`` after Holm's correction; no rows where none is decided."""
     content = inputs.json(CLAIMS) if CLAIMS in inputs else {"claims": [], "controls": [], "notes": []}
     claims, controls = content["claims"], content["controls"]
-    shares = [row for claim in [*controls, *claims] for row in claim["comparisons"] if not decimals(row)]
+    compared = [row for claim in [*controls, *claims] for row in claim["comparisons"]]
+    styles = styles_of(inputs, [name for row in compared for name in (row["model"], row["base"]) if name])
+    shares = [row for row in compared if not decimals(row)]
     ends = [abs(row[key] or 0) for row in shares for key in ("low", "high", "threshold")]
     scale = max(1, math.ceil(10 * max(ends, default=0))) / 10  # common to all: the largest, rounded up to ten points
     primary = (said(claim, claim["decision_holm"]) for claim in claims if claim["primary"])
     return {
-        "claims": claim_rows((claim for claim in claims if claim["origin"] != Origin.OWN), scale),
-        "own_claims": claim_rows((claim for claim in claims if claim["origin"] == Origin.OWN), scale),
-        "controls": claim_rows(controls, scale),
-        "scale": f"{100 * scale:.0f}",
+        "claims": claim_rows((claim for claim in claims if claim["origin"] != Origin.OWN), scale, styles),
+        "own_claims": claim_rows((claim for claim in claims if claim["origin"] == Origin.OWN), scale, styles),
+        "controls": claim_rows(controls, scale, styles),
+        "ticks": [f"{100 * share * scale:+.0f}".replace("-", "−") if share else "0" for share in (-1, -0.5, 0, 0.5, 1)],
         "tallies": [(title, tally(map(said, rows))) for title, rows in by_origin(claims).items()],
         "primary": tally(primary),
         "n_seeds": inputs.evaluated.n_seeds,
@@ -43,7 +55,7 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def claim_rows(claims: Iterable[Row], scale: float) -> list[dict[str, Any]]:
+def claim_rows(claims: Iterable[Row], scale: float, styles: Styles) -> list[dict[str, Any]]:
     """Return claims with badges, and comparisons with the positions of their marks on the common scale."""
     return [
         {
@@ -52,26 +64,58 @@ def claim_rows(claims: Iterable[Row], scale: float) -> list[dict[str, Any]]:
             "holm": holm_words(claim),
             "badge": badge(said(claim)),
             "badge_these_seeds": badge(claim.get("decision_these_seeds") or "not run"),
-            "comparisons": [comparison_row(row, scale) for row in claim["comparisons"]],
+            "comparisons": [comparison_row(row, scale, styles) for row in claim["comparisons"]],
         }
         for claim in claims
     ]
 
 
-def comparison_row(row: Row, scale: float) -> dict[str, Any]:
-    """Return figures in points; positions of interval, value and threshold from 0 (−scale) to 100 (+scale).
+def comparison_row(row: Row, scale: float, styles: Styles) -> dict[str, Any]:
+    """Return figures in points; positions of interval, value, thresholds and seeds from 0 (−scale) to 100 (+scale).
 
     Values of queries, which are no shares, have a scale of their own.
     """
-    shown = {**row, "badge": badge(said(row)), "known": row.get("difference") is not None}
-    if not shown["known"]:
+    known = row.get("difference") is not None
+    shown = {**row, "badge": badge(said(row)), "known": known, "sentence": sentence(row, styles)}
+    if not known:
         return {**shown, "missing": row.get("missing")}
     keys = {"low": "low", "value": "difference", "high": "high", "threshold": "threshold"}
     shares = {name: row[key] or 0.0 for name, key in keys.items()}
     scale = 1.2 * max(map(abs, shares.values())) or 1.0 if decimals(row) else scale
-    marks = {name: round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2) for name, share in shares.items()}
+
+    def place(share: float) -> float:
+        return round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2)
+
+    ends = [shares["threshold"], *([-shares["threshold"]] if row["rule"] in EITHER_SIDE else [])]
+    seeds = [place(value) for value in row["values"] or () if value is not None]
+    marks = {name: place(share) for name, share in shares.items()} | {"thresholds": map(place, ends), "seeds": seeds}
     numbers = {name: points(share, decimals(row) or 1) for name, share in shares.items()}
     return {**shown, "marks": marks, "points": numbers, "by_seed": seeds_words(row)}
+
+
+def sentence(row: Row, styles: Styles) -> str:
+    """Return what a comparison says, in a sentence of its own; where it says more than one can, its short form."""
+    measure, rule, level, base = row.get("measure", CORRECT), Rule(row["rule"]), row["level"], row["base"]
+    limit, model = f"{100 * abs(row['threshold']):.3g}", styles[row["model"]].title
+    at = {DEEPEST: ", deepest level", ALL_LEVELS: ""}.get(level, f", level {level}")
+    where, other = f"On {group_title(row['group'])}{at}", styles[base].title if base else ""
+    if measure.startswith("beyond@") and rule == Rule.ABOVE:
+        least = measure.removeprefix("beyond@")
+        return f"{where}: to over {limit} % of the problems that {model} solves, {other} gave P under {least}."
+    several = row.get("base_measure") or row.get("times", 1) != 1 or ", over " in row["comparison"]
+    if several or row.get("metric") == Metric.SCALING or measure in QUERY_VALUES or measure.startswith("support"):
+        return str(row["comparison"])
+    what = MEASURES.get(measure, measure.replace("_", " "))
+    if not base:
+        return f"{where}, {model}: {'over' if rule == Rule.ABOVE else rule} {limit} % {what}."
+    more = f"{limit} points {'fewer' if row['threshold'] < 0 else 'more'} {what} than {other}"
+    relation = {
+        Rule.ABOVE: f"has over {more}" if row["threshold"] else f"has more {what} than {other}",
+        Rule.AT_MOST: f"has at most {more}" if row["threshold"] else f"has no more {what} than {other}",
+        Rule.WITHIN: f"has as many {what} as {other}, within ±{limit} points",
+        Rule.AHEAD: f"has more {what} than {other}, or as many within ±{limit} points",
+    }
+    return f"{where}, {model} {relation[rule]}."
 
 
 def said(row: Row, corrected: str | None = None) -> str:

@@ -12,21 +12,20 @@ from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate import passk as pass_at_k
 from compositionality.evaluate.failures import class_shares, read_labels
-from compositionality.evaluate.gold_tables import read_exact
 from compositionality.evaluate.ladder import HELDOUT, LEVEL, rungs
 from compositionality.evaluate.ranks import AFTER, correlation_cell, ranks_of, why_no_ranks
 from compositionality.evaluate.results import LABELS
 from compositionality.evaluate.seeds import summary_of, summary_rows
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
-from compositionality.report import figures, gold_figures, paper, scaling_figures
+from compositionality.report import figures, heat_maps, paper, scaling_figures
 from compositionality.report.draw import best_laws, with_level
 from compositionality.report.page.claims import points
+from compositionality.report.page.exact import EXACT
 from compositionality.report.page.figure import (
     WORDS,
     PageFigure,
     Row,
-    cell_table,
     figure_of,
     interval_table,
     styles_of,
@@ -54,7 +53,7 @@ ORDER = {  # of a section's page
         "accuracy",
         "countdown",
         "ladder",
-        *gold_figures.FIGURES,
+        *EXACT,
         "passk",
         "failure_modes",
         "functions",
@@ -129,23 +128,6 @@ def passk(inputs: Inputs, name: str) -> PageFigure | None:
     )  # fmt: skip
 
 
-def gold(inputs: Inputs, name: str) -> PageFigure | None:
-    """Return exact probabilities of the held-out problems before and after, or what each role gained."""
-    rows = gold_figures.gold_rows(inputs.evaluated).to_dict("records")
-    if not rows:
-        return None
-    chart = gold_figures.FIGURES[name](rows, styles_of(inputs, unique(rows, "model")))
-    exact = read_exact(inputs.evaluated, {row["model"]: row["start"] for row in rows})
-    tables = []
-    for function in gold_figures.TABLES[name]:
-        frame, said = function(exact), WORDS[function.__name__]
-        if len(frame):
-            cells = [said["cell"].format(**row) for row in frame.to_dict("records")]
-            table = cell_table(said["title"], frame.assign(cell=cells), *said["index"].split())
-            tables.append({**table, "note": said["note"], "name": function.__name__, "frame": frame})
-    return figure_of(inputs, name, chart, rows, inputs.starting(f"{inputs.own}/"), {}, details=tables)
-
-
 def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
     """Return the differences at k = 1 and the largest k, where their sign changes, and the base's budget factors."""
     sets = {problems[:3]: problems for problems in pass_at_k.levels_and_pools(results)}
@@ -192,9 +174,9 @@ def functions(inputs: Inputs, name: str) -> PageFigure | None:
     """Return accuracy by function and by pair of functions; means over the seeds, where all have their labels."""
     paths = [folder / LABELS for folder in inputs.folders(FAILURES).values()]
     there = paths and all(path.is_file() for path in paths)  # of a replicate that is kept tables are there alone
-    if not there or not (rows := figures.function_rows(list(map(read_labels, paths))).to_dict("records")):
+    if not there or not (rows := heat_maps.function_rows(list(map(read_labels, paths))).to_dict("records")):
         return None
-    chart = figures.functions(rows, styles_of(inputs, unique(rows, "model")))
+    chart = heat_maps.functions(rows, styles_of(inputs, unique(rows, "model")))
     return figure_of(inputs, name, chart, rows, inputs.starting(f"{FAILURES}/"), words_of(inputs, name, rows))
 
 
@@ -363,6 +345,6 @@ FIGURES = {
     "accuracy": accuracy, "countdown": accuracy, "ladder": ladder, "passk": passk,
     "failure_modes": failure_modes, "functions": functions, "training": training, "budget": budget,
     "influence": influence, "influence_pairs": influence_pairs, "ranks": ranks, "reuse": reuse,
-    **dict.fromkeys(gold_figures.FIGURES, gold),
+    **EXACT,
     **dict.fromkeys((f"scaling_{resource}" for resource in FITS), scaling),
 }  # fmt: skip
