@@ -136,25 +136,6 @@ def test_no_prompt_is_in_both_splits(
     assert len(sides[1]) == facts["val_prompts"]
 
 
-def test_the_split_does_not_depend_on_the_order_of_the_problems(tmp_path: Path) -> None:
-    sides = []
-    for name, order in (("a", range(6)), ("b", reversed(range(6)))):
-        folder = tmp_path / name
-        path = problem_file(folder / "p.parquet", [problem(index) for index in order])
-        output, _ = run(folder, path, mixed(), val_prompts=2)
-        turns = read_table(output / "test.parquet")["messages"].to_pylist()
-        sides.append({turn[0]["content"] for turn in turns})
-    assert sides[0] == sides[1]
-
-
-def test_definitions_are_hidden_on_request(tmp_path: Path) -> None:
-    made = [problem(index, prompt=f"func_3=sort_chars;func_3:{index}") for index in range(3)]
-    path = problem_file(tmp_path / "problems.parquet", made)
-    output, _ = run(tmp_path, path, mixed(range(3)), val_prompts=1, hide_definitions=True)
-    for turns in read_table(output / "train.parquet")["messages"].to_pylist():
-        assert turns[0]["content"].startswith("func_3:")
-
-
 def published_problems(path: Path, n: int = 4) -> Path:
     """The paper's schema: code in the ground truth, nothing of ours in extra_info."""
     definition, main = "def func_20(a, b):\n    return a + b", "def main_solution(x):\n    return func_20(x, x)"

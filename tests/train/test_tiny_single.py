@@ -3,6 +3,7 @@
 import string
 
 import pytest
+from test_tiny_corpus import SINGLE
 
 from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of, load_profile, profile_names
@@ -15,19 +16,11 @@ from compositionality.train.grpo_settings import check_settings as check_grpo
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.sft_settings import check_settings as check_sft
 from compositionality.train.tiny import pretrain as module
-from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
+from compositionality.train.tiny.corpus import corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig
 from compositionality.train.tiny.pretrain import pretrain
 from compositionality.train.tiny.settings import Packing, PretrainSettings
 
-MIX = Mix(
-    deepest=8,
-    letters=string.ascii_lowercase,
-    longest_input=10,
-    max_length=24,
-    prior_functions=150,
-    frozen_parameters=False,
-)
 OPTIONS = StringOptions(
     functions="all", levels=tuple(range(1, 9)), style="compact", alphabet=string.ascii_lowercase, max_length=24
 )
@@ -35,7 +28,7 @@ EVEN = 6.1  # the loss of a model that gives each of its 460 tokens the same cha
 
 
 def test_a_small_model_starts_to_learn_it(tmp_path):
-    settings = PretrainSettings(output=str(tmp_path / "base"), steps=100, warmup=10, drop=[], mix=MIX, log_every=50)
+    settings = PretrainSettings(output=str(tmp_path / "base"), steps=100, warmup=10, drop=[], mix=SINGLE, log_every=50)
     settings.packing, settings.model = Packing(rows=4, length=512), TinyConfig(layers=1, width=32, feed_forward=64)
     pretrain(settings)
     assert read_manifest(tmp_path / "base").facts["loss"] < 0.8 * EVEN
@@ -76,7 +69,7 @@ def test_p18_a_mesh_that_cannot_compute_in_bfloat16_is_one_line(words, said, tmp
 
 
 def test_problems_of_the_profile_are_written_with_the_text_s_tokens():
-    tokenizer, task = corpus_tokenizer(MIX), StringGenerator(OPTIONS)
+    tokenizer, task = corpus_tokenizer(SINGLE), StringGenerator(OPTIONS)
     for index in range(200):
         problem = task.problem("test", 2026, index)
         ids = tokenizer(problem.prompt)["input_ids"]

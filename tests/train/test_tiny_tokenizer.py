@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from test_tiny_corpus import SINGLE
 
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
@@ -14,14 +15,6 @@ from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import ASSISTANT, END, PAD, SPECIALS, USER, build_tokenizer, render
 
 ALPHABET = "".join(chr(code) for code in range(32, 127)) + "\n«»"
-SINGLE = Mix(
-    deepest=8,
-    letters=string.ascii_lowercase,
-    longest_input=10,
-    max_length=24,
-    prior_functions=150,
-    frozen_parameters=False,
-)
 PIECES = st.one_of(
     st.text(ALPHABET, max_size=8),
     st.sampled_from(["func", "other", "_1", "_12", "other_63", *definition_names()]),

@@ -20,7 +20,7 @@ def own(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small model, and its problems as rows of others."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "model").symlink_to(small / "model")
-    for name in ("train", "val"):
+    for name in ("train", "validation"):
         write_own_rows(small / f"{name}.parquet", folder / f"{name}.parquet")
     return folder
 
