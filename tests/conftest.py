@@ -91,7 +91,6 @@ LONG: dict[str, list[str]] = {
     ],
     "train/test_verl_profiles.py": [],
     "train/test_verl_engine.py": ["test_packed_rows_give_what_padded_rows_give"],
-    "train/test_tiny_single.py": ["test_a_small_model_starts_to_learn_it"],
 }
 """Files (or the named tests of them) with more than five seconds of processor time, left out by bash/test.sh --fast:
 scripts and runs that are started, killed and resumed, several processes, real models, figures, simulations."""

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train import run_folder
 from compositionality.train.log import loggers
 from compositionality.train.metrics import read_metrics, truncate_metrics
 from compositionality.train.verl import launch, metrics
@@ -174,18 +173,3 @@ def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:
     assert watch.problem(1.0, math.nan, 3) is None
     assert "no update since step 2" in (watch.problem(1.0, math.nan, 4) or "")
     assert "the loss is nan at step 5" in (watch.problem(math.nan, 1.0, 5) or "")
-
-
-def test_p08_pruning_never_takes_the_last_good_checkpoint(tmp_path: Path) -> None:
-    for step in (4, 8, 12, 16):
-        (tmp_path / f"global_step_{step}").mkdir()
-    run_folder.prune(tmp_path, keep=1)  # nothing is complete yet
-    assert run_folder.saved_steps(tmp_path) == [4, 8, 12, 16]
-    (tmp_path / run_folder.TRACKER).write_text("12")  # 16 is being written
-    assert run_folder.latest_step(tmp_path) == 12
-    (tmp_path / "global_step_4" / run_folder.HASHES).touch()
-    run_folder.record_score(tmp_path, 4, 1.0)
-    run_folder.prune(tmp_path, keep=1, keep_best=True)
-    assert run_folder.saved_steps(tmp_path) == [4, 12, 16]
-    (tmp_path / "global_step_12").rmdir()  # deleted by a person, being damaged
-    assert run_folder.latest_step(tmp_path) == 4

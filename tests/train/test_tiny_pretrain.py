@@ -19,6 +19,7 @@ from compositionality.train.tiny.corpus import Corpus
 from compositionality.train.tiny.pretrain import pretrain
 from compositionality.train.tiny.settings import PretrainSettings, progress_path
 from compositionality.train.tiny.tokenizer import render
+from compositionality.train.verl.process_guard import descendants, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("steps=40", "packing.rows=2", "packing.length=96", "model.layers=1", "save_every=4", "log_every=3", "warmup=5")
@@ -57,22 +58,16 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
 
 
-def children(pid):
-    """All processes below ``pid``."""
-    direct = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [*direct, *(below for child in direct for below in children(child))]
-
-
 def kill_after_a_checkpoint(words, out, **variables):
     """SIGKILL the command once a checkpoint is complete, and wait until its ranks are gone too."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(words, cwd=ROOT, env={**os.environ, **variables}, **quiet)
     while not latest_step(progress_path(out) / "steps") and process.poll() is None:
         time.sleep(0.001)
-    ranks = children(process.pid)
+    ranks = descendants(process.pid)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
-    while any(Path(f"/proc/{pid}/exe").exists() for pid in ranks):
+    while any(map(is_alive, ranks)):
         time.sleep(0.01)
     assert not out.exists()
 
