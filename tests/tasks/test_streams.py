@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from task_options import COUNTDOWN, GOLDEN, STRING
 
 from compositionality.tasks import countdown, string
-from compositionality.tasks.draws import SEED_CLASSES, SPLITS
+from compositionality.tasks.draws import SEED_CLASSES, SPLITS, Draws
 
 TASKS = {"string": (string.TASK, STRING, 120), "countdown": (countdown.TASK, COUNTDOWN, 60)}
 """The task, its options by name, and how many problems a golden digest is of."""
@@ -69,3 +70,21 @@ def test_p02_neighbouring_seeds_and_other_splits_share_nothing(
     mine = problems(split, seed)
     assert not mine & problems(split, seed + step)
     assert other == split or not mine & problems(other, seed)
+
+
+def test_p01_draws_are_pinned() -> None:
+    draws = Draws(b"name")
+    assert [draws.below(1000) for _ in range(5)] == [789, 746, 113, 96, 125]
+    assert draws.text("abc", 4) == "bcca"
+
+
+@pytest.mark.parametrize("n", [2, 3, 1000, 55**8, 55**60, 2**600])
+def test_draws_are_uniform(n: int) -> None:
+    draws = Draws(b"uniform")
+    tenths = Counter(draws.below(n) * 2 // n for _ in range(4000))
+    assert set(tenths) <= {0, 1}
+    assert abs(tenths[0] - 4000 * ((n + 1) // 2) / n) < 4 * 32  # four standard deviations
+
+
+def test_names_give_other_draws() -> None:
+    assert Draws(b"a").below(10**9) != Draws(b"b").below(10**9)

@@ -91,7 +91,8 @@ def test_two_files_are_read_as_one(made: tuple[Path, Path, Path], tmp_path: Path
     halves = f"data.train_files={split_in_two(made[1], tmp_path)}"
     whole, joined = (read_sft_inputs(settings(made, tmp_path, *more)) for more in ([], [halves]))
     assert whole
-    assert whole == joined
+    assert joined
+    assert whole.rows == joined.rows
 
 
 def test_as_many_updates_as_come_closest_to_so_many_tokens(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
