@@ -88,6 +88,7 @@ LONG: dict[str, list[str]] = {
         "test_p07_killed_and_started_again_ends_with_the_same_bytes",
         "test_p07_two_processes_that_were_killed_go_on_as_two_or_as_one",
         "test_p10_two_processes_give_the_model_of_one",
+        "test_a_small_model_starts_to_learn_the_text_of_one_gpu",
     ],
     "train/test_verl_profiles.py": [],
     "train/test_verl_engine.py": ["test_packed_rows_give_what_padded_rows_give"],

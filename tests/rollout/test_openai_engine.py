@@ -167,33 +167,29 @@ def test_p05_a_reply_that_drips_ends_when_the_request_may_last_no_longer():
         OpenAIEngine(url(server), "m", retries=0, timeout_s=0.5).generate(*inputs(1), SamplingOptions())
 
 
-def test_p05_a_server_that_fails_stops_the_collection_and_no_judge_is_blamed(server, tmp_path):
+@pytest.fixture
+def twenty(server, tmp_path):
+    """A collection of two samples of 20 problems, of which the server fails on the fourth."""
     server.spoil, server.spoils = SPOILT["html"], lambda body, _: body["messages"][-1]["content"] == "word3"
-    problems = write_problems(tmp_path / "problems.parquet", 20)
-    settings = CollectSettings(
-        "openai", url(server), problems=problems, output=tmp_path / "out", model="m", n_samples=2, retries=1
-    )
+    problems, out = write_problems(tmp_path / "problems.parquet", 20), tmp_path / "out"
+    return CollectSettings("openai", url(server), problems=problems, output=out, model="m", n_samples=2, retries=1)
+
+
+def test_p05_a_server_that_fails_stops_the_collection_and_no_judge_is_blamed(twenty):
     with pytest.raises(UserError, match=r"the server failed on [12] of 40 requests.*not JSON: <html>"):
-        collect(settings)
-    assert not (tmp_path / "out").exists()
+        collect(twenty)
+    assert not twenty.output.exists()
 
 
-def test_p05_failed_requests_under_the_limit_are_errors_and_no_wrong_answers(server, tmp_path, capsys):
-    server.spoil, server.spoils = SPOILT["html"], lambda body, _: body["messages"][-1]["content"] == "word3"
-    problems = write_problems(tmp_path / "problems.parquet", 20)
-    settings = CollectSettings(
-        "openai", url(server), problems=problems, output=tmp_path / "out", model="m", n_samples=2, retries=1
-    )
-    settings.max_error_rate = 0.05
-    collect(settings)
-    rows = [row for table in read_rollouts(tmp_path / "out") for row in table.to_pylist()]
+def test_p05_failed_requests_under_the_limit_are_errors_and_no_wrong_answers(twenty, capsys):
+    twenty.max_error_rate = 0.05
+    collect(twenty)
+    rows = [row for table in read_rollouts(twenty.output) for row in table.to_pylist()]
     failed = [row for row in rows if row["reason"] != "correct"]
-    assert [(row["problem"], row["reason"], row["response"], row["n_tokens"]) for row in failed] == [
-        (3, "error", "", 0)
-    ] * 2
-    assert {row["finish_reason"] for row in failed} == {"failed"}
+    told = ("problem", "reason", "response", "n_tokens", "finish_reason")
+    assert [tuple(row[name] for name in told) for row in failed] == [(3, "error", "", 0, "failed")] * 2
     assert "2 of 40 requests failed" in capsys.readouterr().out
-    assert rollout_manifest(tmp_path / "out").facts["reasons"] == {"correct": 38, "error": 2}
+    assert rollout_manifest(twenty.output).facts["reasons"] == {"correct": 38, "error": 2}
 
 
 def test_an_answer_cut_off_while_reasoning_is_overlong(server):

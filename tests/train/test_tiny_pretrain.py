@@ -27,8 +27,9 @@ from compositionality.train.sft_settings import SftSettings
 from compositionality.train.sft_settings import check_settings as check_sft
 from compositionality.train.tiny import pretrain as module
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
+from compositionality.train.tiny.model import TinyConfig
 from compositionality.train.tiny.pretrain import pretrain
-from compositionality.train.tiny.settings import PretrainSettings, progress_path
+from compositionality.train.tiny.settings import Packing, PretrainSettings, progress_path
 from compositionality.train.tiny.tokenizer import render
 from compositionality.train.verl.process_guard import descendants, is_alive
 
@@ -202,6 +203,13 @@ OPTIONS = StringOptions(
     functions="all", levels=tuple(range(1, 9)), style="compact", alphabet=string.ascii_lowercase, max_length=24
 )
 EVEN = 6.1  # the loss of a model that gives each of its 460 tokens the same chance
+
+
+def test_a_small_model_starts_to_learn_the_text_of_one_gpu(tmp_path):
+    chosen = PretrainSettings(output=str(tmp_path / "base"), steps=100, warmup=10, drop=[], mix=SINGLE, log_every=50)
+    chosen.packing, chosen.model = Packing(rows=4, length=512), TinyConfig(layers=1, width=32, feed_forward=64)
+    pretrain(chosen)
+    assert read_manifest(tmp_path / "base").facts["loss"] < 0.8 * EVEN
 
 
 GPU_PROFILES = [name for name in profile_names() if load_profile(name).device == "gpu"]
