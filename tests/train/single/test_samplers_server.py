@@ -5,9 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -257,6 +254,8 @@ def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
 
 @contextlib.contextmanager
 def served(model):
+    from test_vllm_engine import wait_until_up
+
     port = free_port()
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
     options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "64"]
@@ -265,12 +264,7 @@ def served(model):
         [*command, *options, "--logprobs-mode", "processed_logprobs", "--no-enable-chunked-prefill"], env=environment
     )
     try:
-        end = time.monotonic() + 900
-        while time.monotonic() < end and process.poll() is None:
-            with contextlib.suppress(urllib.error.URLError, ConnectionError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2)
-                break
-            time.sleep(0.5)
+        wait_until_up(process, f"http://127.0.0.1:{port}/health")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
