@@ -51,16 +51,8 @@ def write_problems(path, count, levels=(1, 2)):
 
 
 def fake_settings(problems, output, **changes):
-    return CollectSettings(
-        **{
-            "problems": problems,
-            "output": output,
-            "model": "fake",
-            "engine": "openai",
-            "base_url": "http://nowhere",
-            **changes,
-        }
-    )
+    given = {"model": "fake", "engine": "openai", "base_url": "http://nowhere", **changes}
+    return CollectSettings(problems=problems, output=output, **given)
 
 
 def contents(folder):
