@@ -36,20 +36,15 @@ LONG: dict[str, list[str]] = {
         "test_p06_intervals_of_differences_hold_the_truth_at_the_nominal_rate",
         "test_p06_intervals_of_nested_replicates_hold_the_truth_at_the_nominal_rate",
     ],
-    "tasks/test_countdown_clean.py": [
-        "test_p02_streams_are_large_in_small_ranges_and_say_when_they_are_empty",
-        "test_p01_number_of_processes_does_not_matter",
-    ],
+    "tasks/test_countdown_clean.py": ["test_p02_streams_are_large_in_small_ranges_and_say_when_they_are_empty"],
     "tasks/test_countdown_judge.py": ["test_p04_agrees_with_the_slow_definition"],
     "tasks/test_countdown_solver.py": [
         "test_five_numbers_with_equal_ones",
         "test_all_solutions_and_no_others",
     ],
     "domains/test_sandbox.py": [],
-    "tasks/test_string_clean.py": [
-        "test_p01_number_of_processes_does_not_matter",
-        "test_p03_a_chain_of_no_ops_is_never_made",
-    ],
+    "tasks/test_streams.py": ["test_p01_number_of_processes_does_not_matter"],
+    "tasks/test_string_clean.py": ["test_p03_a_chain_of_no_ops_is_never_made"],
     "tasks/test_string_paper.py": ["test_flaws_are_the_originals"],
     "study/test_slurm.py": [],
     "study/test_preflight.py": [
@@ -93,18 +88,18 @@ LONG: dict[str, list[str]] = {
         "test_p07_killed_and_started_again_ends_with_the_same_bytes",
         "test_p07_two_processes_that_were_killed_go_on_as_two_or_as_one",
         "test_p10_two_processes_give_the_model_of_one",
+        "test_a_small_model_starts_to_learn_the_text_of_one_gpu",
     ],
     "train/test_verl_profiles.py": [],
     "train/test_verl_engine.py": ["test_packed_rows_give_what_padded_rows_give"],
-    "train/test_tiny_single.py": ["test_a_small_model_starts_to_learn_it"],
 }
 """Files (or the named tests of them) with more than five seconds of processor time, left out by bash/test.sh --fast:
 scripts and runs that are started, killed and resumed, several processes, real models, figures, simulations."""
 
 FULL: dict[str, list[str]] = {
     "adapters/test_trl_reward.py": ["test_rows_of_the_file_are_what_it_reads"],
-    "data/test_audit_countdown.py": ["test_the_papers_file_repeats_problems"],
-    "data/test_create_countdown_problems.py": ["test_paper_file"],
+    "data/test_audit.py": ["test_the_papers_file_repeats_problems"],
+    "data/test_create_problems.py": ["test_countdown_file_of_the_paper"],
     "tasks/test_countdown_library.py": [],
     "tasks/test_countdown_paper.py": [],
     "domains/test_reasoning_gym_attacks.py": [],

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,13 @@ from compositionality.errors import UserError
 def make(target: Path, recipe: Recipe, text: str) -> None:
     with new_artefact(target, recipe) as partial:
         partial.write_text(text)
+
+
+def make_folder(target: Path, recipe: Recipe, **files: str) -> None:
+    with new_artefact(target, recipe) as partial:
+        partial.mkdir()
+        for name, text in files.items():
+            (partial / name).write_text(text)
 
 
 def recipe(tmp_path: Path, **settings: object) -> Recipe:
@@ -60,17 +68,15 @@ def test_changed_input_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["flip", "truncate", "delete"])
 def test_p08_altered_file_is_refused_by_name(tmp_path: Path, damage: str) -> None:
     target = tmp_path / "folder"
-    with new_artefact(target, recipe(tmp_path)) as partial:
-        partial.mkdir()
-        (partial / "part.bin").write_bytes(b"0123456789")
-    part = target / "part.bin"
+    make_folder(target, recipe(tmp_path), part="0123456789")
+    part = target / "part"
     if damage == "flip":
         part.write_bytes(b"0123456780")
     elif damage == "truncate":
         os.truncate(part, 5)
     else:
         part.unlink()
-    with pytest.raises(UserError, match=r"part\.bin"):
+    with pytest.raises(UserError, match=r"folder/part: "):
         verify(target)
 
 
@@ -126,11 +132,8 @@ def test_p07_kill_between_the_renames_of_publishing(
         replace(source, destination)
 
     monkeypatch.setattr(artefact.os, "replace", dying_replace)
-    try:
-        with new_artefact(target, recipe(tmp_path, n=2)) as partial:
-            partial.write_text("new")
-    except KeyboardInterrupt:
-        pass
+    with suppress(KeyboardInterrupt):
+        make(target, recipe(tmp_path, n=2), "new")
     monkeypatch.undo()
     expected = {1: ("old", 1), 2: ("new", 2), 3: ("new", 2)}[killed_after]
     assert is_done(target, recipe(tmp_path, n=expected[1]))
@@ -139,10 +142,8 @@ def test_p07_kill_between_the_renames_of_publishing(
 
 def test_folder_is_replaced_whole(tmp_path: Path) -> None:
     target = tmp_path / "folder"
-    for name in ("a", "b"):
-        with new_artefact(target, recipe(tmp_path)) as partial:
-            partial.mkdir()
-            (partial / name).write_text(name)
+    make_folder(target, recipe(tmp_path), a="a")
+    make_folder(target, recipe(tmp_path), b="b")
     assert sorted(path.name for path in target.iterdir()) == ["b", "manifest.json"]
 
 
@@ -300,8 +301,7 @@ def test_a_changed_list_of_inputs_is_refused_by_the_name_of_the_file(tmp_path: P
         return Recipe("step", {}, dict(zip(name_inputs("files", chosen), chosen, strict=True)))
 
     target = tmp_path / "out"
-    with new_artefact(target, recipe(*paths[:2])) as partial:
-        partial.write_text("made")
+    make(target, recipe(*paths[:2]), "made")
     with pytest.raises(UserError, match=r"other inputs \(files/level1to2/train.parquet is new\)"):
         is_done(target, recipe(paths[2], *paths[:2]))
     with pytest.raises(UserError, match=r"other inputs \(files/level2/train.parquet is left out\)"):
@@ -348,9 +348,7 @@ def test_p21_an_altered_input_is_refused_through_a_link(tmp_path: Path) -> None:
 
 def test_files_added_to_an_input_with_a_manifest_do_not_change_it(tmp_path: Path) -> None:
     model = tmp_path / "model"
-    with new_artefact(model, recipe(tmp_path)) as partial:
-        partial.mkdir()
-        (partial / "weights").write_text("w")
+    make_folder(model, recipe(tmp_path), weights="w")
     onward = Recipe("next", {}, {"model": model})
     before = onward.identity()
     (model / "README.md").write_text("mine")

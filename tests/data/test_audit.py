@@ -1,4 +1,4 @@
-"""P3: the audit sees what is wrong with a file, and that clean files are right."""
+"""P3: the audit sees what is wrong with a file of either task, and that clean files are right."""
 
 import json
 import re
@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from string_rows import row, write_rows
+from string_rows import countdown_row, row, write_rows
 
 from compositionality.data.audit import AuditData, audit_data, audit_file
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.tasks.string import TASK
+from compositionality.tasks import countdown, string
+from compositionality.tasks.countdown.clean import CountdownOptions, problems
+from compositionality.tasks.countdown.task import CountdownPaperOptions
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.tasks.string.paper import PAPER_FILES, paper_problems
 
@@ -85,10 +87,12 @@ def test_prompts_and_levels_that_are_not_the_truths_are_counted(tmp_path: Path) 
 @pytest.mark.parametrize("shown", [True, False])
 def test_compact_prompts_are_told_apart(frozen: bool, shown: bool) -> None:
     options = StringOptions(levels=(1, 3), style="compact", frozen_parameters=frozen, show_definitions=shown)
-    problems = [TASK.problem(options, "train", 1, index) for index in range(60)]
-    assert all(TASK.asks_its_truth(problem) and TASK.level(problem) == problem.level for problem in problems)
+    problems = [string.TASK.problem(options, "train", 1, index) for index in range(60)]
+    assert all(
+        string.TASK.asks_its_truth(problem) and string.TASK.level(problem) == problem.level for problem in problems
+    )
     mixed = [replace(problem, prompt=other.prompt) for problem, other in pairwise(problems)]
-    assert not any(map(TASK.asks_its_truth, mixed))
+    assert not any(map(string.TASK.asks_its_truth, mixed))
 
 
 def test_an_input_that_is_named_but_cannot_matter(tmp_path: Path) -> None:
@@ -173,3 +177,82 @@ def test_an_audit_follows_the_files_that_it_is_held_against(tmp_path: Path) -> N
         ((level,),) = json.loads((tmp_path / "audit.json").read_text()).values()
         found.append(level["overlap_problems"])
     assert found == [0, 1]
+
+
+def test_p03_countdown_planted_flaws_are_counted(tmp_path: Path) -> None:
+    rows = [
+        countdown_row([3, 5, 7], 22),
+        countdown_row([7, 5, 3], 22),  # duplicate
+        countdown_row([3, 5, 7], 997),  # no solution
+        countdown_row([1, 5, 7], 35),  # 5*7 does without the 1
+        countdown_row([3, 3, 9], 9),  # the target is one of the numbers
+    ]
+    rows[3]["extra_info"]["depth"] = 2
+    train = write_rows(tmp_path / "train.parquet", [countdown_row([1, 7, 5], 35, "countdown")])
+    _, (level,) = audit_file(write_rows(tmp_path / "f.parquet", rows), [train])
+    assert (level["level"], level["rows"], level["duplicates"], level["overlap_problems"], level["wrong_level"]) == (
+        3,
+        5,
+        1,
+        1,
+        1,
+    )
+    assert (level["solvable"], level["whole"], level["fewer_numbers"]) == (0.8, 0.8, 0.4)
+    assert (level["target_given"], level["equal_numbers"]) == (0.2, 0.2)
+    assert (level["target_lowest"], level["target_highest"], level["solutions_median"]) == (9, 997, 1)
+
+
+def test_a_wrong_countdown_gold_answer_and_a_wrong_stream_are_counted(tmp_path: Path) -> None:
+    options = CountdownOptions(levels=(2,))
+    path = tmp_path / "moved.parquet"
+    table = to_table(list(problems(options, "train", 1, range(20))), "test").to_pylist()
+    table[3]["extra_info"]["expression"] = "1+1"
+    _, (level,) = audit_file(write_rows(path, table))
+    assert (level["wrong_gold"], level["wrong_stream"]) == (1, 20)
+
+
+@pytest.mark.parametrize("style", ["text", "compact"])
+def test_prompts_that_are_not_the_truths_are_counted(tmp_path: Path, style: str) -> None:
+    options = CountdownOptions(levels=(3,), style=style)
+    table = to_table(list(problems(options, "train", 1, range(20))), "train").to_pylist()
+    table[3]["prompt"] = table[5]["prompt"]
+    _, (level,) = audit_file(write_rows(tmp_path / "f.parquet", table))
+    assert (level["wrong_prompt"], level["wrong_level"], level["prompt_unchecked"]) == (1, 0, 0)
+    others = [countdown_row([3, 5, 7], 22) for _ in range(3)]
+    others[1]["prompt"][0]["content"] = "Reach 22 from [3, 5, 8]."
+    others[2]["prompt"][0]["content"] = "Reach the target."
+    _, (level,) = audit_file(write_rows(tmp_path / "others.parquet", others))
+    assert (level["wrong_prompt"], level["prompt_unchecked"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        CountdownOptions(levels=(2, 3, 4), minimal=True),
+        CountdownOptions(levels=(2, 3), use="any", operators="+-", style="compact"),
+    ],
+)
+def test_p03_countdown_clean_files_are_sound(tmp_path: Path, options: CountdownOptions) -> None:
+    path = tmp_path / "clean.parquet"
+    write_table(to_table(list(countdown.TASK.problems(options, "train", 5, 120)), "train"), path)
+    for level in audit_file(path)[1]:
+        assert level["solvable"] == level["whole"] == 1
+        assert level["duplicates"] == level["wrong_level"] == level["wrong_gold"] == level["wrong_stream"] == 0
+        assert level["fewer_numbers"] == 0 or not options.minimal
+
+
+def test_the_papers_file_repeats_problems(tmp_path: Path) -> None:
+    pytest.importorskip("reasoning_gym")
+    path = tmp_path / "paper.parquet"
+    write_table(to_table(list(countdown.TASK.problems(CountdownPaperOptions((2,)), "train", 0, 2000)), "train"), path)
+    _, (level,) = audit_file(path)
+    assert (level["rows"], level["duplicates"], level["solvable"], level["wrong_gold"]) == (2000, 141, 1, 0)
+
+
+def test_what_cannot_be_audited_is_one_line(tmp_path: Path) -> None:
+    mixed = write_rows(tmp_path / "m.parquet", [countdown_row([3, 5, 7], 22), row("func_3(x)", "abc")])
+    with pytest.raises(UserError, match=r"m.parquet: rows of different tasks"):
+        audit_file(mixed)
+    many = write_rows(tmp_path / "n.parquet", [countdown_row([1] * 7, 7)])
+    with pytest.raises(UserError, match=r"n.parquet: row 0: 7 numbers: the solver takes 1 to 6"):
+        audit_file(many)

@@ -1,13 +1,143 @@
-"""A wrong option of a task: one line that names the key, the value and what it may be, and nothing is written."""
+"""Problem files of both tasks and modes: even, repeatable, without leaks; a wrong option of any task is one line."""
 
+import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from string_rows import row, write_rows
 
-from compositionality.data.create_problems import create_problems, settings_for
+from compositionality.config.cli import parse
+from compositionality.data.artefact import exclusive, file_hash, read_manifest
+from compositionality.data.audit import AuditData, audit_data
+from compositionality.data.create_problems import create_problems, problem_settings, settings_for
+from compositionality.data.problems import read_problems, to_table
 from compositionality.errors import UserError
+
+BOTH = pytest.mark.parametrize("task", ["string", "countdown"])
+LEVELS = {"string": [1, 2], "countdown": [2, 3]}
+
+
+def make(path: Path, task: str = "string", **changes: Any) -> Path:
+    return create_problems(settings_for(task, output=str(path), **changes))
+
+
+def test_string_file_of_the_paper(tmp_path: Path) -> None:
+    path = make(tmp_path / "t.parquet", mode="paper", stage=2, split="test", max_level=8, count=80)
+    rows = read_problems(path).to_pylist()
+    assert len(rows) == 80
+    assert rows[0]["extra_info"] == {"index": 0, "split": "dummy"}
+    assert rows[-1]["data_source"] == "codeio-forward-incomplete-depth8"
+    manifest = read_manifest(path)
+    assert manifest is not None
+    assert manifest.facts["by_level"]["3"] == 10
+
+
+def test_countdown_file_of_the_paper(tmp_path: Path) -> None:
+    pytest.importorskip("reasoning_gym")
+    path = make(tmp_path / "t.parquet", "countdown", mode="paper", levels=[3, 4], count=20)
+    rows = read_problems(path).to_pylist()
+    assert [row["data_source"] for row in rows[::10]] == [f"reasoning-gym-countdown-depth{n}" for n in (3, 4)]
+    assert rows[0]["extra_info"].keys() == {"index", "split", "expression"}
+    assert json.loads(rows[0]["reward_model"]["ground_truth"]) == {"target": 99, "numbers": [95, 14, 18]}
+
+
+def test_paper_mode_without_the_library_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    with pytest.raises(UserError, match=r"^mode=paper: .* reasoning_gym is not installed; run: bash bash/setup"):
+        make(tmp_path / "t.parquet", "countdown", mode="paper", levels=[2], count=10)
+
+
+@BOTH
+def test_clean_file_has_every_level_evenly_and_no_duplicates(tmp_path: Path, task: str) -> None:
+    levels = LEVELS[task]
+    more = {"input_length": [3, 3]} if task == "string" else {"style": "compact", "seed": 3}
+    path = make(tmp_path / "c.parquet", task, levels=levels, count=600, **more)
+    rows = read_problems(path).to_pylist()
+    assert [sum(row["level"] == level for row in rows) for level in levels] == [300, 300]
+    assert len({row["reward_model"]["ground_truth"] for row in rows}) == 600
+    known = (
+        {"seed", "functions"} if task == "string" else {"seed", "solutions", "operations", "fewest_numbers", "trace"}
+    )
+    assert rows[5]["extra_info"].keys() >= known
+    manifest = read_manifest(path)
+    assert manifest is not None
+    assert manifest.facts == {"rows": 600, "by_level": {str(level): 300 for level in levels}}
+
+
+@BOTH
+def test_p07_same_settings_same_bytes_and_nothing_twice(
+    tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = (make(tmp_path / f"{name}.parquet", task, count=50) for name in "ab")
+    assert file_hash(one) == file_hash(two)
+    make(one, task, count=50, workers=2)
+    assert "already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match="seed"):
+        make(one, task, count=50, seed=2)
+    make(one, task, count=50, seed=2, force=True)
+    assert file_hash(one) != file_hash(two)
+
+
+def test_p08_two_at_once_do_not_share_a_file(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "a.parquet"), pytest.raises(UserError, match="another process is writing it"):
+        make(tmp_path / "a.parquet", count=50)
+    with exclusive(tmp_path / "audit.json"), pytest.raises(UserError, match="another process is writing it"):
+        audit_data(AuditData(files=[str(make(tmp_path / "a.parquet", count=50))], output=str(tmp_path / "audit.json")))
+
+
+def test_seeds_that_may_share_problems_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make(tmp_path / "a.parquet", count=50, seed=7)
+    assert "note" not in capsys.readouterr().out
+    make(tmp_path / "b.parquet", count=50, seed=9)
+    assert (
+        "seed=9 may share problems with other seeds that are 1 modulo 8; 0 to 7 share none" in capsys.readouterr().out
+    )
+
+
+@BOTH
+def test_p02_a_leak_is_refused_and_nothing_is_written(tmp_path: Path, task: str) -> None:
+    levels, other = LEVELS[task], {"functions": "heldout"} if task == "string" else {}
+    train = make(tmp_path / "train.parquet", task, levels=levels, count=200)
+    made = {"levels": levels, "avoid": [str(train)]}
+    make(tmp_path / "test.parquet", task, split="test", count=200, **made, **other)
+    with pytest.raises(UserError, match=r"leak.parquet: row 0 has the same problem"):
+        make(tmp_path / "leak.parquet", task, count=50, style="compact", **made)
+    assert not (tmp_path / "leak.parquet").exists()
+
+
+def test_published_files_load_unchanged(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "forward_test.parquet", [row("func_2(x)", "abc", level=1)])
+    table = read_problems(path)
+    assert table.num_rows == 1
+    ours = pq.read_schema(make(tmp_path / "t.parquet", mode="paper", count=1))
+    assert set(ours.names) == set(table.schema.names)
+    for name in ("prompt", "reward_model", "extra_info"):
+        inner = ours.field(name).type, table.schema.field(name).type
+        inner = tuple(kind.value_type if name == "prompt" else kind for kind in inner)
+        published = {field.name for field in inner[1]} - {"depth"}  # the column level here
+        assert {field.name for field in inner[0]} == published
+
+
+def test_empty_table_has_the_schema() -> None:
+    assert to_table([], "train").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "expected"),
+    [
+        ("string", ["levels=[1,2]", "drop=[0,3]", "style=compact"],
+         {"levels": [1, 2], "drop": [0, 3], "style": "compact"}),
+        ("countdown", ["levels=[3,4]", "operators='+-'", "minimal=true"],
+         {"levels": [3, 4], "operators": "+-", "minimal": True}),
+    ],
+)  # fmt: skip
+def test_settings_come_from_the_command_line(task: str, words: list[str], expected: dict[str, Any]) -> None:
+    settings = parse(problem_settings([f"task={task}"]), [f"task={task}", "output=x", *words])
+    assert {name: getattr(settings, name) for name in expected} == expected
 
 
 def refused(folder: Path, task: str, mode: str, options: dict[str, Any]) -> str:
@@ -18,35 +148,39 @@ def refused(folder: Path, task: str, mode: str, options: dict[str, Any]) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
+OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {  # of a task and mode; what is said
+    "string clean": [
         ({"count": 0}, "count=0: give a whole number from 1 on"),
         ({"count": -4, "levels": [1, 2]}, "count=-4: give a multiple of 2, the number of levels"),
+        ({"count": 3, "levels": [1, 2]}, "count=3: give a multiple of 2, the number of levels"),
         ({"levels": []}, "levels=[]: give different whole numbers from 1 to 12"),
         ({"levels": [0]}, "levels=[0]: give different whole numbers from 1 to 12"),
         ({"levels": [2, 2]}, "levels=[2, 2]: give different"),
         ({"levels": [100_000]}, "levels=[100000]: give different whole numbers from 1 to 12"),
         ({"functions": "nosuch"}, "functions=nosuch: no such preset; known: trained, heldout, all"),
+        ({"function_split": -1}, "function_split=-1: give 0 (the paper's split) or a number from 1 on"),
+        ({"function_split": 1, "drop": [0, 2, 6, 10, 12, 14, 16]}, "12 trained and 1 held-out; leave two"),
         ({"ids": [1, 1]}, "ids=[1, 1]: give every id once"),
         ({"ids": [99]}, "ids=[99]: no function has the id 99; ids go from 0 to 24"),
         ({"drop": [3, 77]}, "drop=[3, 77]: no function has the id 77"),
         ({"ids": [1], "drop": [1]}, "drop=[1]: no function is left; leave at least one of [1]"),
         ({"shape": "ring"}, "shape=ring: choose one of chain, tree"),
         ({"style": "yaml"}, "style=yaml: choose one of json, compact"),
+        ({"shape": "tree", "style": "compact"}, "style=compact is for chains; use style=json with shape=tree"),
+        ({"order_sensitive": True}, "only chains of two or more functions have an order"),
+        ({"order_sensitive": True, "levels": [2], "shape": "tree"}, "order_sensitive=true shape=tree levels=[2]: only"),
+        ({"input_length": [3]}, "input_length=[3]: give shortest and longest, as [3,10]"),
+        ({"input_length": [2, 5]}, "input_length=[2,5] max_length=100: need 3 <= shortest"),
         ({"input_length": [10, 3]}, "input_length=[10,3] max_length=100: need 3 <= shortest"),
-        ({"input_length": [3, 10**8], "max_length": 10**9}, "need 3 <= shortest <= longest <= max_length <= 10000"),
+        ({"max_length": 4}, "input_length=[3,10] max_length=4: need 3 <= shortest"),
+        ({"input_length": [3, 10**8], "max_length": 10**9}, "shortest <= longest <= max_length <= 10000"),
         ({"alphabet": "ab"}, "alphabet='ab' is too small"),
+        ({"alphabet": "abc=defghij"}, "use ASCII letters and digits; ['='] are reserved"),
+        ({"alphabet": "абвгдежзик"}, "use ASCII letters and digits"),
         ({"split": "dev"}, "split=dev: no such split; known: train, validation, test, pretrain"),
     ],
-)
-def test_p18_options_of_string_problems(tmp_path: Path, options: dict[str, Any], told: str) -> None:
-    assert told in refused(tmp_path, "string", "clean", options)
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
+    "string both": [({}, "mode=both: choose clean or paper")],
+    "string paper": [
         ({"stage": 3}, "stage=3: choose 1 or 2"),
         ({"split": "dev"}, "split=dev: choose one of train, test"),
         ({"min_level": 0}, "min_level=0 max_level=1: need 1 <= min_level <= max_level <= 16"),
@@ -54,24 +188,60 @@ def test_p18_options_of_string_problems(tmp_path: Path, options: dict[str, Any],
         ({"max_level": 90}, "min_level=1 max_level=90: need 1 <= min_level <= max_level <= 16"),
         ({"count": 3, "max_level": 2}, "count=3: give a multiple of 2"),
     ],
-)
-def test_p18_options_of_the_papers_string_problems(tmp_path: Path, options: dict[str, Any], told: str) -> None:
-    assert told in refused(tmp_path, "string", "paper", options)
+    "countdown clean": [
+        ({"count": -2}, "count=-2: give a whole number from 1 on"),
+        ({"count": 3, "levels": [2, 3]}, "count=3: give a multiple of 2, the number of levels"),
+        ({"levels": []}, "levels=[]: give different whole numbers from 2 to 6"),
+        ({"levels": [1]}, "levels=[1]: give different whole numbers from 2 to 6"),
+        ({"levels": [7]}, "levels=[7]: give different whole numbers from 2 to 6"),
+        ({"numbers": [0, 5]}, "numbers=[0, 5]: give smallest and largest, whole numbers from 1 on"),
+        ({"numbers": [5]}, "numbers=[5]: give smallest and largest, whole numbers from 1 on"),
+        ({"target": [9, 5]}, "target=[9, 5]: give smallest and largest, whole numbers from 1 on"),
+        ({"numbers": [1, 10**9]}, "numbers=[1, 1000000000]: levels up to 3 are solved with numbers up to 104031"),
+        ({"numbers": [1, 10**6], "levels": [6]}, "levels up to 6 are solved with numbers up to 228"),
+        ({"numbers": [1, 3], "target": [500, 999]}, "target=[500, 999] is out of reach of 3 numbers up to 3"),
+        ({"numbers": [1, 3], "target": [7, 9], "levels": [2]}, "no sound problem of level 2 found for train/1/0"),
+        ({"operators": "/"}, "operators=/: choose one of +, *, +-"),
+        ({"operators": "-"}, "operators=-: choose one of +, *, +-"),
+        ({"use": "some"}, "use=some: choose one of all, any"),
+        ({"style": "latex"}, "style=latex: choose one of text, compact"),
+        ({"style": "compact", "whole": False}, "style=compact writes whole numbers only; use whole=true"),
+        ({"split": "dev"}, "split=dev: no such split; known: train, validation, test, pretrain"),
+    ],
+    "logic ": [
+        ({"kind": "chess"}, "kind=chess: choose one of zebra, ordering, graph, arc"),
+        ({"levels": []}, "levels=[]: give different sizes of kind=zebra, 2 to 5"),
+        ({"levels": [6]}, "levels=[6]: give different sizes of kind=zebra, 2 to 5"),
+        ({"levels": [3, 3]}, "levels=[3, 3]: give different sizes of kind=zebra, 2 to 5"),
+        ({"attributes": 1}, "attributes=1: give 2 to 5"),
+        ({"branches": 4}, "branches=4: give 2 to 3"),
+        ({"kind": "arc", "operations": 3}, "operations=3: give 1 to 2"),
+        ({"kind": "arc", "examples": 1}, "examples=1: give 2 to 5"),
+        ({"kind": "ordering", "levels": [9]}, "levels=[9]: give different sizes of kind=ordering, 3 to 8"),
+        ({"split": "dev"}, "split=dev: no such split; known: train, validation, test, pretrain"),
+    ],
+    "stem ": [
+        ({"kind": "essay"}, "kind=essay: choose one of choice, free"),
+        *(({"levels": levels}, "give different whole numbers from 1 to 3") for levels in ([], [4], [1, 1])),
+    ],
+    "table ": [
+        *(({"levels": levels}, "give different whole numbers from 1 to 4") for levels in ([], [5], [1, 1])),
+        ({"rows": 3}, "rows=3: give 4 to 12"),
+        ({"columns": 0}, "columns=0: give 1 to 6"),
+    ],
+    "code ": [
+        *(({"levels": levels}, "give different whole numbers from 1 to 12") for levels in ([], [0], [2, 2])),
+        ({"kind": "other"}, "kind=other: choose one of functional, stdio, pytest"),
+        ({"group": "a b"}, "group=a b: give a word"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"count": -2}, "count=-2: give a whole number from 1 on"),
-        ({"levels": [1]}, "levels=[1]: give different whole numbers from 2 to 6"),
-        ({"numbers": [1, 10**9]}, "numbers=[1, 1000000000]: levels up to 3 are solved with numbers up to 104031"),
-        ({"operators": "/"}, "operators=/: choose one of +, *, +-"),
-        ({"use": "some"}, "use=some: choose one of all, any"),
-        ({"style": "latex"}, "style=latex: choose one of text, compact"),
-    ],
+    ("task", "options", "told"), [(task, *one) for task, rows in OPTIONS.items() for one in rows], ids=repr
 )
-def test_p18_options_of_countdown_problems(tmp_path: Path, options: dict[str, Any], told: str) -> None:
-    assert told in refused(tmp_path, "countdown", "clean", options)
+def test_p18_a_wrong_option_is_one_line(tmp_path: Path, task: str, options: dict[str, Any], told: str) -> None:
+    assert told in refused(tmp_path, *task.split(" "), options)
 
 
 def test_levels_that_have_no_more_problems_are_found_out_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

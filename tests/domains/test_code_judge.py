@@ -2,7 +2,6 @@
 # ruff: noqa: E501 - one case a line
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from compositionality.domains.code.operations import ALL, INPUTS, LISTS, Program
 from compositionality.domains.code.task import CodeOptions
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
-from compositionality.tasks import task_of
 from compositionality.types import Reason
 
 SQUARE = "def f(x):\n    return x * x"
@@ -163,11 +161,6 @@ def test_damaged_truths_are_named(truth: str) -> None:
         TASK.parse_truth(truth)
 
 
-@pytest.mark.parametrize("source", ["codegen__leetcode2k", "codegen__taco", "codegen__livecodebench", "apps", "taco"])
-def test_rows_of_others_belong_to_the_task(source: str) -> None:
-    assert task_of(source) is TASK
-
-
 def test_p05_a_failure_of_the_sandbox_or_the_tests_is_an_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -236,11 +229,3 @@ def test_p03_every_step_matters() -> None:
         for place in range(level):
             rest = chain.steps[:place] + chain.steps[place + 1 :]
             assert [apply_all(rest, value) for value in chain.inputs] != chain.outputs
-
-
-@pytest.mark.parametrize(
-    "changed", [{"levels": ()}, {"levels": (0,)}, {"levels": (2, 2)}, {"kind": "other"}, {"group": "a b"}]
-)
-def test_p18_bad_options_are_one_line(changed: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match=next(iter(changed))):
-        TASK.problem(replace(CodeOptions(), **changed), "train", 0, 0)

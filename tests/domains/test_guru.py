@@ -58,9 +58,13 @@ def strings(path: Path, count: int) -> str:
     return str(path)
 
 
-def prepared(tmp_path: Path, *words: str) -> dict[str, list[dict[str, Any]]]:
+def prepare(folder: Path, *words: str) -> Path:
+    return prepare_guru(parse(PrepareGuruSettings, [f"output={folder}", *words]))
+
+
+def prepared(tmp_path: Path, *words: str, name: str = "out") -> dict[str, list[dict[str, Any]]]:
     """The files of the output by name."""
-    out = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'out'}", *words]))
+    out = prepare(tmp_path / name, *words)
     for path in out.glob("*.parquet"):
         read_problems(path)
     return {path.stem: pq.read_table(path).to_pylist() for path in out.glob("*.parquet")}
@@ -124,8 +128,7 @@ def test_a_reference_program_that_fails_its_tests_is_no_row_to_train_on(tmp_path
     words = [f"files=[{write(tmp_path / 'a.parquet', rows)}]", "max_refused=0.5"]
     assert numbers(prepared(tmp_path, *words)["train"]) == [0, 2]
     assert "its own gold answer is judged wrong" in (tmp_path / "out/refused.csv").read_text()
-    whole = prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'all'}", "check_gold=false"]))
-    assert numbers(pq.read_table(whole / "train.parquet").to_pylist()) == [0, 1, 2]
+    assert numbers(prepared(tmp_path, *words, "check_gold=false", name="all")["train"]) == [0, 1, 2]
 
 
 def test_a_sample_of_every_domain_is_made_and_prepared(tmp_path: Path) -> None:
@@ -148,13 +151,11 @@ def test_one_domain_is_trained_on_and_all_are_held_out(tmp_path: Path) -> None:
     assert {name: len(part) for name, part in whole.items()} == {"train": 60, "holdout": 20, "first": 15, "rest": 45}
     asked = {name: [str(one["prompt"]) for one in part] for name, part in whole.items()}
     assert sorted(asked["first"] + asked["rest"]) == sorted(asked["train"])
-    alone = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'm'}", *words, "train_domains=[math]"]))
-    rows = {name: pq.read_table(alone / f"{name}.parquet").to_pylist() for name in ("train", "holdout")}
+    rows = prepared(tmp_path, *words, "train_domains=[math]", name="m")
     assert rows["holdout"] == whole["holdout"]
     assert {one["group"] for one in rows["train"]} == {"math"}
     assert {str(one["prompt"]) for one in rows["train"]} <= set(asked["train"])
-    only = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'o'}", *words[:1], "domains=[math]"]))
-    assert {one["group"] for one in pq.read_table(only / "train.parquet").to_pylist()} == {"math"}
+    assert {one["group"] for one in prepared(tmp_path, words[0], "domains=[math]", name="o")["train"]} == {"math"}
 
 
 def test_a_report_of_mixed_files_says_what_they_hold_and_writes_nothing(
@@ -208,12 +209,7 @@ def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
     assert len(rates) == 18
     assert 0.1 <= min(rates) <= max(rates) <= 0.9
     with pytest.raises(UserError, match="no row is left of 24"):
-        prepare_guru(
-            parse(
-                PrepareGuruSettings,
-                [f"files=[{file}]", f"output={tmp_path / 'x'}", "min_pass_rate=0.96", "max_pass_rate=0.99"],
-            )
-        )
+        prepare(tmp_path / "x", f"files=[{file}]", "min_pass_rate=0.96", "max_pass_rate=0.99")
 
 
 def test_long_prompts_are_left_out(tmp_path: Path) -> None:
@@ -221,7 +217,7 @@ def test_long_prompts_are_left_out(tmp_path: Path) -> None:
     words = [f"files=[{write(tmp_path / 'a.parquet', [*sums(3), long])}]"]
     assert len(prepared(tmp_path, *words, "max_prompt_characters=100")["train"]) == 3
     with pytest.raises(UserError, match="raise max_prompt_characters"):
-        prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'y'}", "max_prompt_characters=9"]))
+        prepare(tmp_path / "y", *words, "max_prompt_characters=9")
 
 
 def test_a_holdout_has_the_domains_and_difficulties_of_the_rest(tmp_path: Path) -> None:
@@ -241,7 +237,7 @@ def test_a_balanced_holdout_is_half_easy(tmp_path: Path) -> None:
     held = prepared(tmp_path, *words)["holdout"]
     assert sum(one["extra_info"]["pass_rate"] >= 0.3 for one in held) == 10
     with pytest.raises(UserError, match=r"only 30 rows are hard"):
-        prepare_guru(parse(PrepareGuruSettings, [*words[:1], f"output={tmp_path / 'x'}", "holdout=80", "balance=true"]))
+        prepare(tmp_path / "x", words[0], "holdout=80", "balance=true")
 
 
 def test_a_subset_of_fewer_rows_takes_those_there_are_and_says_so(
@@ -251,9 +247,8 @@ def test_a_subset_of_fewer_rows_takes_those_there_are_and_says_so(
     parts = prepared(tmp_path, *words, "subsets=[20,40]")
     assert {name: len(part) for name, part in parts.items()} == {"train": 25, "subset-20": 20, "subset-40": 25}
     assert "subset-40: the 25 rows that there are\n" in capsys.readouterr().out
-    given = [f"output={tmp_path / 'apart'}", *words, "subsets=[25,5]", "nested=false"]
     with pytest.raises(UserError, match=r"subsets=\[25, 5\]: of 25 rows none is left for 5"):
-        prepare_guru(parse(PrepareGuruSettings, given))
+        prepare(tmp_path / "apart", *words, "subsets=[25,5]", "nested=false")
 
 
 def test_domains_are_mixed_equally_and_subsets_are_nested_or_apart(tmp_path: Path) -> None:
@@ -263,21 +258,18 @@ def test_domains_are_mixed_equally_and_subsets_are_nested_or_apart(tmp_path: Pat
     assert Counter(one["group"] for one in parts["train"]) == {"math": 30, "string": 30}
     texts = {name: {one["prompt"][-1]["content"] for one in part} for name, part in parts.items()}
     assert texts["subset-10"] < texts["subset-20"] < texts["train"]
-    again = prepare_guru(
-        parse(PrepareGuruSettings, [f"output={tmp_path / 'apart'}", *words, "subsets=[10,20]", "nested=false"])
-    )
-    apart = [set(map(str, pq.read_table(again / f"subset-{size}.parquet")["prompt"].to_pylist())) for size in (10, 20)]
+    again = prepared(tmp_path, *words, "subsets=[10,20]", "nested=false", name="apart")
+    apart = [{str(one["prompt"]) for one in again[f"subset-{size}"]} for size in (10, 20)]
     assert apart[0].isdisjoint(apart[1])
     with pytest.raises(UserError, match="string has 40 rows"):
-        prepare_guru(parse(PrepareGuruSettings, [*words[:1], f"output={tmp_path / 'y'}", "rows_per_domain=50"]))
+        prepare(tmp_path / "y", words[0], "rows_per_domain=50")
 
 
 def test_the_same_rows_come_out_again_and_a_prompt_counts_once(tmp_path: Path) -> None:
     file = write(tmp_path / "a.parquet", [*sums(8), *sums(4)])
     words = [f"files=[{file}]", "order=shuffled", "workers=2"]
     first = prepared(tmp_path, *words)["train"]
-    again = prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'z'}"]))
-    assert numbers(first) == numbers(pq.read_table(again / "train.parquet").to_pylist())
+    assert numbers(first) == numbers(prepared(tmp_path, *words, name="z")["train"])
     assert sorted(numbers(first)) == list(range(8))
 
 
@@ -300,7 +292,5 @@ def test_the_same_rows_come_out_again_and_a_prompt_counts_once(tmp_path: Path) -
 def test_bad_settings_are_one_line(tmp_path: Path, words: list[str], told: str) -> None:
     file = write(tmp_path / "f.parquet", sums(3))
     with pytest.raises(UserError, match=told):
-        prepare_guru(
-            parse(PrepareGuruSettings, [f"output={tmp_path / 'out'}", *(one.replace("F", file) for one in words)])
-        )
+        prepare(tmp_path / "out", *(one.replace("F", file) for one in words))
     assert not (tmp_path / "out").exists()

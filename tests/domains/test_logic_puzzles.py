@@ -9,7 +9,6 @@ import pytest
 
 from compositionality.domains.logic import TASK
 from compositionality.domains.logic.puzzles import ATTRIBUTES, LogicOptions
-from compositionality.errors import UserError
 
 BETWEEN = (
     (r"(.+) (?:is|lives) directly left of (.+)", lambda a, b: b - a == 1),
@@ -129,32 +128,3 @@ def test_p04_all_that_explains_the_examples_agrees_on_the_grid(size, operations,
         assert found
         assert all(grid == json.loads(problem.ground_truth) for grid in found)
         assert len(inputs) == len(outputs) + 1 == 4
-
-
-def test_p01_a_problem_is_a_function_of_options_split_seed_and_index():
-    for kind in TASK.kinds:
-        options = LogicOptions(kind=kind)
-        assert TASK.problem(options, "test", 5, 7) == TASK.problem(options, "test", 5, 7)
-        assert TASK.problem(options, "test", 5, 7).prompt != TASK.problem(options, "test", 6, 7).prompt
-
-
-@pytest.mark.parametrize("kind", TASK.kinds)
-def test_p02_solutions_are_not_shared_between_splits_and_seeds(kind):
-    options = LogicOptions(kind=kind, levels=(4,))
-    streams = [(split, seed) for split in ("train", "validation", "test", "pretrain") for seed in (0, 1)]
-    prompts = [{TASK.problem(options, *stream, index).prompt for index in range(15)} for stream in streams]
-    assert len(set().union(*prompts)) == 15 * len(streams)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"kind": "chess"}, {"levels": ()}, {"levels": (6,)}, {"levels": (3, 3)}, {"attributes": 1}, {"branches": 4},
-        {"kind": "arc", "operations": 3}, {"kind": "ordering", "levels": (9,)}, {"kind": "arc", "examples": 1},
-    ],
-)  # fmt: skip
-def test_options_that_make_no_sense_are_refused(change):
-    with pytest.raises(UserError):
-        TASK.problem(LogicOptions(**change), "train", 0, 0)
-    with pytest.raises(UserError, match="no such split"):
-        TASK.problem(LogicOptions(), "dev", 0, 0)

@@ -10,7 +10,6 @@ from compositionality.domains.simulation import TASK
 from compositionality.domains.simulation.judge import last_object, normal, same
 from compositionality.domains.simulation.task import SimulationOptions
 from compositionality.errors import UserError
-from compositionality.tasks import task_of
 from compositionality.types import Reason
 
 OUTPUT = json.dumps({"output": {"total": 3, "ok": True}})
@@ -133,11 +132,6 @@ def test_rows_of_others(ground_truth: Any, extra: dict[str, str], fields: dict[s
 def test_damaged_truths_are_named(truth: str) -> None:
     with pytest.raises(UserError, match="ground_truth"):
         TASK.parse_truth(TASK.row_truth(truth, {}))
-
-
-@pytest.mark.parametrize("source", ["simulation__codeio", "simulation__cruxeval-i", "simulation__cruxeval"])
-def test_their_names(source: str) -> None:
-    assert task_of(source) is TASK
 
 
 def test_values_are_compared_by_kind() -> None:

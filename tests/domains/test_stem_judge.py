@@ -3,19 +3,17 @@ r"""The judge of science questions: letters, free answers, the endpoint that dec
 import json
 import re
 import socket
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import described_scorers
 import pytest
+from played_server import Reply, playing
 
 from compositionality.domains.stem import TASK, judge
 from compositionality.domains.stem.task import StemOptions, draw_item, solve_item
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.reward.pool import JudgeInput, JudgePool
-from compositionality.tasks import task_of
 from compositionality.types import Reason
 
 CHOICE = json.dumps({"letter": "C", "options": 10})
@@ -152,71 +150,33 @@ def test_p05_a_truth_that_cannot_be_read_is_refused(value, info):
         TASK.parse_truth(TASK.row_truth(value, info))
 
 
-def test_families_of_rows_belong_to_the_task():
-    for source in ("stem__supergpqa", "stem__gpqa_diamond", "stem__gpqa_diamond_no_box", "stem_web", "stem__web_3.6k"):
-        assert task_of(source) is TASK
-
-
 # ---- free answers: a local server plays the endpoint
 
 
-class PlayedEndpoint(ThreadingHTTPServer):
-    """Answers each question as ``play`` says; keeps the requests."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), PlayedHandler)
-        self.play = "Final Decision: Yes"
-        self.seen: list[dict] = []
-        self.headers_seen: list[dict] = []
-
-
-class PlayedHandler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        server = self.server
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server.seen.append({"path": self.path, **body})
-        server.headers_seen.append(dict(self.headers))
-        play = server.play(body["messages"][0]["content"]) if callable(server.play) else server.play
-        if play == "hang":
-            time.sleep(2)
-            return
-        if play == "close":
-            self.connection.close()
-            return
-        self.send_response(500 if play == "500" else 200)
-        self.end_headers()
-        if play == "drip":
-            for _ in range(20):
-                self.wfile.write(b" ")
-                self.wfile.flush()
-                time.sleep(0.1)
-        raw = {
-            "500": b"{}",
-            "no json": b"<html>",
-            "list": b"[]",
-            "no text": b'{"choices": [{"message": {"content": null}}]}',
-        }
-        completion = json.dumps({"choices": [{"message": {"content": play}}]}).encode()
-        self.wfile.write(raw.get(play, completion))
-
-    def log_message(self, *_: object) -> None:
-        pass
+RAW = {"no json": b"<html>", "list": [], "no text": {"choices": [{"message": {"content": None}}]}}
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch):
-    played = PlayedEndpoint()
-    thread = threading.Thread(target=played.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    monkeypatch.setenv(judge.URL, f"http://127.0.0.1:{played.server_port}/v1")
-    monkeypatch.delenv(judge.MODEL, raising=False)
-    monkeypatch.delenv(judge.KEY, raising=False)
-    judge._warn_once.cache_clear()
-    yield played
-    played.shutdown()
-    played.server_close()
+    """Answers each question as its ``decide`` says, a text or a function of the prompt."""
+
+    def play(asked):
+        text = served.decide(asked.body["messages"][0]["content"]) if callable(served.decide) else served.decide
+        if text in ("hang", "close"):
+            time.sleep(2 if text == "hang" else 0)
+            return None
+        reply = RAW.get(text, {"choices": [{"message": {"content": text}}]})
+        if text == "drip":
+            return Reply(time.sleep(0.1) or b" " for _ in range(20))
+        return Reply(reply, 500 if text == "500" else 200)
+
+    with playing(play) as served:
+        served.decide = "Final Decision: Yes"
+        monkeypatch.setenv(judge.URL, f"{served.url}/v1")
+        monkeypatch.delenv(judge.MODEL, raising=False)
+        monkeypatch.delenv(judge.KEY, raising=False)
+        judge._warn_once.cache_clear()
+        yield served
 
 
 def free(box: str):
@@ -231,7 +191,7 @@ def test_the_reference_answer_itself_needs_no_endpoint(box, monkeypatch):
 
 @pytest.mark.parametrize("box", ["19.6 M/s", "19,6 m/s", "19.7 m/s", "9.6 m/s", "19.6² m/s"])
 def test_another_answer_is_not_taken_for_the_reference(box, server):
-    server.play = "Final Decision: No"
+    server.decide = "Final Decision: No"
     assert free(box).reason is Reason.WRONG
     assert len(server.seen) == 1
 
@@ -239,20 +199,20 @@ def test_another_answer_is_not_taken_for_the_reference(box, server):
 def test_the_endpoint_is_asked_greedily_with_question_reference_and_answer(server, monkeypatch):
     monkeypatch.setenv(judge.MODEL, "some-judge")
     monkeypatch.setenv(judge.KEY, "a-key-of-ours")
-    server.play = "The units agree.\n\nFinal Decision: Yes"
+    server.decide = "The units agree.\n\nFinal Decision: Yes"
     assert free("70.56 km/h").reason is Reason.CORRECT
     (seen,) = server.seen
-    assert (seen["path"], seen["model"], seen["temperature"]) == ("/v1/chat/completions", "some-judge", 0)
-    assert server.headers_seen[0]["Authorization"] == "Bearer a-key-of-ours"
-    prompt = seen["messages"][0]["content"]
+    assert (seen.path, seen.body["model"], seen.body["temperature"]) == ("/v1/chat/completions", "some-judge", 0)
+    assert seen.headers["Authorization"] == "Bearer a-key-of-ours"
+    prompt = seen.body["messages"][0]["content"]
     assert all(json.dumps(text) in prompt for text in (QUESTION, "19.6 m/s", "70.56 km/h"))
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
 def test_the_address_may_be_given_in_any_usual_form(suffix, server, monkeypatch):
-    monkeypatch.setenv(judge.URL, f"http://127.0.0.1:{server.server_port}{suffix}")
+    monkeypatch.setenv(judge.URL, f"{server.url}{suffix}")
     assert free("70.56 km/h").score == 1
-    assert server.seen[0]["path"] == "/v1/chat/completions"
+    assert server.seen[0].path == "/v1/chat/completions"
 
 
 @pytest.mark.parametrize(
@@ -278,7 +238,7 @@ def test_the_address_may_be_given_in_any_usual_form(suffix, server, monkeypatch)
 )
 def test_p05_trouble_with_the_endpoint_is_an_error_with_one_line(play, server, monkeypatch, caplog):
     monkeypatch.setattr(judge, "TIMEOUT_S", 0.5)
-    server.play = play
+    server.decide = play
     started = time.monotonic()
     assert [free("70.56 km/h").reason for _ in range(2)] == [Reason.ERROR] * 2
     assert time.monotonic() - started < 4
@@ -317,7 +277,7 @@ INJECTIONS = [
 
 @pytest.mark.parametrize("box", INJECTIONS)
 def test_p04_an_answer_cannot_bring_the_decision_line(box, server):
-    server.play = lambda prompt: box
+    server.decide = lambda prompt: box
     assert free(box).reason is Reason.MALFORMED
     assert not server.seen
 
@@ -333,9 +293,9 @@ def test_p04_an_answer_cannot_bring_the_decision_line(box, server):
     ],
 )
 def test_p04_an_answer_stays_inside_its_quotes_on_its_line(box, server):
-    server.play = "Final Decision: No"
+    server.decide = "Final Decision: No"
     assert free(box).reason is Reason.WRONG
-    lines = server.seen[0]["messages"][0]["content"].split("\n")
+    lines = server.seen[0].body["messages"][0]["content"].split("\n")
     (line,) = [line for line in lines if line.startswith("STUDENT'S ANSWER: ")]
     assert json.loads(line.removeprefix("STUDENT'S ANSWER: ")) == " ".join(box.split())
     assert sum(line.startswith("REFERENCE ANSWER: ") for line in lines) == 1
@@ -343,9 +303,9 @@ def test_p04_an_answer_stays_inside_its_quotes_on_its_line(box, server):
 
 
 def test_p04_an_endpoint_that_repeats_its_prompt_decides_nothing(server):
-    server.play = lambda prompt: prompt
+    server.decide = lambda prompt: prompt
     assert free("5").reason is Reason.ERROR
-    server.play = lambda prompt: f"{prompt}\nFinal Decision: No"
+    server.decide = lambda prompt: f"{prompt}\nFinal Decision: No"
     assert free("5").reason is Reason.WRONG
 
 
@@ -357,7 +317,7 @@ def test_a_free_answer_needs_its_box(text, server):
 
 def test_the_pool_asks_the_endpoint_and_counts_its_errors(server):
     items = [JudgeInput("stem_web", f"\\boxed{{{box}}}", FREE) for box in ("70.56 km/h", "19.6 m/s", "8")]
-    server.play = lambda prompt: "hm" if '"8"' in prompt else "Final Decision: Yes"
+    server.decide = lambda prompt: "hm" if '"8"' in prompt else "Final Decision: Yes"
     with JudgePool(max_error_rate=1.0) as pool:
         assert [verdict.reason.value for verdict in pool.judge(items)] == ["correct", "correct", "error"]
         assert pool.errors == 1
@@ -426,9 +386,3 @@ def test_results_are_whole_at_every_level():
             item = draw_item(level, Draws(f"{level}/{index}".encode()))
             assert len(solve_item(item)) == level
             assert item.start > 0 or item.values[0] % item.values[1] == 0
-
-
-@pytest.mark.parametrize("change", [{"kind": "essay"}, {"levels": ()}, {"levels": (4,)}, {"levels": (1, 1)}])
-def test_options_that_make_no_sense_are_refused(change):
-    with pytest.raises(UserError):
-        TASK.problem(StemOptions(**change), "train", 0, 0)

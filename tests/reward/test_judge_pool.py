@@ -1,15 +1,19 @@
+"""Judges in processes of their own: in order, in time, whatever one response does; shared by threads."""
+
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.reward.judge import judge_response
+from compositionality.reward import judge_response, shared
 from compositionality.reward.pool import JudgeInput, JudgePool
+from compositionality.reward.shared import SharedJudge
 from compositionality.types import Reason
 
 BAD_JUDGES = f"{Path(__file__).parent / 'bad_judges.py'}:judge"
@@ -115,3 +119,36 @@ def test_a_worker_whose_parent_was_killed_ends_without_a_word(bad_judges, tmp_pa
     while Path(f"/proc/{parent.stdout.strip()}/exe").exists():
         time.sleep(0.05)
     assert (tmp_path / "said").read_text() == ""
+
+
+def test_p04_p05_threads_get_their_own_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def pool(*limits: float, function: str | None) -> JudgePool:
+        started.append(JudgePool(*limits, function=function))
+        return started[-1]
+
+    monkeypatch.setattr(shared, "JudgePool", pool)
+    judge = SharedJudge(2, 0.3, f"{Path(__file__).parent / 'bad_judges.py'}:judge")
+    responses = ["yes", "hang", "no", "crash", "yes", "raise", "no", "yes"] * 2
+    with ThreadPoolExecutor(8) as threads:
+        verdicts = list(threads.map(lambda text: judge.judge(JudgeInput("any", text, "yes")), responses))
+    assert len(started) == 2
+    expected = {"yes": Reason.CORRECT, "no": Reason.WRONG}
+    assert [verdict.reason for verdict in verdicts] == [expected.get(text, Reason.ERROR) for text in responses]
+
+
+def test_an_unknown_source_is_refused_and_the_judge_goes_on() -> None:
+    judge = SharedJudge(1)
+    for _ in range(2):
+        with pytest.raises(UserError, match="unknown data_source"):
+            judge.judge(JudgeInput("nobody", "x", "y"))
+
+
+def test_threads_share_the_process_of_a_judge_that_is_not_trusted() -> None:
+    """As verl's reward workers do: each gets the verdict on its own response."""
+    answers = [str(number % 3) for number in range(60)]
+    with ThreadPoolExecutor(8) as threads:
+        verdicts = list(threads.map(lambda text: judge_response("math__x", f"\\boxed{{{text}}}", "1"), answers))
+    assert [verdict.answer for verdict in verdicts] == answers
+    assert [verdict.score for verdict in verdicts] == [float(text == "1") for text in answers]

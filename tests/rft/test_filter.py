@@ -1,4 +1,4 @@
-"""The filter as a step: rollout folders in, train and test files out."""
+"""The filter as a step: rollout folders in, train and test files out, or the problems that are solved in part."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from rollout_folders import answer, problem, problem_file, rollout_folder
 from compositionality.data.artefact import read_manifest, tree_hash
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
-from compositionality.rft.filter import FilterSettings, filter_rollouts
+from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
 from compositionality.rft.rows import SCHEMA, prompt_key
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
@@ -134,25 +134,6 @@ def test_no_prompt_is_in_both_splits(
     assert not sides[0] & sides[1]
     assert len(sides[0] | sides[1]) == len(prompts)
     assert len(sides[1]) == facts["val_prompts"]
-
-
-def test_the_split_does_not_depend_on_the_order_of_the_problems(tmp_path: Path) -> None:
-    sides = []
-    for name, order in (("a", range(6)), ("b", reversed(range(6)))):
-        folder = tmp_path / name
-        path = problem_file(folder / "p.parquet", [problem(index) for index in order])
-        output, _ = run(folder, path, mixed(), val_prompts=2)
-        turns = read_table(output / "test.parquet")["messages"].to_pylist()
-        sides.append({turn[0]["content"] for turn in turns})
-    assert sides[0] == sides[1]
-
-
-def test_definitions_are_hidden_on_request(tmp_path: Path) -> None:
-    made = [problem(index, prompt=f"func_3=sort_chars;func_3:{index}") for index in range(3)]
-    path = problem_file(tmp_path / "problems.parquet", made)
-    output, _ = run(tmp_path, path, mixed(range(3)), val_prompts=1, hide_definitions=True)
-    for turns in read_table(output / "train.parquet")["messages"].to_pylist():
-        assert turns[0]["content"].startswith("func_3:")
 
 
 def published_problems(path: Path, n: int = 4) -> Path:
@@ -295,3 +276,63 @@ def test_p07_kill_at_random_moments_gives_the_same_files(tmp_path: Path) -> None
     subprocess.run([*command, f"output={tmp_path / 'cut'}"], cwd=root, check=True, stdout=subprocess.DEVNULL)
     assert tree_hash(tmp_path / "cut") == tree_hash(tmp_path / "whole")
     assert not list(tmp_path.glob(".*.partial"))
+
+
+# ---- problems that a model solves in some samples and not in others
+
+CORRECT = (0, 1, 2, 3, 4)
+"""Of four completions of each problem."""
+
+
+@pytest.fixture
+def five(tmp_path: Path) -> Path:
+    return problem_file(tmp_path / "problems.parquet", [problem(index) for index in range(len(CORRECT))])
+
+
+def mixed_settings(tmp_path: Path, five: Path, **changes: Any) -> FilterProblemsSettings:
+    rows = [
+        answer(number, place, f"{place}", "correct" if place < correct else "wrong")
+        for number, correct in enumerate(CORRECT)
+        for place in range(4)
+    ]
+    folder = rollout_folder(tmp_path / "rollouts", five, rows, rows_per_shard=3)
+    return FilterProblemsSettings(folder, five, tmp_path / "kept.parquet", **changes)
+
+
+def test_kept_are_problems_with_right_and_wrong_completions(tmp_path: Path, five: Path) -> None:
+    output = filter_problems(mixed_settings(tmp_path, five))
+    kept, before = read_table(output), read_table(five)
+    assert kept.to_pylist() == before.select(kept.column_names).slice(1, 3).to_pylist()
+    manifest = read_manifest(output)
+    assert manifest
+    assert manifest.facts == {"asked": 5, "never": 1, "always": 1}
+
+
+def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
+    output = filter_problems(mixed_settings(tmp_path, five, min_correct_ratio=0.25, max_correct_ratio=0.75))
+    assert read_table(output)["prompt"].to_pylist() == read_table(five)["prompt"].to_pylist()[2:3]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"min_correct_ratio": 0.75}, r"of no problem more than 0.75 and less than 1 .* sample more, or loosen"),
+        ({"min_correct_ratio": 0.5, "max_correct_ratio": 0.5}, "the first must be below the second"),
+        ({"max_correct_ratio": 1.5}, "max_correct_ratio=1.5"),
+        ({"output": Path("kept.csv")}, "must end in .parquet"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(tmp_path: Path, five: Path, changes: dict[str, Any], said: str) -> None:
+    given = mixed_settings(tmp_path, five)
+    for key, value in changes.items():
+        setattr(given, key, value)
+    with pytest.raises(UserError, match=said):
+        filter_problems(given)
+    assert not given.output.exists()
+
+
+def test_completions_of_another_file_are_refused(tmp_path: Path, five: Path) -> None:
+    given = mixed_settings(tmp_path, five)
+    given.problems = problem_file(tmp_path / "others.parquet", [problem(9)])
+    with pytest.raises(UserError, match="are of another problem file than"):
+        filter_problems(given)

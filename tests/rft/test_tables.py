@@ -55,15 +55,6 @@ def test_too_few_rows_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "chunks").exists()
 
 
-def test_again_does_nothing_and_other_settings_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output, _ = cut(tmp_path, chunks=2, rows_per_chunk=5)
-    capsys.readouterr()
-    cut(tmp_path, chunks=2, rows_per_chunk=5)
-    assert capsys.readouterr().out == f"{output} is already there\n"
-    with pytest.raises(UserError, match="rows_per_chunk: 5 then, 6 now"):
-        cut(tmp_path, chunks=2, rows_per_chunk=6)
-
-
 def test_the_budget_of_rl_is_never_exceeded(tmp_path: Path) -> None:
     budget = 100 * 64 * 16
     size = matched_chunk_size(budget, n_chunks=6, samples_per_prompt=2)
@@ -218,12 +209,16 @@ def test_a_row_without_a_prompt_is_named(tmp_path: Path, messages: Any) -> None:
         merge([a, b], tmp_path / "merged.parquet")
 
 
-def test_again_does_nothing_and_other_inputs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_again_does_nothing_and_others_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b, c = (sft_file(tmp_path / f"{name}.parquet", [name]) for name in "abc")
-    output = merge([a, b], tmp_path / "merged.parquet")
-    capsys.readouterr()
-    merge([a, b], output)
-    assert capsys.readouterr().out == f"{output} is already there\n"
+    chunks = {"chunks": 2, "rows_per_chunk": 5}
+    for make in (lambda: cut(tmp_path, **chunks)[0], lambda: merge([a, b], tmp_path / "merged.parquet")):
+        output = make()
+        capsys.readouterr()
+        make()
+        assert capsys.readouterr().out == f"{output} is already there\n"
+    with pytest.raises(UserError, match="rows_per_chunk: 5 then, 6 now"):
+        cut(tmp_path, chunks=2, rows_per_chunk=6)
     with pytest.raises(UserError, match="other inputs"):
         merge([a, c], output)
     with pytest.raises(UserError, match="two or more"):

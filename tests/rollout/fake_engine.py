@@ -51,16 +51,8 @@ def write_problems(path, count, levels=(1, 2)):
 
 
 def fake_settings(problems, output, **changes):
-    return CollectSettings(
-        **{
-            "problems": problems,
-            "output": output,
-            "model": "fake",
-            "engine": "openai",
-            "base_url": "http://nowhere",
-            **changes,
-        }
-    )
+    given = {"model": "fake", "engine": "openai", "base_url": "http://nowhere", **changes}
+    return CollectSettings(problems=problems, output=output, **given)
 
 
 def contents(folder):
@@ -73,8 +65,6 @@ def main(problems, output, pause_s, n_samples, rows_per_shard):
     settings = fake_settings(Path(problems), Path(output), n_samples=int(n_samples), seed=5)
     settings.rows_per_shard = int(rows_per_shard)
     collect(settings, FakeEngine(parallel_calls=2, pause_s=float(pause_s)))
-    peak = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]  # ru_maxrss starts at the parent's
-    print("peak MB", int(peak) // 1024)
 
 
 if __name__ == "__main__":

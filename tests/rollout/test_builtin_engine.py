@@ -1,3 +1,5 @@
+"""The built-in engine: its weights, in any usual form, unaltered, in the data type asked for."""
+
 import json
 import shutil
 from dataclasses import replace
@@ -7,67 +9,20 @@ import torch
 from fake_engine import write_problems
 from random_models import make_tiny_model
 from safetensors.torch import load_file, save_file
+from test_engines import inputs
 
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engines.base import SamplingOptions, request_seed
+from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.engines.builtin import BuiltinEngine, read_weights
 from compositionality.rollout.engines.factory import open_engine
-from compositionality.rollout.engines.transformers import TransformersEngine
 from compositionality.rollout.settings import CollectSettings, check_settings
-from compositionality.rollout.store import read_rollouts
-
-
-def inputs(last, first=0, run_seed=0):
-    """Prompts ``first`` to ``last`` and their seeds."""
-    prompts = [[{"role": "user", "content": "x" * (i % 9) + str(i)}] for i in range(first, last)]
-    return prompts, [request_seed(run_seed, i, 0) for i in range(first, last)]
 
 
 @pytest.fixture(scope="module")
 def engine(tiny_model):
     return BuiltinEngine(tiny_model, max_rows=16)
-
-
-def test_answers_end_at_eos_or_at_the_limit(engine):
-    ticks = []
-    answers = engine.generate(*inputs(60), SamplingOptions(max_tokens=40), ticks.append)
-    assert sum(ticks) == 60
-    assert {answer.finish_reason for answer in answers} == {"stop", "length"}
-    assert all((answer.n_tokens == 40) >= (answer.finish_reason == "length") for answer in answers)
-    assert all(answer.n_tokens <= 40 and "<|" not in answer.text for answer in answers)
-
-
-def test_p07_a_call_repeats_itself_and_another_seed_differs(engine):
-    options = SamplingOptions(max_tokens=20)
-    first = engine.generate(*inputs(40), options)
-    assert engine.generate(*inputs(40), options) == first
-    assert engine.generate(*inputs(40, run_seed=1), options) != first
-
-
-def test_an_answer_does_not_depend_on_its_neighbours(engine):
-    options = SamplingOptions(max_tokens=10)
-    assert engine.generate(*inputs(20), options)[7] == engine.generate(*inputs(8, 7), options)[0]
-
-
-def test_greedy_answers_are_those_of_the_transformers_engine(engine, tiny_model):
-    options = SamplingOptions(temperature=0.0, max_tokens=30)
-    assert engine.generate(*inputs(40), options) == TransformersEngine(tiny_model).generate(*inputs(40), options)
-
-
-def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
-    problems = write_problems(tmp_path / "problems.parquet", 10)
-    for name in ("one", "two"):
-        settings = CollectSettings(
-            "builtin", problems=problems, output=tmp_path / name, model=str(tiny_model), n_samples=3
-        )
-        settings.max_tokens = 8
-        collect(settings)
-    one, two = ((tmp_path / name / "shard-00000.parquet").read_bytes() for name in ("one", "two"))
-    assert one == two
-    assert sum(table.num_rows for table in read_rollouts(tmp_path / "one")) == 30
-    assert "tok/s" in capsys.readouterr().out
 
 
 def test_p21_a_flipped_bit_in_the_weights_is_refused(tiny_model, tmp_path):

@@ -208,15 +208,6 @@ def test_memory_does_not_grow_with_the_number_of_samples(tmp_path):
     assert grown_mb < 60
 
 
-@pytest.mark.slow
-def test_half_a_million_answers_stream(tmp_path):
-    problems = write_problems(tmp_path / "problems.parquet", 512)
-    printed = run_fake(problems, tmp_path / "out", n_samples=1000, rows_per_shard=0)
-    print(printed)
-    assert rollout_manifest(tmp_path / "out").facts["rows"] == 512_000
-    assert int(printed.split()[-1]) < 300  # MB; with every answer kept 420, with none 226
-
-
 @pytest.mark.parametrize(
     ("rows", "size", "replicas", "call"),
     [

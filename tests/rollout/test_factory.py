@@ -89,17 +89,28 @@ def test_p18_a_gpu_with_an_old_driver_is_one_line(tiny_model, tmp_path, monkeypa
         open_engine(CollectSettings(model=str(tiny_model), engine=engine), 20)
 
 
+@pytest.fixture
+def started(monkeypatch):
+    """Starts vLLM with a class and a platform that are made up; what it is given."""
+
+    def start(model, options, *, cpu):
+        given = {}
+        platform = SimpleNamespace(is_cpu=lambda: cpu, get_device_total_memory=lambda: 80 << 20)
+        monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=lambda _, **words: given.update(words)))
+        monkeypatch.setitem(sys.modules, "vllm.platforms", SimpleNamespace(current_platform=platform))
+        vllm.start_vllm(model, options)
+        return given
+
+    return start
+
+
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_lanes_on_one_gpu_share_its_memory(tiny_model, monkeypatch, lanes):
+def test_lanes_on_one_gpu_share_its_memory(tiny_model, monkeypatch, started, lanes):
     """vLLM gets a fixed share and a fixed cache: its own measurement fails if another process frees memory then."""
-    made = []
-    platform = SimpleNamespace(is_cpu=lambda: False, get_device_total_memory=lambda: 80 << 20)
-    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=lambda *_, **given: made.append(given)))
-    monkeypatch.setitem(sys.modules, "vllm.platforms", SimpleNamespace(current_platform=platform))
     monkeypatch.setenv("LANES_PER_GPU", str(lanes))
-    vllm.start_vllm(tiny_model, vllm.VllmOptions(max_model_len=4096, gpu_memory=0.8))
-    assert made[0]["gpu_memory_utilization"] == pytest.approx(0.8 / lanes)
-    assert made[0]["kv_cache_memory_bytes"] == (None if lanes == 1 else (80 << 20) * 0.8 // 8)
+    given = started(tiny_model, vllm.VllmOptions(max_model_len=4096, gpu_memory=0.8), cpu=False)
+    assert given["gpu_memory_utilization"] == pytest.approx(0.8 / lanes)
+    assert given["kv_cache_memory_bytes"] == (None if lanes == 1 else (80 << 20) * 0.8 // 8)
 
 
 @pytest.mark.parametrize(("lanes", "free", "rows"), [(1, 40, 10), (4, 40, 5), (4, 8, 2), (4, 0, 1)])
@@ -136,17 +147,8 @@ def test_the_heads_are_those_of_the_installed_vllm():
 @pytest.mark.parametrize(
     ("cpu", "chunks"), [(True, {"enable_chunked_prefill": False, "max_num_batched_tokens": 9216}), (False, {})]
 )
-def test_prompts_are_cut_into_chunks_on_a_gpu_only(cpu, chunks, tiny_model, monkeypatch):
-    """The platform and vLLM's class are made up: on a GPU vLLM's own defaults hold."""
-    from compositionality.rollout.engines.vllm import VllmOptions, start_vllm
-
-    given = {}
-    platforms = SimpleNamespace(current_platform=SimpleNamespace(is_cpu=lambda: cpu))
-    vllm = SimpleNamespace(LLM=lambda model, **words: given.update(words), platforms=platforms)
-    monkeypatch.setitem(sys.modules, "vllm", vllm)
-    monkeypatch.setitem(sys.modules, "vllm.platforms", platforms)
-    start_vllm(tiny_model, VllmOptions(max_model_len=9216))
-    prefill = {
-        key: value for key, value in given.items() if key in ("enable_chunked_prefill", "max_num_batched_tokens")
-    }
-    assert prefill == chunks
+def test_prompts_are_cut_into_chunks_on_a_gpu_only(cpu, chunks, tiny_model, started):
+    """On a GPU vLLM's own defaults hold."""
+    given = started(tiny_model, vllm.VllmOptions(max_model_len=9216), cpu=cpu)
+    names = ("enable_chunked_prefill", "max_num_batched_tokens")
+    assert {name: given[name] for name in names if name in given} == chunks

@@ -1,4 +1,7 @@
+"""A model folder is checked before it is used; prompts are what the model's own template makes, and lose nothing."""
+
 import json
+import os
 import shutil
 
 import pytest
@@ -34,93 +37,67 @@ def test_every_end_of_answer_counts(copy):
     assert check_model(copy).eos_ids == (0, 3)
 
 
-def test_p18_a_file_is_missing(copy, tmp_path):
-    with pytest.raises(UserError, match="no such model folder"):
-        check_model(tmp_path / "nothing")
-    with pytest.raises(UserError, match=r"config\.json is missing"):
-        check_model(tmp_path)
-    (copy / "model.safetensors").unlink()
-    with pytest.raises(UserError, match="no weights"):
-        check_model(copy)
+def write(name, content):
+    return lambda folder: (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_p18_weights_are_truncated(copy):
-    weights = copy / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(UserError, match="damaged weights"):
-        check_model(copy)
-    weights.write_bytes(b"")
-    with pytest.raises(UserError, match="damaged weights"):
-        check_model(copy)
+def remove(pattern):
+    return lambda folder: [path.unlink() for path in folder.glob(pattern)]
 
 
-def test_p18_an_index_names_absent_weights(copy):
-    (copy / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "model-2.safetensors"}}))
-    with pytest.raises(UserError, match=r"model-2\.safetensors: weights are missing"):
-        check_model(copy)
+def edit(name, **changes):
+    return lambda folder: edit_json(folder / name, **changes)
 
 
-def test_p18_config_is_damaged(copy):
-    (copy / "config.json").write_text('{"vocab_size":')
-    with pytest.raises(UserError, match="not readable as JSON"):
-        check_model(copy)
+def shortened(by):
+    return lambda folder: os.truncate(folder / WEIGHTS, (folder / WEIGHTS).stat().st_size - by)
 
 
-@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "model.safetensors.index.json"])
-@pytest.mark.parametrize("content", [b"[]", b"7", b"\xff\xfe{}", b"[" * 100_000])
-def test_p18_json_that_is_no_object_is_one_line(copy, name, content):
-    (copy / name).write_bytes(content)
-    with pytest.raises(UserError, match=rf"{name}: .*; download or export the model again"):
-        check_model(copy)
+def header(text):
+    return write(WEIGHTS, len(text).to_bytes(8, "little") + text)
 
 
-@pytest.mark.parametrize("weight_map", [None, [], {"a": 1}])
-def test_p18_an_index_without_files_is_one_line(copy, weight_map):
-    (copy / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
-    with pytest.raises(UserError, match="has no weight_map of file names"):
-        check_model(copy)
-
-
-@pytest.mark.parametrize(
-    "header",
-    [b"[]", b'{"a": 1}', b'{"a": {}}', b'{"a": {"data_offsets": []}}', b'{"a": {"data_offsets": [0, "x"]}}', b"\xff"],
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+NO_OBJECT = (b"[]", b"7", b"\xff\xfe{}", b"[" * 100_000)
+HEADERS = (
+    b"[]",
+    b'{"a": 1}',
+    b'{"a": {}}',
+    b'{"a": {"data_offsets": []}}',
+    b'{"a": {"data_offsets": [0, "x"]}}',
+    b"\xff",
 )
-def test_p18_a_header_of_another_shape_is_one_line(copy, header):
-    (copy / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    with pytest.raises(UserError, match=r"model\.safetensors: damaged weights"):
-        check_model(copy)
+DAMAGES = [  # what is done to a folder, and what is said of it
+    (shutil.rmtree, "no such model folder"),
+    (remove("*"), r"config\.json is missing"),
+    (remove(WEIGHTS), "no weights"),
+    (shortened(100), "damaged weights"),
+    (write(WEIGHTS, b""), "damaged weights"),
+    (write(INDEX, '{"weight_map": {"a": "model-2.safetensors"}}'), r"model-2\.safetensors: weights are missing"),
+    (write("config.json", '{"vocab_size":'), "not readable as JSON"),
+    (remove("tokenizer*"), "no tokenizer"),
+    (remove("chat_template.jinja"), "no chat template"),
+    (edit("tokenizer_config.json", eos_token=None), "no EOS token"),
+    (edit("config.json", vocab_size=100), "the tokenizer has 260 tokens, the model only 100"),
+    *(
+        (write(name, content), rf"{name}: .*; download or export the model again")
+        for name in ("config.json", "generation_config.json", INDEX)
+        for content in NO_OBJECT
+    ),
+    *((write(INDEX, f'{{"weight_map": {files}}}'), "has no weight_map of") for files in ("null", "[]", '{"a": 1}')),
+    *((header(text), r"model\.safetensors: damaged weights") for text in HEADERS),
+    *(
+        (write(name, content), r"copy: the tokenizer")
+        for name in ("tokenizer.json", "tokenizer_config.json")
+        for content in ("[]", "7", '{"model": 1}')
+    ),
+]
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
-@pytest.mark.parametrize("content", ["[]", "7", '{"model": 1}'])
-def test_p18_a_damaged_tokenizer_is_one_line(copy, name, content):
-    (copy / name).write_text(content)
-    with pytest.raises(UserError, match=r"copy: the tokenizer"):
-        check_model(copy)
-
-
-def test_p18_no_tokenizer(copy):
-    for path in copy.glob("tokenizer*"):
-        path.unlink()
-    with pytest.raises(UserError, match="no tokenizer"):
-        check_model(copy)
-
-
-def test_p18_no_chat_template(copy):
-    (copy / "chat_template.jinja").unlink()
-    with pytest.raises(UserError, match="no chat template"):
-        check_model(copy)
-
-
-def test_p18_no_eos(copy):
-    edit_json(copy / "tokenizer_config.json", eos_token=None)
-    with pytest.raises(UserError, match="no EOS token"):
-        check_model(copy)
-
-
-def test_p18_tokenizer_larger_than_the_model(copy):
-    edit_json(copy / "config.json", vocab_size=100)
-    with pytest.raises(UserError, match="the tokenizer has 260 tokens, the model only 100"):
+@pytest.mark.parametrize(("damage", "told"), DAMAGES, ids=range(len(DAMAGES)))
+def test_p18_a_damaged_folder_is_one_line(copy, damage, told):
+    damage(copy)
+    with pytest.raises(UserError, match=told):
         check_model(copy)
 
 

@@ -1,15 +1,13 @@
-import contextlib
 import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from fake_engine import write_problems
+from played_server import Reply, playing
 
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
@@ -20,49 +18,6 @@ from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers each chat with its own last word in JSON; the first try of every third seed fails."""
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.seen.append((body, self.headers["Authorization"]))
-        first_try = body["seed"] not in self.server.seeds
-        self.server.seeds.add(body["seed"])
-        if self.server.broken or (body["seed"] % 3 == 0 and first_try):
-            self.reply(self.server.broken or 503, {"error": {"message": f"busy {self.headers['Authorization']}"}})
-            return
-        text = json.dumps({"output": body["messages"][-1]["content"]})
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        if body["max_tokens"] < 5:
-            choice["finish_reason"] = "length"
-        usage = {
-            "prompt_tokens": 3,
-            "completion_tokens": min(len(text), body["max_tokens"]),
-            "total_tokens": 3 + len(text),
-        }
-        content = {"id": "1", "object": "chat.completion", "created": 0, "model": body["model"],
-                   "choices": [choice], "usage": usage}  # fmt: skip
-        if self.server.spoils(body, first_try):
-            content = self.server.spoil(content)
-        self.reply(200, content)
-
-    def reply(self, status, content):
-        payload = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(payload)))
-        self.send_header("Retry-After", "0.01")
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def log_message(self, *_):
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    request_queue_size = 64
-
-
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
     monkeypatch.setattr("compositionality.http_json.FIRST_WAIT_S", 0.001)
@@ -70,17 +25,31 @@ def no_pauses(monkeypatch):
 
 @pytest.fixture
 def server():
-    server = Server(("127.0.0.1", 0), Handler)
-    server.seen, server.seeds, server.broken, server.spoils = [], set(), 0, lambda *_: False
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    """Answers each chat with its own last word in JSON; the first try of every third seed fails."""
+    seeds = set()
+
+    def play(asked):
+        body, login = asked.body, asked.headers["Authorization"]
+        first_try = body["seed"] not in seeds
+        seeds.add(body["seed"])
+        if served.broken or (body["seed"] % 3 == 0 and first_try):
+            error = {"error": {"message": f"busy {login}"}}
+            return Reply(error, served.broken or 503, {"Retry-After": "0.01"})
+        text = json.dumps({"output": body["messages"][-1]["content"]})
+        ended = "length" if body["max_tokens"] < 5 else "stop"
+        content = {
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": ended}],
+            "usage": {"prompt_tokens": 3, "completion_tokens": min(len(text), body["max_tokens"])},
+        }
+        return Reply(served.spoil(content) if served.spoils(body, first_try) else content)
+
+    with playing(play) as served:
+        served.broken, served.spoils = 0, lambda *_: False
+        yield served
 
 
 def url(server):
-    return f"http://127.0.0.1:{server.server_port}/v1"
+    return f"{server.url}/v1"
 
 
 def inputs(count):
@@ -95,14 +64,15 @@ def test_answers_come_in_order_with_lengths_and_after_retries(server, monkeypatc
     assert [answer.n_tokens for answer in answers] == [len(answer.text) for answer in answers]
     assert sum(ticks) == 30
     assert len(server.seen) == 40
-    body, key = server.seen[0]
-    assert (body["model"], body["top_k"], body["top_p"], key) == ("m", 5, 0.9, "Bearer secret")
+    _, body, headers = server.seen[0]
+    assert (body["model"], body["top_k"], body["top_p"]) == ("m", 5, 0.9)
+    assert headers["Authorization"] == "Bearer secret"
     assert engine.generate(*inputs(1), SamplingOptions(max_tokens=2))[0].finish_reason == "length"
 
 
 def test_the_options_of_others_are_not_sent(server):
     OpenAIEngine(url(server), "m").generate(*inputs(1), SamplingOptions())
-    assert "top_k" not in server.seen[0][0]
+    assert "top_k" not in server.seen[0].body
 
 
 def test_a_server_that_refuses_is_one_line(server):
@@ -122,7 +92,7 @@ def test_a_whole_collection_from_a_server(server, tmp_path):
     rows = [row for table in read_rollouts(tmp_path / "out") for row in table.to_pylist()]
     assert len(rows) == 40
     assert {row["reason"] for row in rows} == {"correct"}
-    assert len({body["seed"] for body, _ in server.seen}) == 40
+    assert len({asked.body["seed"] for asked in server.seen}) == 40
 
 
 def with_choice(**changes):
@@ -176,7 +146,7 @@ def test_p05_a_reply_that_stays_outside_it_stops_the_run(server, spoil):
     engine = OpenAIEngine(url(server), "m", retries=1)
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: the server failed on 1 of 20 .*; the last: \w"):
         engine.generate(*inputs(20), SamplingOptions())
-    assert [body["seed"] for body, _ in server.seen].count(7) == 2
+    assert [asked.body["seed"] for asked in server.seen].count(7) == 2
 
 
 @pytest.mark.parametrize(
@@ -187,67 +157,39 @@ def test_p05_a_reply_that_stays_outside_it_stops_the_run(server, spoil):
     ],
 )
 def test_p05_an_error_page_in_any_encoding_is_a_server_error(headers, body):
-    with one_reply(500, headers, [body]) as address, pytest.raises(UserError, match="status 500: busy"):
-        OpenAIEngine(address, "m", retries=0).generate(*inputs(1), SamplingOptions())
+    with playing(lambda _: Reply(body, 500, headers)) as server, pytest.raises(UserError, match="status 500: busy"):
+        OpenAIEngine(url(server), "m", retries=0).generate(*inputs(1), SamplingOptions())
 
 
 def test_p05_a_reply_that_drips_ends_when_the_request_may_last_no_longer():
     drips = iter(lambda: time.sleep(0.05) or b" ", None)
-    with one_reply(200, {}, drips) as address, pytest.raises(UserError, match="the reply does not end"):
-        OpenAIEngine(address, "m", retries=0, timeout_s=0.5).generate(*inputs(1), SamplingOptions())
+    with playing(lambda _: Reply(drips)) as server, pytest.raises(UserError, match="the reply does not end"):
+        OpenAIEngine(url(server), "m", retries=0, timeout_s=0.5).generate(*inputs(1), SamplingOptions())
 
 
-@contextlib.contextmanager
-def one_reply(status, headers, pieces):
-    """The address of a server that gives the same reply to all."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            with contextlib.suppress(OSError):
-                for piece in pieces:
-                    self.wfile.write(piece)
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as own:
-        own.daemon_threads = True
-        threading.Thread(target=own.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{own.server_port}/v1"
-        own.shutdown()
-
-
-def test_p05_a_server_that_fails_stops_the_collection_and_no_judge_is_blamed(server, tmp_path):
+@pytest.fixture
+def twenty(server, tmp_path):
+    """A collection of two samples of 20 problems, of which the server fails on the fourth."""
     server.spoil, server.spoils = SPOILT["html"], lambda body, _: body["messages"][-1]["content"] == "word3"
-    problems = write_problems(tmp_path / "problems.parquet", 20)
-    settings = CollectSettings(
-        "openai", url(server), problems=problems, output=tmp_path / "out", model="m", n_samples=2, retries=1
-    )
+    problems, out = write_problems(tmp_path / "problems.parquet", 20), tmp_path / "out"
+    return CollectSettings("openai", url(server), problems=problems, output=out, model="m", n_samples=2, retries=1)
+
+
+def test_p05_a_server_that_fails_stops_the_collection_and_no_judge_is_blamed(twenty):
     with pytest.raises(UserError, match=r"the server failed on [12] of 40 requests.*not JSON: <html>"):
-        collect(settings)
-    assert not (tmp_path / "out").exists()
+        collect(twenty)
+    assert not twenty.output.exists()
 
 
-def test_p05_failed_requests_under_the_limit_are_errors_and_no_wrong_answers(server, tmp_path, capsys):
-    server.spoil, server.spoils = SPOILT["html"], lambda body, _: body["messages"][-1]["content"] == "word3"
-    problems = write_problems(tmp_path / "problems.parquet", 20)
-    settings = CollectSettings(
-        "openai", url(server), problems=problems, output=tmp_path / "out", model="m", n_samples=2, retries=1
-    )
-    settings.max_error_rate = 0.05
-    collect(settings)
-    rows = [row for table in read_rollouts(tmp_path / "out") for row in table.to_pylist()]
+def test_p05_failed_requests_under_the_limit_are_errors_and_no_wrong_answers(twenty, capsys):
+    twenty.max_error_rate = 0.05
+    collect(twenty)
+    rows = [row for table in read_rollouts(twenty.output) for row in table.to_pylist()]
     failed = [row for row in rows if row["reason"] != "correct"]
-    assert [(row["problem"], row["reason"], row["response"], row["n_tokens"]) for row in failed] == [
-        (3, "error", "", 0)
-    ] * 2
-    assert {row["finish_reason"] for row in failed} == {"failed"}
+    told = ("problem", "reason", "response", "n_tokens", "finish_reason")
+    assert [tuple(row[name] for name in told) for row in failed] == [(3, "error", "", 0, "failed")] * 2
     assert "2 of 40 requests failed" in capsys.readouterr().out
-    assert rollout_manifest(tmp_path / "out").facts["reasons"] == {"correct": 38, "error": 2}
+    assert rollout_manifest(twenty.output).facts["reasons"] == {"correct": 38, "error": 2}
 
 
 def test_an_answer_cut_off_while_reasoning_is_overlong(server):
@@ -276,7 +218,7 @@ def test_no_address_is_one_line(address):
 def test_secrets_are_in_no_file_and_no_message(server, tmp_path):
     """With a password in the URL, a key in its query and one in the environment; the server echoes what it gets."""
     problems = write_problems(tmp_path / "problems.parquet", 4)
-    host = f"127.0.0.1:{server.server_port}/v1"
+    host = url(server).removeprefix("http://")
     environment = os.environ | {"OPENAI_API_KEY": "sk-hidden-1"}
     script = Path(__file__).parents[2] / "examples" / "collect_rollouts.py"
     for status, address in ((0, f"http://me:hidden-2@{host}?key=hidden-3"), (401, f"http://{host}?key=hidden-3")):

@@ -252,6 +252,8 @@ SHARES = np.array([0.4, 0.05, 0.25, 0.1, 0.2])
         (SamplingOptions(top_k=2), [0, 2]),
         (SamplingOptions(top_k=9), [0, 1, 2, 3, 4]),
         (SamplingOptions(top_p=0.6), [0, 2]),
+        (SamplingOptions(top_p=0.66), [0, 2, 4]),
+        (SamplingOptions(top_p=1e-9), [0]),
         (SamplingOptions(top_p=0.8, top_k=3), [0, 2, 4]),
     ],
 )
@@ -262,7 +264,7 @@ def test_draws_follow_the_truncated_distribution(options, kept):
     tokens, logps = draw(logits, numbers, options)
     seen = np.bincount(tokens, minlength=5)
     assert np.flatnonzero(seen).tolist() == kept
-    assert chisquare(seen[kept], SHARES[kept] / SHARES[kept].sum() * count).pvalue > 0.01
+    assert len(kept) == 1 or chisquare(seen[kept], SHARES[kept] / SHARES[kept].sum() * count).pvalue > 0.01
     assert np.allclose(logps, np.log(SHARES)[tokens], atol=1e-6)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from task_options import COUNTDOWN, STRING
 
 from compositionality.errors import MissingPackageError, UserError
 from compositionality.reward import judge_response
@@ -39,6 +40,19 @@ def cases() -> Iterator[Any]:
             continue
         for chosen in [*({"style": one} for one in task.styles), *({"kind": one} for one in task.kinds)] or [{}]:
             yield pytest.param((task, replace(options, **chosen)), id=" ".join([task.name, *chosen.values()]))
+
+
+def more_cases() -> Iterator[Any]:
+    for name, table in (("string", STRING), ("countdown", COUNTDOWN)):
+        for chosen, options in table.items():
+            yield pytest.param((all_tasks()[name], options), id=f"{name} {chosen} options")
+
+
+@pytest.fixture(params=[*cases(), *more_cases()])
+def wide_case(request: pytest.FixtureRequest) -> tuple[Task, Any]:
+    """Also with many other options."""
+    found: tuple[Task, Any] = request.param
+    return found
 
 
 @pytest.fixture(params=cases())
@@ -73,12 +87,13 @@ MUTATIONS: dict[str, Callable[[str], str]] = {
 }
 
 
-def test_p04_gold_scores_one_and_mutated_gold_none(case: tuple[Task, Any]) -> None:
-    task, _ = case
-    for problem in some(case):
+def test_p04_gold_scores_one_and_mutated_gold_none(wide_case: tuple[Task, Any]) -> None:
+    task, _ = wide_case
+    for problem in some(wide_case):
         gold = task.gold(problem)
         verdict = judged(task, gold, problem)
         assert verdict.reason is Reason.CORRECT, gold
+        assert judged(task, problem.prompt, problem).reason is not Reason.CORRECT
         before, answer, after = gold.rpartition(str(verdict.answer))
         assert answer
         for name, mutate in MUTATIONS.items():
@@ -128,8 +143,8 @@ def test_p04_a_thought_is_never_the_answer(case: tuple[Task, Any]) -> None:
     assert without.reason is not Reason.CORRECT
 
 
-def test_p01_random_access_equals_iteration_with_any_number_of_processes(case: tuple[Task, Any]) -> None:
-    task, options = case
+def test_p01_random_access_equals_iteration_with_any_number_of_processes(wide_case: tuple[Task, Any]) -> None:
+    task, options = wide_case
     alone = list(task.problems(options, "train", 1, 12 * len(options.levels)))
     assert alone == [task.problem(options, "train", 1, problem.index) for problem in alone]
     assert {problem.level for problem in alone} == set(options.levels)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from random import Random
 
 import pytest
-from countdown_attacks import ATTACKS, COMPACT, FOUR, FOUR_TARGET, NUMBERS, RESPONSES, RIGHT, TARGET, Attack
+from countdown_attacks import ATTACKS, COMPACT, FOUR, FOUR_TARGET, NUMBERS, RESPONSES, RIGHT, TARGET
 from countdown_draws import Drawn, draw, expression, is_solution, mutated, mutated_trace, trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +19,6 @@ from compositionality.tasks.arithmetic import MAX_DIGITS, MAX_LENGTH, is_legal, 
 from compositionality.tasks.countdown import judge as judge_module
 from compositionality.tasks.countdown.judge import MAX_NUMBERS, judge_countdown
 from compositionality.tasks.countdown.wording import compact_prompt, text_prompt
-from compositionality.tasks.registry import find_judge
 from compositionality.types import Reason
 
 TRUTH = json.dumps({"target": TARGET, "numbers": NUMBERS})
@@ -30,15 +29,51 @@ def truth(numbers, target, **rules):
     return json.dumps({"target": target, "numbers": numbers, **rules})
 
 
+def compact_truth(**rules):
+    return truth(NUMBERS, 15, style="compact", **rules)
+
+
 def tagged(answer):
     return f"<answer>{answer}</answer>"
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_p04_p16_attack_corpus(attack: Attack) -> None:
-    verdict = judge_countdown(tagged(attack.answer), attack.truth)
-    assert (verdict.reason, verdict.score) == (attack.reason, attack.reason == "correct")
-    assert not (attack.cheat and verdict.score)
+RULES = [  # an answer to the target 15, the rules of the problem, the reason
+    ("3*5", {"use": "any"}, "correct"),
+    ("8+7", {"use": "any"}, "wrong_numbers"),
+    ("3*5*1", {"use": "any"}, "wrong_numbers"),
+    ("5+5+5", {"use": "any"}, "wrong_numbers"),
+    ("3*5+7-7", {"use": "any"}, "wrong_numbers"),
+    ("3+5", {"use": "any"}, "wrong_value"),
+    ("3+5+7", {}, "correct"),
+    ("3+5+7", {"operators": "+-"}, "correct"),
+    ("3*5", {"use": "any", "operators": "+-"}, "illegal"),
+    ("3×5", {"use": "any", "operators": "+-"}, "illegal"),
+    ("-(3-5-7)+3", {"operators": "+*"}, "illegal"),
+    ("-3+5+7", {"operators": "+"}, "illegal"),
+]
+COMPACT_RULES = [
+    (",3*5=15", {"use": "any"}, "correct"),
+    (",3*5=15\n,15*7=105\n,105/7=15", {"use": "any"}, "wrong_numbers"),
+    ("5,7-3=4\n,3*5=15", {"use": "any"}, "wrong_numbers"),
+    (",3+5=8", {"use": "any"}, "wrong_value"),
+    (",5+7=12\n,12+3=15", {"operators": "+"}, "correct"),
+    (",3*5=15", {"use": "any", "operators": "+-"}, "illegal"),
+    (",5-3=2\n,2+7=9", {"operators": "+"}, "illegal"),
+]
+CASES = {
+    **{attack.name: (tagged(attack.answer), attack.truth, attack.reason) for attack in ATTACKS},
+    **{f"compact: {name}": (response, STEPS_TRUTH, reason) for name, response, reason in COMPACT},
+    **{f"{text} {rules}": (tagged(text), truth(NUMBERS, 15, **rules), reason) for text, rules, reason in RULES},
+    **{f"{text} {rules}": (text, compact_truth(**rules), reason) for text, rules, reason in COMPACT_RULES},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_p04_p16_attack_corpus(name: str) -> None:
+    """Also in the compact style, and against the rules of the problem."""
+    response, gold, reason = CASES[name]
+    verdict = judge_countdown(response, gold)
+    assert (verdict.reason, verdict.score) == (reason, reason == "correct")
 
 
 @pytest.mark.parametrize(("response", "reason"), [case[1:] for case in RESPONSES], ids=[case[0] for case in RESPONSES])
@@ -47,47 +82,8 @@ def test_p04_where_the_answer_is(response: str, reason: str) -> None:
     assert (verdict.reason, verdict.score) == (reason, reason == "correct")
 
 
-@pytest.mark.parametrize(("response", "reason"), [case[1:] for case in COMPACT], ids=[case[0] for case in COMPACT])
-def test_p04_attack_corpus_of_the_compact_style(response: str, reason: str) -> None:
-    verdict = judge_countdown(response, STEPS_TRUTH)
-    assert (verdict.reason, verdict.score) == (reason, reason == "correct")
-
-
-@pytest.mark.parametrize(
-    ("answer", "rules", "reason"),
-    [
-        ("3*5", {"use": "any"}, "correct"),
-        ("8+7", {"use": "any"}, "wrong_numbers"),
-        ("3*5*1", {"use": "any"}, "wrong_numbers"),
-        ("5+5+5", {"use": "any"}, "wrong_numbers"),
-        ("3*5+7-7", {"use": "any"}, "wrong_numbers"),
-        ("3+5", {"use": "any"}, "wrong_value"),
-        ("3+5+7", {}, "correct"),
-        ("3+5+7", {"operators": "+-"}, "correct"),
-        ("3*5", {"use": "any", "operators": "+-"}, "illegal"),
-        ("3×5", {"use": "any", "operators": "+-"}, "illegal"),
-        ("-(3-5-7)+3", {"operators": "+*"}, "illegal"),
-        ("-3+5+7", {"operators": "+"}, "illegal"),
-    ],
-)
-def test_the_rules_of_the_problem_hold(answer: str, rules: dict[str, str], reason: str) -> None:
-    assert judge_countdown(tagged(answer), truth(NUMBERS, 15, **rules)).reason == reason
-
-
-@pytest.mark.parametrize(
-    ("response", "rules", "reason"),
-    [
-        (",3*5=15", {"use": "any"}, "correct"),
-        (",3*5=15\n,15*7=105\n,105/7=15", {"use": "any"}, "wrong_numbers"),
-        ("5,7-3=4\n,3*5=15", {"use": "any"}, "wrong_numbers"),
-        (",3+5=8", {"use": "any"}, "wrong_value"),
-        (",5+7=12\n,12+3=15", {"operators": "+"}, "correct"),
-        (",3*5=15", {"use": "any", "operators": "+-"}, "illegal"),
-        (",5-3=2\n,2+7=9", {"operators": "+"}, "illegal"),
-    ],
-)
-def test_the_rules_hold_in_the_compact_style(response: str, rules: dict[str, str], reason: str) -> None:
-    assert judge_countdown(response, truth(NUMBERS, 15, style="compact", **rules)).reason == reason
+def test_no_cheat_is_right() -> None:
+    assert not [attack.name for attack in ATTACKS if attack.cheat and attack.reason == "correct"]
 
 
 def test_a_number_given_twice_may_be_used_twice() -> None:
@@ -297,21 +293,6 @@ def test_p04_values_stay_small(sign: str) -> None:
 def test_ground_truths_of_other_formats(gold: str) -> None:
     assert judge_countdown(tagged(RIGHT), gold).score == 1
     assert judge_countdown(tagged("3+5+7"), gold).score == 0
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "countdown",
-        "countdown-clean-level3",
-        "reasoning-gym-countdown-depth3",
-        "reasoning_gym/countdown",
-    ],
-)
-def test_the_judge_is_registered(source: str) -> None:
-    assert find_judge(source)(tagged(RIGHT), TRUTH).reason == "correct"
-    with pytest.raises(UserError, match="unknown data_source"):
-        find_judge("x" + source)
 
 
 BAD_TRUTHS = [

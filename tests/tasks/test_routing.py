@@ -78,7 +78,21 @@ def test_a_data_source_leads_to_its_judge(row: tuple[str, str, Any, tuple[str, s
     assert verdicts[1].score < 1
 
 
-@pytest.mark.parametrize("name", ["ood__ifeval", "searchR1_nq", "my/data", "", "codegen", "logic__sudoku", "xmath"])
+OTHER_NAMES = {
+    "simulation": ("simulation__cruxeval-i", "simulation__cruxeval"),
+    "stem": ("stem__gpqa_diamond", "stem__gpqa_diamond_no_box", "stem__web_3.6k"),
+    "countdown": ("countdown-clean-level3", "reasoning-gym-countdown-depth3", "reasoning_gym/countdown"),
+}
+
+
+@pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in OTHER_NAMES.items() for name in names])
+def test_a_data_source_belongs_to_its_task(task: str, name: str) -> None:
+    assert task_of(name).name == task
+
+
+@pytest.mark.parametrize(
+    "name", ["ood__ifeval", "searchR1_nq", "my/data", "", "codegen", "logic__sudoku", "xmath", "xcountdown"]
+)
 def test_an_unknown_data_source_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(UserError, match=r"unknown data_source .*; known: .*string-.*math.*codegen__"):
         task_of(name)

@@ -1,10 +1,6 @@
-"""P1 to P3 for the clean mode."""
+"""P2 and P3 for the clean mode; the streams: test_streams.py, gold and mutated gold: test_contract.py."""
 
-import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations, permutations
@@ -12,6 +8,7 @@ from itertools import combinations, permutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from task_options import STRING as ALL
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import SPLITS
@@ -21,84 +18,9 @@ from compositionality.tasks.string.facts import fingerprint
 from compositionality.tasks.string.functions import ATOMS, Operation
 from compositionality.tasks.string.prior import PRIOR
 from compositionality.tasks.string.program import Program, join, parse_program
-from compositionality.tasks.string.wording import compact_trace
-from compositionality.types import Problem, Reason
+from compositionality.types import Problem
 
-PLAIN = StringOptions(levels=(1, 2, 3))
-TINY = StringOptions(
-    drop=(0, 3),
-    levels=(1, 2),
-    alphabet="abcdefghij" * 4 + "123",
-    input_length=(3, 6),
-    max_length=10,
-    frozen_parameters=True,
-    style="compact",
-)
-TREES = StringOptions(functions="all", levels=(1, 2, 3, 4), shape="tree", show_definitions=True)
-HELDOUT = StringOptions(functions="heldout", levels=(1, 2, 5))
-DEEP = StringOptions(levels=(8,))
-ALL = {"plain": PLAIN, "tiny": TINY, "trees": TREES, "heldout": HELDOUT, "deep": DEEP}
-GOLDEN = {
-    "plain": "3e4388fff957318f",
-    "tiny": "15be1337a0d808b1",
-    "trees": "c8d27f502d406e89",
-    "heldout": "e493ebba8fbc27f3",
-    "deep": "78c402c0e29d978e",
-}
-
-
-def row_text(problem: Problem) -> str:
-    """Every field but the group, in the wording that the golden digests were taken over."""
-    names = ("data_source", "level", "prompt", "ground_truth", "index", "metadata")
-    return f"Problem({', '.join(f'{name}={getattr(problem, name)!r}' for name in names)})"
-
-
-def digest(options: StringOptions, workers: int = 1, count: int = 120) -> str:
-    """Over everything that a row holds."""
-    result = hashlib.sha256()
-    for problem in TASK.problems(options, "train", 7, count, workers):
-        result.update(f"({row_text(problem)}, {dict(problem.metadata)!r})".encode())
-    return result.hexdigest()
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_p01_golden_digest(name: str) -> None:
-    assert digest(ALL[name])[:16] == GOLDEN[name]
-
-
-@pytest.mark.parametrize("hash_seed", ["0", "1234"])
-def test_p01_hash_seed_does_not_matter(hash_seed: str) -> None:
-    script = "import test_string_clean as t; print(*[t.digest(t.ALL[name])[:16] for name in t.ALL])"
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.path.dirname(__file__)}  # noqa: PTH120
-    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert found.stdout.split() == [GOLDEN[name] for name in ALL]
-
-
-def test_p01_number_of_processes_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compositionality.tasks.stream.ALONE_S", 0.0)
-    alone = digest(PLAIN, 1, 900)
-    assert digest(PLAIN, 2, 900) == alone
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_p01_access_by_index_equals_iteration(name: str) -> None:
-    task = StringGenerator(ALL[name])
-    for problem in TASK.problems(task.options, "test", 3, 60):
-        assert task.problem("test", 3, problem.index) == problem
-
-
-def problem_set(task: StringGenerator, split: str, seed: int) -> set[tuple[str, str]]:
-    found = (json.loads(task.problem(split, seed, index).ground_truth) for index in range(150))
-    return {(truth["ref_code"], truth["ref_input"]["x"]) for truth in found}
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**40), step=st.integers(1, 7), split=st.sampled_from(SPLITS), other=st.sampled_from(SPLITS))
-def test_p02_neighbouring_seeds_and_other_splits_share_nothing(seed: int, step: int, split: str, other: str) -> None:
-    task = StringGenerator(TINY)
-    mine = problem_set(task, split, seed)
-    assert not mine & problem_set(task, split, seed + step)
-    assert other == split or not mine & problem_set(task, other, seed)
+PLAIN, TINY, TREES, HELDOUT = (ALL[name] for name in ("plain", "tiny", "trees", "heldout"))
 
 
 @given(st.sampled_from(SPLITS), st.integers(0, 10**9), st.sampled_from(sorted(ALL)), st.integers(0, 10**6))
@@ -196,17 +118,6 @@ def test_order_sensitive_problems_are_a_group_of_their_own() -> None:
     assert (problem.group, problem.data_source) == ("heldout-ordered", "string-heldout-level2")
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_p04_gold_scores_one_and_the_prompt_none(name: str) -> None:
-    task = StringGenerator(ALL[name])
-    for index in range(50):
-        item, problem = task.item("train", 1, index), task.problem("train", 1, index)
-        gold = compact_trace(item.chain, item.input) if name == "tiny" else json.dumps({"output": item.output})
-        assert TASK.verdict(gold, problem.ground_truth).reason == Reason.CORRECT
-        assert TASK.verdict(gold[:-1] + "?" + gold[-1], problem.ground_truth).score == 0
-        assert TASK.verdict(problem.prompt, problem.ground_truth).score == 0
-
-
 def test_rows() -> None:
     problem = StringGenerator(TINY).problem("train", 1, 1)
     truth = json.loads(problem.ground_truth)
@@ -268,37 +179,6 @@ def test_a_level_with_too_few_problems_is_said() -> None:
     task = StringGenerator(StringOptions(ids=(17,), alphabet="abcdefgh", input_length=(3, 3)))
     with pytest.raises(UserError, match="level 1 has only"):
         list(TASK.problems(task.options, "train", 1, 500))
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"shape": "ring"},
-        {"function_split": -1},
-        {"order_sensitive": True},
-        {"order_sensitive": True, "levels": (2,), "shape": "tree"},
-        {"style": "loud"},
-        {"shape": "tree", "style": "compact"},
-        {"levels": ()},
-        {"levels": (0,)},
-        {"levels": (1, 1)},
-        {"input_length": (2, 5)},
-        {"input_length": (6, 5)},
-        {"max_length": 4},
-        {"alphabet": "abc=defghij"},
-        {"alphabet": "abc"},
-        {"alphabet": "абвгдежзик"},
-    ],
-)
-def test_bad_options_are_one_line(bad: dict[str, object]) -> None:
-    with pytest.raises(UserError) as caught:
-        StringGenerator(replace(StringOptions(), **bad))  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_split_is_said() -> None:
-    with pytest.raises(UserError, match="known: train, validation, test, pretrain"):
-        StringGenerator(PLAIN).problem("dev", 1, 0)
 
 
 def test_operation_is_what_the_chain_says() -> None:

@@ -216,11 +216,6 @@ def test_p02_no_split_trains_what_a_held_out_composition_does(split: int) -> Non
         assert not results("trained", 2) & results("heldout", level)
 
 
-def test_a_split_with_too_few_functions_is_said() -> None:
-    with pytest.raises(UserError, match=r"function_split=1 drop=.*12 trained and 1 held-out; leave two"):
-        select_functions("trained", drop=(0, 2, 6, 10, 12, 14, 16), split=1)
-
-
 @pytest.mark.parametrize("kept", [(), (1, 5, 9, 11), (11, 19)])
 def test_a_division_trains_on_what_always_is(kept: tuple[int, ...]) -> None:
     """Without any, divisions are as they ever were; the others are spread over both sides."""
@@ -243,9 +238,3 @@ def test_selection() -> None:
     assert [function.id for function in select_functions("trained", drop=(0, 3))][:3] == [1, 5, 9]
     assert [function.id for function in select_functions("trained", ids=(9, 2))] == [2, 9]
     assert ALIASES["func_7"].name == "interlace_str"
-
-
-@pytest.mark.parametrize(("preset", "ids", "drop"), [("some", (), ()), ("all", (25,), ()), ("all", (3,), (3,))])
-def test_bad_selection_is_one_line(preset: str, ids: tuple[int, ...], drop: tuple[int, ...]) -> None:
-    with pytest.raises(UserError, match=r"id|preset|no function is left"):
-        select_functions(preset, ids, drop)

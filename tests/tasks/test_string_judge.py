@@ -70,13 +70,28 @@ ATTACKS = [
     ("prose only", "the output is abc", "no_answer"),
     ("empty", "", "no_answer"),
 ]
+COMPACT_CASES = [
+    (",func_3:cab=abc", "correct"),
+    ("func_3,func_9:a=aa\n,func_3:cab=abc", "correct"),
+    ("=abc", "correct"),
+    (",func_3:cab=abd", "wrong"),
+    (",func_3:cab=abc\n", "malformed"),
+    (",func_3:cab=abc ", "malformed"),
+    (",func_3:cab=", "malformed"),
+    (",func_3:cab=abc\n,func_1:abc", "malformed"),
+    ("func_3:abc", "no_answer"),
+    ("func_3=sort_chars;func_3:abc", "malformed"),
+    (OK, "no_answer"),
+    ("", "no_answer"),
+]
+CASES = [(name, response, TRUTH, reason) for name, response, reason in ATTACKS]
+CASES += [(f"compact {response}", response, COMPACT, reason) for response, reason in COMPACT_CASES]
 
 
-@pytest.mark.parametrize(("response", "reason"), [case[1:] for case in ATTACKS], ids=[case[0] for case in ATTACKS])
-def test_p04_attack_corpus(response: str, reason: str) -> None:
-    verdict = judge_string(response, TRUTH)
-    assert verdict.reason == reason
-    assert verdict.score == (reason == "correct")
+@pytest.mark.parametrize(("response", "truth", "reason"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_p04_attack_corpus(response: str, truth: str, reason: str) -> None:
+    verdict = judge_string(response, truth)
+    assert (verdict.reason, verdict.score) == (reason, reason == "correct")
 
 
 HEAVY = ["{", "}", "[", '"', "\\", '{"', '{"output":', '{"output":"', '{"":x', '{"a":[', '{"output":{}', '{"\\"', '"{"']
@@ -144,27 +159,6 @@ def _slow_answer(text: str) -> str | None:
 def test_p04_never_raises(response: str) -> None:
     for truth in (TRUTH, COMPACT):
         assert judge_string(response, truth).score in (0, 1)
-
-
-COMPACT_CASES = [
-    (",func_3:cab=abc", "correct"),
-    ("func_3,func_9:a=aa\n,func_3:cab=abc", "correct"),
-    ("=abc", "correct"),
-    (",func_3:cab=abd", "wrong"),
-    (",func_3:cab=abc\n", "malformed"),
-    (",func_3:cab=abc ", "malformed"),
-    (",func_3:cab=", "malformed"),
-    (",func_3:cab=abc\n,func_1:abc", "malformed"),
-    ("func_3:abc", "no_answer"),
-    ("func_3=sort_chars;func_3:abc", "malformed"),
-    (OK, "no_answer"),
-    ("", "no_answer"),
-]
-
-
-@pytest.mark.parametrize(("response", "reason"), COMPACT_CASES)
-def test_p04_compact_style(response: str, reason: str) -> None:
-    assert judge_string(response, COMPACT).reason == reason
 
 
 def test_p04_an_echoed_prompt_is_no_answer() -> None:

@@ -105,9 +105,3 @@ def test_expressions_are_read_back() -> None:
 def test_anything_else_is_no_expression(text: str) -> None:
     with pytest.raises(UserError):
         parse(text)
-
-
-@pytest.mark.parametrize("options", [PaperFile(3), PaperFile(1, "dev"), PaperFile(2, "train", 1, 2, 3)])
-def test_bad_options_are_refused(options: PaperFile) -> None:
-    with pytest.raises(UserError):
-        next(paper_items(options))

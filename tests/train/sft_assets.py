@@ -4,20 +4,14 @@ import random
 from pathlib import Path
 
 import pyarrow as pa
+from assets import save, tiny_model
 
 from compositionality.data.parquet import read_table, write_table
 
 
 def make_model(folder: Path, seed: int = 0) -> Path:
-    """A freshly initialised tiny model folder; its heads are as wide as vLLM's CPU attention wants them."""
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
-
-    tokenizer = build_tokenizer(["reverse", "repeat"])
-    shape = TinyConfig(layers=2, width=32, heads=2, head_width=32)
-    for part in (build_model(shape, tokenizer, seed), tokenizer):
-        part.save_pretrained(folder)
-    return folder
+    """A freshly initialised tiny model folder."""
+    return save(folder, *tiny_model(["reverse", "repeat"], seed))
 
 
 def chat(question: str, answer: str) -> list[dict[str, str]]:

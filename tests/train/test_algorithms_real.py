@@ -9,18 +9,16 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import torch
 import user_rows
+from assets import write_strings
 from base_models import make_reasoning
 from own_rows import OWN, write_own_rows
 from trainer_runs import train
 
 from compositionality.data.artefact import verify
-from compositionality.data.problems import to_table
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.train.metrics import FLOPS, PAPER_FLOPS, read_metrics
 
 SHORT = ["engine=verl", "run.device=cpu", "optim.lr=1e-3", "trainer.save_every=0", "algorithm.kl=k3"]
@@ -79,9 +77,7 @@ def test_p09_ppo_moves_adapters_and_verl_asks_the_tokens_of_the_other_engine(tmp
 def test_dr_grpo_takes_a_reward_of_ones_own_and_a_model_that_reasons(tmp_path: Path) -> None:
     """Rows that no task knows; the template opens a thought in the prompt. The reference is a worker of its own."""
     model, out = make_reasoning(tmp_path / "model", "qwq"), tmp_path / "run"
-    task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1,), input_length=(3, 4), style="compact"))
-    table = to_table([task.problem("train", 0, row) for row in range(16)], "train")
-    pq.write_table(table, tmp_path / "problems.parquet")
+    write_strings(tmp_path / "problems.parquet", 16)
     rows = two_steps(out, [
         "algorithm=dr_grpo", f"model.path={model}", f"trainer.output={out}", "data.val_files=[]",
         f"data.train_files={write_own_rows(tmp_path / 'problems.parquet', tmp_path / 'rows.parquet')}",

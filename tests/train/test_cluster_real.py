@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
-import pyarrow.parquet as pq
 import pytest
+from assets import write_strings
 from sft_assets import make_model, make_rows, overrides
 
 from compositionality.data.artefact import verify
-from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.rollout.store import read_rollouts
@@ -93,14 +92,10 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    from compositionality.tasks.string.clean import StringGenerator, StringOptions
-
     folder = tmp_path_factory.mktemp("cluster")
     make_model(folder / "model")
     make_rows(folder / "rows.parquet", 64)
-    task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1,), input_length=(3, 4), style="compact"))
-    table = to_table([task.problem("train", 0, row) for row in range(64)], "train")
-    pq.write_table(table, folder / "problems.parquet")
+    write_strings(folder / "problems.parquet", 64)
     nodes = Cluster(folder)
     try:
         yield nodes

@@ -1,12 +1,12 @@
 """A checkpoint of verl becomes a model folder with the same weights, or is refused by name."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from assets import Attack
 from sft_assets import make_model
 
 from compositionality.data.artefact import verify
@@ -130,16 +130,6 @@ def test_p13_sharded_tensors_are_read(tmp_path: Path) -> None:
     shards = module.load_shards(tmp_path)
     assert type(shards[0]["weight"]).__name__ == "DTensor"
     assert torch.equal(module.merge([shards[0]["weight"]]), torch.load(tmp_path / "whole.pt"))
-
-
-class Attack:
-    """Unpickled, it makes a file."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, (str(self.trace),)
 
 
 def test_adapters_are_merged(checkpoint: Path, tmp_path: Path) -> None:

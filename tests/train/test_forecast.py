@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from assets import save, tiny_model
 from live_bytes import LiveBytes
 
 from compositionality import memory
@@ -127,15 +128,9 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
     from compositionality.config.cli import parse
     from compositionality.train.sft import train
     from compositionality.train.sft_settings import SftSettings
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
 
-    model, out, tokenizer = tmp_path / "model", tmp_path / "out", build_tokenizer(["reverse"])
-    for part in (
-        build_model(TinyConfig(layers=3, width=128, head_width=32, feed_forward=352), tokenizer, 0),
-        tokenizer,
-    ):
-        part.save_pretrained(model)
+    out, shape = tmp_path / "out", {"layers": 3, "width": 128, "heads": 4, "feed_forward": 352}
+    model = save(tmp_path / "model", *tiny_model(["reverse"], **shape))
     words = ["optim.lr=1e-3", "trainer.steps=3", "trainer.save_every=1", "trainer.batch_rows=8", "data.max_length=64"]
     rows = make_rows(tmp_path / "rows.parquet", 16)
     paths = [f"model.path={model}", f"data.train_files=[{rows}]", f"trainer.output={out}"]

@@ -1,9 +1,5 @@
 """Which groups reach the update: verl's real replay buffer class over a store in memory (no Ray)."""
 
-import math
-from collections import Counter
-from types import SimpleNamespace
-
 import pytest
 import torch
 
@@ -173,22 +169,3 @@ def test_later_generation_batches_ask_for_what_is_missing(kept, size):
 def test_no_limit_means_no_limit():
     rounds = replay.Rounds(8, 8, 0)
     assert sum(rounds.next_size(0, 1) for _ in range(100)) == 800
-
-
-def test_filtered_groups_have_no_advantage():
-    """verl's own GRPO advantage: what the filter drops would have been zero, or pushed towards −1 versus 0."""
-    from verl.trainer.ppo.core_algos import get_adv_estimator_fn
-
-    scores = torch.tensor([[1.0], [1.0], [0.0], [-1.0], [1.0], [0.0]])
-    groups = SimpleNamespace(index=["a", "a", "b", "b", "c", "c"])
-    import numpy as np
-
-    advantage, _ = get_adv_estimator_fn("grpo")(
-        token_level_rewards=scores, response_mask=torch.ones_like(scores), index=np.array(groups.index, dtype=object),
-        norm_adv_by_std_in_grpo=True, config=None,
-    )  # fmt: skip
-    expected = (1 - 0.5) / (math.sqrt(0.5) + 1e-6)
-    assert advantage[:2].abs().max() == 0
-    assert advantage[4, 0].item() == pytest.approx(expected, abs=1e-5)
-    assert Counter(groups.index)["b"] == 2
-    assert advantage[2].item() > 0  # an all-wrong group would teach: hence metric=acc

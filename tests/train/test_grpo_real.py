@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from grpo_assets import make
+from assets import taught
 from trainer_runs import kill_when, train
 
 from compositionality.data.artefact import verify
@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    return make(tmp_path_factory.mktemp("grpo"))
+    """A model whose groups have signal, and problems for it."""
+    return taught(tmp_path_factory.mktemp("grpo"), {"train": 300, "test": 24}, steps=250, lr=3e-3, width=64)
 
 
 def words(made, out, *more):

@@ -1,4 +1,4 @@
-"""Order of the prompts, complete checkpoints, the stops of the trainer: all without Ray."""
+"""Order of the prompts, the stops of verl's trainer: all without Ray; its checkpoints: test_run_folder.py."""
 
 import json
 from collections import Counter
@@ -6,9 +6,7 @@ from collections import Counter
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train import run_folder as checkpoints
 from compositionality.train.prompts import PromptStream
-from compositionality.train.run_folder import TRACKER, latest_step, prune, saved_steps
 
 ROWS = [{"row": number} for number in range(10)]
 
@@ -42,63 +40,6 @@ def test_names_of_prompts_sort_as_they_were_taken():
     assert names == sorted(names)
     assert max(Counter(names).values()) == 1
     assert not any("_" in name for name in names)
-
-
-def save(steps, step, *, complete=True):
-    path = checkpoints.folder(steps, step) / "actor"
-    path.mkdir(parents=True)
-    (path / "model.pt").write_text(f"weights {step}")
-    (steps / TRACKER).write_text(str(step))
-    if complete:
-        checkpoints.mark_complete(steps, step)
-
-
-def test_p08_a_half_written_checkpoint_is_never_used(tmp_path):
-    save(tmp_path, 2)
-    save(tmp_path, 4, complete=False)
-    checkpoints.repair(tmp_path)
-    assert (latest_step(tmp_path), saved_steps(tmp_path)) == (2, [2])
-
-
-def test_p08_an_empty_tracker_is_repaired(tmp_path):
-    save(tmp_path, 2)
-    (tmp_path / TRACKER).write_text("")  # verl was killed between opening and writing it
-    checkpoints.repair(tmp_path)
-    assert latest_step(tmp_path) == 2
-
-
-def test_p08_an_altered_or_missing_file_is_named(tmp_path):
-    save(tmp_path, 2)
-    path = checkpoints.folder(tmp_path, 2) / "actor" / "model.pt"
-    path.write_text("weights 3")
-    with pytest.raises(UserError, match=r"model.pt: missing or altered"):
-        checkpoints.repair(tmp_path)
-    path.unlink()
-    with pytest.raises(UserError, match=r"model.pt: missing or altered"):
-        checkpoints.repair(tmp_path)
-
-
-def test_repair_of_nothing_is_nothing(tmp_path):
-    checkpoints.repair(tmp_path / "steps")
-    assert latest_step(tmp_path / "steps") == 0
-
-
-def test_the_best_checkpoint_outlives_the_last_ones(tmp_path):
-    for step, score in ((2, 0.5), (4, 0.9), (6, 0.9), (8, 0.1), (10, 0.2)):
-        save(tmp_path, step)
-        checkpoints.record_score(tmp_path, step, score)
-        prune(tmp_path, 2, keep_best=True)
-    assert saved_steps(tmp_path) == [4, 8, 10]
-    assert checkpoints.best_step(tmp_path) == 4
-    checkpoints.record_score(tmp_path, 12, 1.0)  # validated, not saved
-    assert checkpoints.best_step(tmp_path) == 4
-
-
-def test_all_checkpoints_are_kept(tmp_path):
-    for step in (2, 4, 6):
-        save(tmp_path, step)
-        prune(tmp_path, "all", keep_best=True)
-    assert saved_steps(tmp_path) == [2, 4, 6]
 
 
 @pytest.mark.full

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from assets import write_strings
 from base_models import REASONING, make_reasoning
 
 from compositionality.config.cli import parse
 from compositionality.data.parquet import read_table, write_table
-from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.model_folder import load_tokenizer
@@ -28,15 +28,11 @@ ASKED, RESPONSE = {"role": "user", "content": "1+1?"}, "one and one\n</think>\n\
 @pytest.fixture(scope="module", params=REASONING)
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with model/, rows.parquet and problems.parquet."""
-    from compositionality.tasks.string.clean import StringGenerator, StringOptions
-
     folder = tmp_path_factory.mktemp(request.param)
     make_reasoning(folder / "model", request.param)
     answers = [f"{number} and 1\n</think>\n\n{number + 1}" for number in range(16)]
     write_table(pa.table({"prompt": ["1+1?"] * 16, "response": answers}), folder / "rows.parquet")
-    task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1,), input_length=(3, 4), style="compact"))
-    problems = [task.problem("train", 0, row) for row in range(16)]
-    write_table(to_table(problems, "train"), folder / "problems.parquet")
+    write_strings(folder / "problems.parquet", 16)
     return folder
 
 

@@ -8,13 +8,17 @@ import pytest
 
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
+from compositionality.train import run_folder
 from compositionality.train.run_folder import (
     RECIPE,
     TRACKER,
     check_run,
     is_finished,
+    latest_step,
     mark_complete,
+    prune,
     resume,
+    saved_steps,
     take_run_folder,
 )
 
@@ -142,3 +146,75 @@ def test_a_run_whose_checkpoints_are_gone_is_not_lengthened(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "steps")
     with pytest.raises(UserError, match=r"no checkpoint is left in .*steps to go on from; add --force"):
         is_finished(tmp_path / "final", Recipe("train", {"trainer.steps": 5}), force=False)
+
+
+def save(steps: Path, step: int, *, complete: bool = True) -> None:
+    path = run_folder.folder(steps, step) / "actor"
+    path.mkdir(parents=True)
+    (path / "model.pt").write_text(f"weights {step}")
+    (steps / TRACKER).write_text(str(step))
+    if complete:
+        mark_complete(steps, step)
+
+
+def test_p08_a_half_written_checkpoint_is_never_used(tmp_path: Path) -> None:
+    save(tmp_path, 2)
+    save(tmp_path, 4, complete=False)
+    run_folder.repair(tmp_path)
+    assert (latest_step(tmp_path), saved_steps(tmp_path)) == (2, [2])
+
+
+def test_p08_an_empty_tracker_is_repaired(tmp_path: Path) -> None:
+    save(tmp_path, 2)
+    (tmp_path / TRACKER).write_text("")  # verl was killed between opening and writing it
+    run_folder.repair(tmp_path)
+    assert latest_step(tmp_path) == 2
+
+
+def test_p08_an_altered_or_missing_file_is_named(tmp_path: Path) -> None:
+    save(tmp_path, 2)
+    path = run_folder.folder(tmp_path, 2) / "actor" / "model.pt"
+    path.write_text("weights 3")
+    with pytest.raises(UserError, match=r"model.pt: missing or altered"):
+        run_folder.repair(tmp_path)
+    path.unlink()
+    with pytest.raises(UserError, match=r"model.pt: missing or altered"):
+        run_folder.repair(tmp_path)
+
+
+def test_repair_of_nothing_is_nothing(tmp_path: Path) -> None:
+    run_folder.repair(tmp_path / "steps")
+    assert latest_step(tmp_path / "steps") == 0
+
+
+def test_the_best_checkpoint_outlives_the_last_ones(tmp_path: Path) -> None:
+    for step, score in ((2, 0.5), (4, 0.9), (6, 0.9), (8, 0.1), (10, 0.2)):
+        save(tmp_path, step)
+        run_folder.record_score(tmp_path, step, score)
+        prune(tmp_path, 2, keep_best=True)
+    assert saved_steps(tmp_path) == [4, 8, 10]
+    assert run_folder.best_step(tmp_path) == 4
+    run_folder.record_score(tmp_path, 12, 1.0)  # validated, not saved
+    assert run_folder.best_step(tmp_path) == 4
+
+
+def test_all_checkpoints_are_kept(tmp_path: Path) -> None:
+    for step in (2, 4, 6):
+        save(tmp_path, step)
+        prune(tmp_path, "all", keep_best=True)
+    assert saved_steps(tmp_path) == [2, 4, 6]
+
+
+def test_p08_pruning_never_takes_the_last_good_checkpoint(tmp_path: Path) -> None:
+    for step in (4, 8, 12, 16):
+        (tmp_path / f"global_step_{step}").mkdir()
+    prune(tmp_path, keep=1)  # nothing is complete yet
+    assert saved_steps(tmp_path) == [4, 8, 12, 16]
+    (tmp_path / TRACKER).write_text("12")  # 16 is being written
+    assert latest_step(tmp_path) == 12
+    (tmp_path / "global_step_4" / run_folder.HASHES).touch()
+    run_folder.record_score(tmp_path, 4, 1.0)
+    prune(tmp_path, keep=1, keep_best=True)
+    assert saved_steps(tmp_path) == [4, 12, 16]
+    (tmp_path / "global_step_12").rmdir()  # deleted by a person, being damaged
+    assert latest_step(tmp_path) == 4

@@ -1,7 +1,8 @@
-"""The launcher's child: watched, told apart when it dies or hangs, and never left behind; metrics and checkpoints."""
+"""The launcher's child: watched, told apart when it dies or hangs, never left behind; what a person sees of it."""
 
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train import run_folder
 from compositionality.train.log import loggers
 from compositionality.train.metrics import read_metrics, truncate_metrics
 from compositionality.train.verl import launch, metrics
+from compositionality.train.verl.launch import StepLines
 
 # Starts a process in a session of its own, as Ray does, and tells its id.
 WITH_ORPHAN = """
@@ -176,16 +177,45 @@ def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:
     assert "the loss is nan at step 5" in (watch.problem(math.nan, 1.0, 5) or "")
 
 
-def test_p08_pruning_never_takes_the_last_good_checkpoint(tmp_path: Path) -> None:
-    for step in (4, 8, 12, 16):
-        (tmp_path / f"global_step_{step}").mkdir()
-    run_folder.prune(tmp_path, keep=1)  # nothing is complete yet
-    assert run_folder.saved_steps(tmp_path) == [4, 8, 12, 16]
-    (tmp_path / run_folder.TRACKER).write_text("12")  # 16 is being written
-    assert run_folder.latest_step(tmp_path) == 12
-    (tmp_path / "global_step_4" / run_folder.HASHES).touch()
-    run_folder.record_score(tmp_path, 4, 1.0)
-    run_folder.prune(tmp_path, keep=1, keep_best=True)
-    assert run_folder.saved_steps(tmp_path) == [4, 12, 16]
-    (tmp_path / "global_step_12").rmdir()  # deleted by a person, being damaged
-    assert run_folder.latest_step(tmp_path) == 4
+GRPO = (
+    "(TaskRunner pid=1) step:7 - critic/score/mean:0.25 - actor/grad_norm:np.float64(1.5) - "
+    "response_length/mean:31.2 - timing_s/step:4.25 - val-core/string-heldout-level2/acc/mean@1:0.375 - "
+    "val-aux/string-heldout-level2/wrong/mean@1:0.1\n"
+)
+
+
+def test_a_step_of_grpo_in_one_short_line() -> None:
+    shown = StepLines(40).read(GRPO)
+    assert shown == "step 7/40  reward 0.25  gradient 1.5  tokens 31.2  seconds 4.25  string-heldout-level2 38 %"
+
+
+def test_a_step_behind_a_progress_bar() -> None:
+    line = "Epoch 2/5:  18%|█▊  | 8/44 [00:08<00:36,  1.01s/it]step:53 - train/loss:0.0203 - train/lr:1e-05\n"
+    assert StepLines(None).read(line) == "step 53  loss 0.0203"
+
+
+def test_other_lines_are_for_the_log() -> None:
+    lines = StepLines(40)
+    assert lines.read("WARNING something about NUMA\n") is None
+    assert lines.read("Epoch 1/5: 100%|██████████| 44/44 [00:44<00:00]\n") is None
+
+
+def test_time_left_follows_the_steps_seen() -> None:
+    lines = StepLines(10)
+    lines.read("step:1 - train/loss:1.0\n")
+    shown = lines.read("step:2 - train/loss:0.5\n")
+    assert shown is not None
+    assert re.search(r" \d+:\d\d left$", shown)
+
+
+def test_a_loss_that_is_no_number_is_shown() -> None:
+    assert StepLines(None).read("step:3 - train/loss:nan\n") == "step 3  loss nan"
+
+
+def test_levels_come_in_order_and_a_validation_is_no_step() -> None:
+    lines = StepLines(10)
+    accuracies = " - ".join(f"val-core/string-heldout-level{level}/acc/mean@1:0.5" for level in (10, 2, 1))
+    shown = lines.read(f"step:0 - {accuracies}\n")
+    assert shown is not None
+    assert [word for word in shown.split() if "level" in word] == [f"string-heldout-level{n}" for n in (1, 2, 10)]
+    assert "left" not in (lines.read("step:1 - train/loss:1.0\n") or "left")

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import string
 import subprocess
 import sys
 import time
@@ -11,13 +12,25 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from test_tiny_corpus import SINGLE
 
 from compositionality.config.cli import parse
+from compositionality.config.profile import layers_of, load_profile, profile_names
+from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
+from compositionality.tasks.string.clean import StringGenerator, StringOptions
+from compositionality.train.dist import join_mesh
+from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.grpo_settings import check_settings as check_grpo
+from compositionality.train.launch import descendants, is_alive
 from compositionality.train.run_folder import latest_step
-from compositionality.train.tiny.corpus import Corpus
+from compositionality.train.sft_settings import SftSettings
+from compositionality.train.sft_settings import check_settings as check_sft
+from compositionality.train.tiny import pretrain as module
+from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
+from compositionality.train.tiny.model import TinyConfig
 from compositionality.train.tiny.pretrain import pretrain
-from compositionality.train.tiny.settings import PretrainSettings, progress_path
+from compositionality.train.tiny.settings import Packing, PretrainSettings, progress_path
 from compositionality.train.tiny.tokenizer import render
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,22 +70,16 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
 
 
-def children(pid):
-    """All processes below ``pid``."""
-    direct = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [*direct, *(below for child in direct for below in children(child))]
-
-
 def kill_after_a_checkpoint(words, out, **variables):
     """SIGKILL the command once a checkpoint is complete, and wait until its ranks are gone too."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(words, cwd=ROOT, env={**os.environ, **variables}, **quiet)
     while not latest_step(progress_path(out) / "steps") and process.poll() is None:
         time.sleep(0.001)
-    ranks = children(process.pid)
+    ranks = descendants(process.pid)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
-    while any(Path(f"/proc/{pid}/exe").exists() for pid in ranks):
+    while any(map(is_alive, ranks)):
         time.sleep(0.01)
     assert not out.exists()
 
@@ -190,3 +197,60 @@ def test_p11_a_short_pretraining_learns_the_targets_by_name(tmp_path):
         made = model.generate(given, max_new_tokens=len(wanted), do_sample=False)[0, given.shape[1] :]
         right += made.tolist() == wanted
     assert right / 200 > 0.4
+
+
+OPTIONS = StringOptions(
+    functions="all", levels=tuple(range(1, 9)), style="compact", alphabet=string.ascii_lowercase, max_length=24
+)
+EVEN = 6.1  # the loss of a model that gives each of its 460 tokens the same chance
+
+
+def test_a_small_model_starts_to_learn_the_text_of_one_gpu(tmp_path):
+    chosen = PretrainSettings(output=str(tmp_path / "base"), steps=100, warmup=10, drop=[], mix=SINGLE, log_every=50)
+    chosen.packing, chosen.model = Packing(rows=4, length=512), TinyConfig(layers=1, width=32, feed_forward=64)
+    pretrain(chosen)
+    assert read_manifest(tmp_path / "base").facts["loss"] < 0.8 * EVEN
+
+
+GPU_PROFILES = [name for name in profile_names() if load_profile(name).device == "gpu"]
+SMALL = ("steps=3", "warmup=1", "packing.rows=2", "packing.length=128", "model.layers=1", "save_every=2", "log_every=1")
+
+
+@pytest.mark.parametrize("name", [name for name in GPU_PROFILES if not load_profile(name).base_model])
+def test_the_pretraining_of_a_gpu_profile_takes_its_steps(name, tmp_path, monkeypatch):
+    """Its own precision and mesh, in miniature: one rank of FSDP on gloo, as one GPU has it on NCCL."""
+    layers = layers_of(name, "pretrain_tiny", ["section41_42/stage0_pretrain"])
+    settings = parse(PretrainSettings, [f"output={tmp_path / 'base'}", "run.device=gpu", *SMALL], layers)
+    assert (settings.dtype, settings.mesh.shard) == ("bfloat16", True)
+    monkeypatch.setattr(module, "start_processes", lambda mesh, _: join_mesh(mesh, 1, on_gpu=False))
+    pretrain(settings)
+    assert read_manifest(tmp_path / "base").facts["loss"] < 1.2 * EVEN
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run.device=gpu", "mesh.shard=false"), "dtype=bfloat16 needs mesh.shard=true"),
+        (("run.device=cpu", "mesh.shard=true"), "dtype=bfloat16 needs a GPU or several processes"),
+        (("run.device=gpu", "mesh.shard=true", "mesh.tensor=2", "run.processes=3"), "does not divide the 3 processes"),
+    ],
+)
+def test_p18_a_mesh_that_cannot_compute_in_bfloat16_is_one_line(words, said, tmp_path):
+    trained = ("model.path=m", "trainer.output=o", "model.dtype=bfloat16")
+    for schema, own, check in (
+        (PretrainSettings, (f"output={tmp_path}", "dtype=bfloat16"), module.check),
+        (SftSettings, ("data.train_files=[x]", *trained), check_sft),
+        (GrpoSettings, ("data.train_files=[x]", *trained), check_grpo),
+    ):
+        with pytest.raises(UserError, match=said):
+            check(parse(schema, [*own, *words]))
+
+
+def test_problems_of_the_profile_are_written_with_the_text_s_tokens():
+    tokenizer, task = corpus_tokenizer(SINGLE), StringGenerator(OPTIONS)
+    for index in range(200):
+        problem = task.problem("test", 2026, index)
+        ids = tokenizer(problem.prompt)["input_ids"]
+        assert tokenizer.decode(ids) == problem.prompt
+        assert len(ids) <= 64
+        assert ("[" in problem.prompt) == any(op.parameter is not None for op in task.item("test", 2026, index).chain)

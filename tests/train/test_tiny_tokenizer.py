@@ -1,4 +1,4 @@
-"""The tiny tokenizer loses nothing, also after it was saved and loaded by AutoTokenizer."""
+"""The tiny model and its tokenizer load again as what they were; the tokenizer loses nothing."""
 
 import string
 from itertools import pairwise
@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from test_tiny_corpus import SINGLE
 
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
@@ -14,14 +15,6 @@ from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import ASSISTANT, END, PAD, SPECIALS, USER, build_tokenizer, render
 
 ALPHABET = "".join(chr(code) for code in range(32, 127)) + "\n«»"
-SINGLE = Mix(
-    deepest=8,
-    letters=string.ascii_lowercase,
-    longest_input=10,
-    max_length=24,
-    prior_functions=150,
-    frozen_parameters=False,
-)
 PIECES = st.one_of(
     st.text(ALPHABET, max_size=8),
     st.sampled_from(["func", "other", "_1", "_12", "other_63", *definition_names()]),
@@ -29,15 +22,21 @@ PIECES = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def tokenizers(tmp_path_factory):
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = build_tokenizer(definition_names())
+    model = build_model(TinyConfig(), tokenizer, seed=3)
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
+    return model, tokenizer, folder
+
+
+@pytest.fixture(scope="module")
+def tokenizers(saved):
     """The tokenizer as built, and as AutoTokenizer reads it from a model folder."""
     from transformers import AutoTokenizer
 
-    folder = tmp_path_factory.mktemp("model")
-    built = build_tokenizer(definition_names())
-    for part in (build_model(TinyConfig(layers=1), built, seed=0), built):
-        part.save_pretrained(folder)
-    return built, AutoTokenizer.from_pretrained(folder)
+    return saved[1], AutoTokenizer.from_pretrained(saved[2])
 
 
 @settings(max_examples=300, deadline=None)
@@ -124,3 +123,42 @@ def test_the_single_profiles_text_survives_and_signs_stay_characters():
 
 def test_the_tiny_mix_keeps_its_tokens():
     assert corpus_tokenizer(Mix()).get_vocab() == build_tokenizer(definition_names()).get_vocab()
+
+
+def test_p13_reloaded_model_gives_the_same_logits(saved):
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model, tokenizer, folder = saved
+    loaded = AutoModelForCausalLM.from_pretrained(folder)
+    tokens = torch.tensor([tokenizer("<|user|>other_30:abc<|assistant|>,other_30:abc=bc")["input_ids"]])
+    with torch.no_grad():
+        assert torch.equal(loaded(tokens).logits, model(tokens).logits)
+
+
+def test_config_agrees_with_the_tokenizer(saved):
+    from transformers import AutoConfig, GenerationConfig
+
+    _, tokenizer, folder = saved
+    config, generation = AutoConfig.from_pretrained(folder), GenerationConfig.from_pretrained(folder)
+    assert config.vocab_size == len(tokenizer)
+    assert str(config.dtype).removeprefix("torch.") == "float32"
+    for values in (config, generation):
+        assert (values.eos_token_id, values.pad_token_id) == (tokenizer.eos_token_id, tokenizer.pad_token_id)
+
+
+def test_size_suits_the_tiny_profile(saved):
+    model, _, _ = saved
+    assert 150_000 < model.num_parameters() < 250_000
+    assert model.config.head_dim * model.config.num_attention_heads == model.config.hidden_size
+
+
+def test_p01_the_seed_alone_decides_the_weights(saved):
+    import torch
+
+    model, tokenizer, _ = saved
+    torch.manual_seed(12345)
+    same, other = (build_model(TinyConfig(), tokenizer, seed) for seed in (3, 4))
+    for weight, twin, stranger in zip(model.parameters(), same.parameters(), other.parameters(), strict=True):
+        assert torch.equal(weight, twin)
+        assert weight.dim() == 1 or not torch.equal(weight, stranger)

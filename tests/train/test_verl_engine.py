@@ -1,4 +1,4 @@
-"""verl's FSDP engine on a CPU with our configuration for GPUs: what it computes is what separate rows give."""
+"""verl on a CPU: its FSDP engine computes what separate rows give, by our configuration for GPUs and our platform."""
 
 import os
 import subprocess
@@ -92,3 +92,48 @@ def test_log_probs_without_flash_attn_take_no_loop_over_tokens_and_are_exact() -
         assert (found.double() - expected).abs().max() < 1e-5  # of a number up to 20, float32
         assert (leaf.grad.double() - exact.grad).norm() / exact.grad.norm() < 2**-8  # rounded to bfloat16 once
     assert torch_functional.cross_entropy_loss is log_probs.cross_entropy
+
+
+STATE = """
+import importlib.metadata, os, torch.distributed as dist
+before = (importlib.metadata.version, dist.init_process_group, os.environ.get("VERL_ENGINE_DEVICE"))
+import verl
+from verl.plugin.platform import PlatformRegistry, get_platform
+after = (importlib.metadata.version, dist.init_process_group, os.environ.get("VERL_ENGINE_DEVICE"))
+registered = PlatformRegistry.get("cpu")
+print(registered and registered.__module__, get_platform().device_name if registered else "", before == after)
+"""
+
+
+def ask(code: str, **variables: str) -> str:
+    """The last line printed by ``code`` in a fresh interpreter."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("VERL")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**kept, **variables}, capture_output=True, text=True, timeout=600, check=True
+    )
+    return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, "None  True"),
+        ({"VERL_PLATFORM": "cpu"}, "compositionality.train.verl.cpu_platform cpu False"),
+    ],
+)
+def test_verl_sees_the_cpu_platform_only_when_asked(variables: dict[str, str], expected: str) -> None:
+    assert ask(STATE, **variables) == expected
+
+
+def test_a_broken_plugin_is_an_error_and_not_silence() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        ask("import verl", VERL_PLATFORM="cpu", VERL_USE_EXTERNAL_MODULES="compositionality.train.verl.no_such_module")
+    assert "no_such_module" in failure.value.stderr
+
+
+def test_vllm_plugin_changes_nothing_without_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    from compositionality.train.verl import vllm_cpu
+
+    monkeypatch.delenv("VERL_PLATFORM", raising=False)
+    monkeypatch.setitem(sys.modules, "vllm", None)  # importing vllm would now raise
+    vllm_cpu.keep_weights()

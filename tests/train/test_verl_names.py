@@ -10,45 +10,19 @@ from compositionality.train.sft_settings import SftSettings
 from compositionality.train.trl_names import TRL_NAMES
 from compositionality.train.verl.names import ELSEWHERE, answer
 
-RL = {
-    "trainer.total_epochs": "here trainer.epochs",
-    "trainer.total_training_steps": "here trainer.steps",
+RL = {  # beside the keys of test_grpo_config.TRANSLATION
+    "actor_rollout_ref.model.lora_rank": "here model.lora.rank",
     "trainer.n_gpus_per_node": "here run.processes",
     "trainer.nnodes": "here run.nodes",
-    "trainer.save_freq": "here trainer.save_every",
-    "trainer.test_freq": "here trainer.eval_every",
-    "trainer.val_before_train": "here trainer.eval_every",
-    "trainer.critic_warmup": "here critic.alone_steps",
     "trainer.default_local_dir": "here trainer.output",
-    "trainer.experiment_name": "here trainer.output",
     "trainer.project_name": "give it as verl.trainer.project_name=… with engine=verl",
-    "data.train_batch_size": "here data.prompts_per_step",
-    "data.max_prompt_length": "here data.max_prompt_tokens",
-    "data.max_response_length": "here rollout.max_tokens",
-    "actor_rollout_ref.rollout.n": "here rollout.n",
-    "actor_rollout_ref.rollout.temperature": "here rollout.temperature",
-    "actor_rollout_ref.rollout.name": "here rollout.engine",
     "actor_rollout_ref.rollout.gpu_memory_utilization": "here rollout.gpu_memory",
-    "actor_rollout_ref.rollout.tensor_model_parallel_size": "here mesh.tensor",
-    "actor_rollout_ref.actor.optim.lr": "here optim.lr",
     "actor_rollout_ref.actor.ppo_mini_batch_size": "here data.prompts_per_step and algorithm.updates_per_step",
-    "actor_rollout_ref.actor.ppo_max_token_len_per_gpu": "here trainer.micro_batch_tokens",
     "actor_rollout_ref.actor.use_kl_loss": "here algorithm.kl",
-    "actor_rollout_ref.actor.kl_loss_type": "here algorithm.kl",
     "actor_rollout_ref.actor.kl_loss_coef": "here algorithm.kl_coef",
-    "actor_rollout_ref.actor.entropy_coeff": "here algorithm.entropy_coef",
-    "actor_rollout_ref.actor.clip_ratio_high": "here algorithm.clip_high",
-    "actor_rollout_ref.actor.loss_agg_mode": "here algorithm.loss_aggregation",
     "actor_rollout_ref.model.path": "here model.path",
-    "actor_rollout_ref.model.lora_rank": "here model.lora.rank",
-    "actor_rollout_ref.model.target_modules": "here model.lora.targets",
-    "actor_rollout_ref.model.enable_gradient_checkpointing": "here model.activation_checkpointing",
     "+actor_rollout_ref.actor.x": "give it as verl.actor_rollout_ref.actor.x=… with engine=verl",
-    "algorithm.adv_estimator": "here algorithm.advantage",
-    "algorithm.lam": "here algorithm.gae_lambda",
     "algorithm.use_kl_in_reward": "give it as verl.algorithm.use_kl_in_reward=… with engine=verl",
-    "critic.optim.lr": "here critic.lr",
-    "critic.cliprange_value": "here critic.clip",
     "custom_reward_function.path": "here reward.function",
     "data.shuffel": "no such setting; did you mean data.shuffle",
 }
@@ -72,6 +46,18 @@ def test_verls_names_are_answered(schema: type[GrpoSettings] | type[SftSettings]
         assert str(error.value).removeprefix("+").startswith(f"{key.removeprefix('+')}: {said}")
         if said.startswith("here ") and key not in ELSEWHERE:
             assert set(said.removeprefix("here ").split(" and ")) <= ours
+
+
+@pytest.mark.full
+def test_every_key_of_verls_that_ours_sets_is_answered_by_ours() -> None:
+    """Those aside that follow from one value of ours alone: files, a rank, a shape."""
+    from test_grpo_config import TRANSLATION
+
+    for words, key, _ in TRANSLATION:
+        ours = words.split()[-1].partition("=")[0]
+        if ours not in (key, "data.val_files", "reward.shape") and words != "model.lora.rank=8" and key[:4] != "run.":
+            with pytest.raises(UserError, match=rf"^{key}: here .*\b{ours}\b"):
+                parse(GrpoSettings, [f"{key}=3"])
 
 
 def test_other_entry_points_have_none_of_verls_names() -> None:

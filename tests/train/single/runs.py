@@ -15,7 +15,7 @@ def words(small: Path, out: Path, *more: str) -> list[str]:
     """Overrides for a run of some seconds."""
     return [
         f"model.path={small / 'model'}", f"data.train_files=[{small / 'train.parquet'}]",
-        f"data.val_files=[{small / 'val.parquet'}]", f"trainer.output={out}", "data.max_prompt_tokens=32",
+        f"data.val_files=[{small / 'validation.parquet'}]", f"trainer.output={out}", "data.max_prompt_tokens=32",
         "data.prompts_per_step=8", "rollout.n=4", "rollout.max_tokens=24", "optim.lr=1e-3", "optim.beta2=0.95",
         "trainer.steps=4", "trainer.save_every=1", "trainer.eval_every=2", "trainer.samples_every=2",
         "algorithm.drop_equal_groups=true", *more,

@@ -86,28 +86,6 @@ def test_p10_torchrun_gives_what_one_process_gives(small, tmp_path):
     assert_same_update(*(weights(tmp_path / run / "final") for run in ("one", "two")), weights(small / "model"))
 
 
-def test_what_it_would_do_is_printed_and_nothing_done(small, tmp_path):
-    printed = finish([*words(small, tmp_path / "run"), "--dry-run"])
-    assert "prompts_per_step: 8" in printed
-    assert not (tmp_path / "run").exists()
-    last = finish([*words(small, tmp_path / "run"), "rollout.n=1"], code=2).strip()
-    assert last == "error: rollout.n=1: a group of one completion has nothing to compare it with; take at least 2"
-
-
-def broken(small: Path, folder: Path, what: str) -> Path:
-    """A copy of the model with something wrong."""
-    model = shutil.copytree(small / "model", folder / "model")
-    config = json.loads((model / "config.json").read_text())
-    if what == "vocabulary":
-        config["vocab_size"] = 20
-    elif what == "family":
-        config["model_type"], config["architectures"] = "gpt2", ["GPT2LMHeadModel"]
-    elif what == "template":
-        (model / "chat_template.jinja").unlink()
-    (model / "config.json").write_text(json.dumps(config))
-    return model
-
-
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -147,27 +125,6 @@ def test_p18_bad_problems_are_said_before_the_lengths(small, tmp_path, column, v
     pq.write_table(table, tmp_path / "rows.parquet")
     files = f"data.train_files=[{tmp_path / 'rows.parquet'}]"
     assert told in refusal(small, tmp_path / "run", files, "rollout.max_tokens=5000")
-
-
-@pytest.mark.parametrize(
-    ("what", "told"),
-    [
-        ("vocabulary", "tokens, the model only 20"),
-        ("family", "model_type 'gpt2' is none of llama, qwen2, qwen3"),
-        ("template", "no chat template"),
-    ],
-)
-def test_bad_models_are_one_line(small, tmp_path, what, told):
-    assert told in refusal(small, tmp_path / "run", f"model.path={broken(small, tmp_path, what)}")
-
-
-def test_an_unknown_data_source_is_one_line(small, tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(small / "train.parquet")
-    pq.write_table(table.set_column(0, "data_source", pa.array(["riddles"] * len(table))), tmp_path / "odd.parquet")
-    assert "unknown data_source 'riddles'" in refusal(small, tmp_path, f"data.train_files=[{tmp_path / 'odd.parquet'}]")
 
 
 def test_an_unfinished_run_of_another_recipe_or_model_is_refused(small, tmp_path, monkeypatch):

@@ -16,7 +16,6 @@ from compositionality.train.run_folder import prune
 from compositionality.train.settings import LoraSettings, MeshSettings, ModelSettings, check_lora
 
 LORA = ["model.lora.rank=4", "model.lora.alpha=8", "model.lora.targets=[q_proj,down_proj]", "optim.lr=1e-2"]
-SHORT = ["trainer.steps=2", "trainer.eval_every=0"]
 
 
 @pytest.fixture(scope="module")
@@ -86,14 +85,12 @@ def test_adapters_are_pefts(small: Path) -> None:
 
 
 @pytest.mark.full
-def test_flops_of_an_update_leave_out_frozen_weights(small: Path, adapted: Path, tmp_path: Path) -> None:
-    whole = train(settings(small, tmp_path / "whole", *SHORT))
-    mine = train(settings(small, tmp_path / "mine", *LORA, *SHORT))
-    first, other = (read_metrics(out / "metrics.jsonl")[1] for out in (whole, mine))  # the same rollouts
-    trained = first["perf/trained_tokens"]
-    n = (first["compute/flops_paper"]) / (6 * first["perf/total_num_tokens"])
-    assert first["compute/flops_paper"] == other["compute/flops_paper"]
-    assert first["compute/flops"] - other["compute/flops"] == pytest.approx(2 * n * trained)
+def test_flops_of_an_update_leave_out_frozen_weights(adapted: Path) -> None:
+    """Two of the six times that an update otherwise reads a weight for a token."""
+    start, first = read_metrics(adapted / "metrics.jsonl")[:2]
+    sampled, trained = first["perf/total_num_tokens"], first["perf/trained_tokens"]
+    n = first["compute/flops_paper"] / (6 * sampled)
+    assert first["compute/flops"] - start["compute/flops"] == pytest.approx(n * (2 * sampled + 4 * trained))
 
 
 @pytest.mark.full

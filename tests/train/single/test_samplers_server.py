@@ -5,16 +5,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
-import urllib.error
-import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+from played_server import Reply, playing
 from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
@@ -29,69 +25,32 @@ END = 3
 WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.weight": torch.ones(2)}
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers with the prompt's first token, the seed's last two digits, and END; reads handed-over weights."""
-
-    def do_GET(self):
-        self.reply({"data": [{"id": "served", "owned_by": self.server.kind}]})
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.seen.append((self.path, body))
-        if self.path in self.server.spoilt:
-            self.spoil(self.server.spoilt.pop(self.path))
-        elif self.path in self.server.broken:
-            self.reply({"error": "busy"}, 503)
-        elif self.path == "/update_weights_from_disk":
-            self.read_weights(body["model_path"])
-            self.reply({"success": self.server.takes, "message": "no room"})
-        elif self.path == "/collective_rpc":
-            assert body["method"] == "reload_weights"
-            self.read_weights(body["kwargs"]["weights_path"])
-            self.reply({"results": [None]})
-        elif self.path == "/reset_prefix_cache":
-            self.reply(None)
-        elif self.path == "/generate":
-            options = body["sampling_params"]
-            pairs = self.answer(body["input_ids"], options["sampling_seed"], options["max_new_tokens"])
-            meta = {"output_token_logprobs": [[logp, token, None] for token, logp in pairs]}
-            meta["finish_reason"] = {"type": "stop" if pairs[-1][0] == END else "length"}
-            self.reply({"text": "?", "output_ids": [token for token, _ in pairs], "meta_info": meta})
-        else:
-            pairs = self.answer(body["prompt"], body["seed"], body["max_tokens"])
-            choice = {"text": "?", "token_ids": [token for token, _ in pairs], "index": 0}
-            choice["logprobs"] = {"token_logprobs": [logp for _, logp in pairs][: self.server.told]}
-            choice["finish_reason"] = "stop" if pairs[-1][0] == END else "length"
-            self.reply({"choices": [choice]})
-
-    def spoil(self, payload):
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(payload)))
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def answer(self, prompt, seed, limit):
-        return [(prompt[0], -0.5), (seed % 100, -1.5), (END, -2.5)][:limit]
-
-    def read_weights(self, folder):
-        index = json.loads((Path(folder) / "model.safetensors.index.json").read_text())["weight_map"]
-        files = {name: load_file(Path(folder) / name) for name in set(index.values())}
-        assert json.loads((Path(folder) / "config.json").read_text()) == {"model_type": "llama"}
-        self.server.weights.append((folder, {name: files[file][name] for name, file in index.items()}))
-
-    def reply(self, content, status=200):
-        payload = b"" if content is None else json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(payload)))
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def log_message(self, *_):
-        pass
+def answer(prompt, seed, limit):
+    """The prompt's first token, the seed's last two digits, and END, with their log-probs."""
+    return [(prompt[0], -0.5), (seed % 100, -1.5), (END, -2.5)][:limit]
 
 
-class Server(ThreadingHTTPServer):
-    request_queue_size = 256
+def read_weights(folder):
+    index = json.loads((Path(folder) / "model.safetensors.index.json").read_text())["weight_map"]
+    files = {name: load_file(Path(folder) / name) for name in set(index.values())}
+    assert json.loads((Path(folder) / "config.json").read_text()) == {"model_type": "llama"}
+    return folder, {name: files[file][name] for name, file in index.items()}
+
+
+def sglang(body):
+    options = body["sampling_params"]
+    pairs = answer(body["input_ids"], options["sampling_seed"], options["max_new_tokens"])
+    meta = {"output_token_logprobs": [[logp, token, None] for token, logp in pairs]}
+    meta["finish_reason"] = {"type": "stop" if pairs[-1][0] == END else "length"}
+    return {"text": "?", "output_ids": [token for token, _ in pairs], "meta_info": meta}
+
+
+def vllm(body, told):
+    pairs = answer(body["prompt"], body["seed"], body["max_tokens"])
+    choice = {"text": "?", "token_ids": [token for token, _ in pairs], "index": 0}
+    choice["logprobs"] = {"token_logprobs": [logp for _, logp in pairs][:told]}
+    choice["finish_reason"] = "stop" if pairs[-1][0] == END else "length"
+    return {"choices": [choice]}
 
 
 @pytest.fixture(autouse=True)
@@ -101,13 +60,32 @@ def no_pauses(monkeypatch):
 
 @pytest.fixture(params=["sglang", "vllm"])
 def server(request):
-    server = Server(("127.0.0.1", 0), Handler)
-    server.kind, server.seen, server.weights, server.broken = request.param, [], [], set()
-    server.takes, server.told, server.spoilt = True, None, {}
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    def play(asked):
+        path, body, _ = asked
+        if path in served.spoilt:
+            return Reply(served.spoilt.pop(path))
+        if path in served.broken:
+            return Reply({"error": "busy"}, 503)
+        match path:
+            case "/v1/models":
+                return Reply({"data": [{"id": "served", "owned_by": request.param}]})
+            case "/update_weights_from_disk":
+                served.weights.append(read_weights(body["model_path"]))
+                return Reply({"success": served.takes, "message": "no room"})
+            case "/collective_rpc":
+                assert body["method"] == "reload_weights"
+                served.weights.append(read_weights(body["kwargs"]["weights_path"]))
+                return Reply({"results": [None]})
+            case "/reset_prefix_cache":
+                return Reply(b"")
+            case "/generate":
+                return Reply(sglang(body))
+        return Reply(vllm(body, served.told))
+
+    with playing(play) as served:
+        served.kind, served.weights, served.broken = request.param, [], set()
+        served.takes, served.told, served.spoilt = True, None, {}
+        yield served
 
 
 @pytest.fixture
@@ -119,11 +97,11 @@ def folder(tmp_path):
 
 
 def sampler_of(server, folder):
-    return ServerSampler(f"http://127.0.0.1:{server.server_port}/v1", folder, [END])
+    return ServerSampler(f"{server.url}/v1", folder, [END])
 
 
 def calls(server, path):
-    return [body for at, body in server.seen if at == path]
+    return [asked.body for asked in server.seen if asked.path == path]
 
 
 def test_token_ids_log_probs_and_seeds_arrive_in_order(server, folder):
@@ -154,7 +132,7 @@ def test_weights_arrive_whole_once_and_before_the_next_answer(server, folder):
         assert weights.keys() == WEIGHTS.keys()
         assert all(torch.equal(weights[name], factor * WEIGHTS[name]) for name in WEIGHTS)
         assert Path(path).is_dir()
-    order = [at for at, _ in server.seen]
+    order = [asked.path for asked in server.seen if asked.path != "/v1/models"]
     assert order.index("/generate" if server.kind == "sglang" else "/v1/completions") > 0
     assert ("/reset_prefix_cache" in order) == (server.kind == "vllm")
     assert not Path(server.weights[0][0]).exists()
@@ -192,7 +170,7 @@ def test_truncation_is_for_servers_that_tell_what_they_drew_from(server, folder)
 
 
 def test_answers_that_do_not_fit_together_are_refused(server, folder):
-    sampler = ServerSampler(f"http://127.0.0.1:{server.server_port}", folder, [END + 1])
+    sampler = ServerSampler(server.url, folder, [END + 1])
     with pytest.raises(UserError, match="ended with token 3, which is no EOS"):
         sampler.sample([[1]], [0], SamplingOptions())
     if server.kind == "vllm":
@@ -276,6 +254,8 @@ def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
 
 @contextlib.contextmanager
 def served(model):
+    from test_vllm_engine import wait_until_up
+
     port = free_port()
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
     options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "64"]
@@ -284,12 +264,7 @@ def served(model):
         [*command, *options, "--logprobs-mode", "processed_logprobs", "--no-enable-chunked-prefill"], env=environment
     )
     try:
-        end = time.monotonic() + 900
-        while time.monotonic() < end and process.poll() is None:
-            with contextlib.suppress(urllib.error.URLError, ConnectionError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2)
-                break
-            time.sleep(0.5)
+        wait_until_up(process, f"http://127.0.0.1:{port}/health")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()

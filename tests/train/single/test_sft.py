@@ -1,6 +1,5 @@
 """The SFT command: the same weights however it is cut or killed; trouble in one line (P7, P10, P13, P18)."""
 
-import json
 import os
 import signal
 import subprocess
@@ -10,19 +9,17 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from bash_runs import warm_python
 from ranks import on_ranks
-from sft_assets import chat, make_model, make_rows
+from runs import weights
+from sft_assets import make_model, make_rows, split_in_two
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
-from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train.chat_rows import load_rows
-from compositionality.train.engines import train_sft
 from compositionality.train.inputs import read_sft_inputs
 from compositionality.train.metrics import read_metrics, report_of
 from compositionality.train.run_folder import latest_step
@@ -62,13 +59,6 @@ def whole(made: tuple[Path, Path, Path]) -> Path:
     return out
 
 
-def weights(out: Path) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    loaded: dict[str, Any] = load_file(out / "final" / "model.safetensors")
-    return loaded
-
-
 def bytes_of(out: Path) -> bytes:
     return (out / "final" / "model.safetensors").read_bytes()
 
@@ -97,12 +87,12 @@ def test_the_model_says_what_its_training_did(whole: Path, made: tuple[Path, Pat
     assert report_of(whole / "final") == TrainingReport(updates=8, tokens=tokens, rows=50)
 
 
-def test_two_files_are_read_as_one(made: tuple[Path, Path, Path], whole: Path, tmp_path: Path) -> None:
-    table, first, second = read_table(made[1]), tmp_path / "first.parquet", tmp_path / "second.parquet"
-    write_table(table.slice(0, 20), first)
-    write_table(table.slice(20), second)
-    train(settings(made, tmp_path / "out", f"data.train_files=[{first},{second}]"))
-    assert bytes_of(tmp_path / "out") == bytes_of(whole)
+def test_two_files_are_read_as_one(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    halves = f"data.train_files={split_in_two(made[1], tmp_path)}"
+    whole, joined = (read_sft_inputs(settings(made, tmp_path, *more)) for more in ([], [halves]))
+    assert whole
+    assert joined
+    assert whole.rows == joined.rows
 
 
 def test_as_many_updates_as_come_closest_to_so_many_tokens(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -144,10 +134,6 @@ def test_the_loss_may_be_on_prompts_too(made: tuple[Path, Path, Path], tmp_path:
         assert one.tokens == other.tokens
         assert sum(one.loss_mask) < sum(other.loss_mask) == len(other.tokens) - 1
     assert plain.val_rows == whole.val_rows
-    train(settings(made, tmp_path / "out", "data.prompt_loss=true"))
-    report = report_of(tmp_path / "out" / "final")
-    assert report
-    assert report.tokens == 2 * sum(sum(row.loss_mask) for row in whole.rows)
 
 
 @pytest.mark.parametrize("budget", [1, 100_000])
@@ -184,8 +170,7 @@ def test_p10_two_processes_give_the_weights_of_one(whole: Path, by_two: Path, me
 
 
 def assert_close(one: Path, other: Path) -> None:
-    expected = weights(one)
-    found = weights(other)
+    expected, found = (weights(out / "final") for out in (one, other))
     assert expected.keys() == found.keys()
     for name, weight in expected.items():
         gap = (weight - found[name]).abs()
@@ -321,70 +306,6 @@ def test_p08_an_altered_checkpoint_is_named(
     weights_file = next((out / "steps" / f"global_step_{latest_step(out / 'steps')}").glob("*.distcp"))
     weights_file.write_bytes(weights_file.read_bytes()[:-1])
     assert "missing or altered" in refused(made, out, *DIVERGING)
-
-
-def test_p18_files_that_are_missing_empty_damaged_or_of_another_kind(
-    made: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert "no such file" in refused(made, out, f"data.train_files=[{tmp_path / 'none.parquet'}]")
-    cut, other, empty = (tmp_path / f"{name}.parquet" for name in ("cut", "other", "empty"))
-    cut.write_bytes(made[1].read_bytes()[:500])
-    assert f"{cut}: not a readable parquet file" in refused(made, out, f"data.train_files=[{cut}]")
-    write_table(pa.table({"prompt": ["a"]}), other)
-    assert f"{other}: has no column messages, nor prompt and response; it has prompt" in refused(
-        made, out, f"data.train_files=[{other}]"
-    )
-    write_table(pa.table({"messages": pa.array([], pa.list_(pa.struct([("role", pa.string())])))}), empty)
-    assert f"{empty}: has no rows" in refused(made, out, f"data.train_files=[{empty}]")
-    assert "no such file" in refused(made, out, f"data.val_files=[{tmp_path / 'none.parquet'}]")
-
-
-def test_p18_a_row_without_an_answer_and_rows_too_long_are_named(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    rows = tmp_path / "rows.parquet"
-    write_table(pa.table({"messages": [*[chat("a", "b")] * 3, [{"role": "user", "content": "a"}] * 2]}), rows)
-    told = refused(made, tmp_path / "out", f"data.train_files=[{rows}]")
-    assert f"{rows}: row 3: the last of its messages must be an assistant's" in told
-    write_table(pa.table({"messages": [chat("a", "b"), chat("a", "b" * 100), chat("a", "b" * 80)]}), rows)
-    told = refused(made, tmp_path / "out", f"data.train_files=[{rows}]")
-    assert "2 of 3 rows are longer than data.max_length=64 tokens (longest 104, first is row 1)" in told
-
-
-def test_p18_a_folder_that_is_no_model_and_one_without_a_template(
-    made: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert f"{tmp_path / 'none'}: no such model folder" in refused(made, out, f"model.path={tmp_path / 'none'}")
-    (tmp_path / "empty").mkdir()
-    assert "config.json is missing" in refused(made, out, f"model.path={tmp_path / 'empty'}")
-    bare = copytree(made[0], tmp_path / "bare")
-    (bare / "chat_template.jinja").unlink()
-    assert "no chat template" in refused(made, out, f"model.path={bare}")
-    other = copytree(made[0], tmp_path / "gpt")
-    config = json.loads((other / "config.json").read_text())
-    (other / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
-    assert "model_type 'gpt2'" in refused(made, out, f"model.path={other}")
-    assert "only 1024 positions" in refused(made, out, "data.max_length=4096")
-
-
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [
-        ("optim.learning_rate=1", "learning_rate"),
-        ("trainer.epochs=many", "many"),
-        ("trainer.batch_rows=0", "trainer.batch_rows=0"),
-        ("trainer.save_every=0", "trainer.save_every=0"),
-        ("trainer.tokens=0", "trainer.tokens=0"),
-        ("optim.lr=-1", "optim.lr"),
-        ("mesh.tensor=2", "mesh.tensor=2"),
-        ("nothing", "nothing"),
-        ("--unknown", "--unknown"),
-    ],
-)
-def test_p18_settings_that_cannot_be(made: tuple[Path, Path, Path], tmp_path: Path, word: str, said: str) -> None:
-    with pytest.raises(UserError, match=said) as error:
-        train_sft(settings(made, tmp_path / "out", word))
-    assert "\n" not in str(error.value)
 
 
 def test_the_command_says_trouble_in_one_line_and_exits_with_2(made: tuple[Path, Path, Path], tmp_path: Path) -> None:

@@ -134,6 +134,10 @@ def test_a_file_is_read_once_with_its_rows_checked(tmp_path: Path, tokenizer: An
         (turns("ß", "b"), "row 2: the tokenizer has no tokens for ß"),
         ([None, *turns("a", "b")], "row 2: every one of its messages must have a role and a content of text"),
         (None, "row 2: messages must hold"),
+        (turns("a"), "row 2: messages must hold a user's and an assistant's turn"),
+        (turns("a", ""), "row 2: the last of its messages must be an assistant's, with content"),
+        (turns("a", "b")[::-1], "row 2: the last of its messages must be an assistant's"),
+        (turns("a", "b<|end|>"), r"row 2: the answer holds the EOS token <\|end\|>"),
     ],
 )
 def test_p18_a_bad_row_is_named(tmp_path: Path, tokenizer: Any, bad: Any, said: str) -> None:

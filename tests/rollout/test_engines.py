@@ -1,3 +1,5 @@
+"""What the two engines of this process have in common: answers end, repeat, and do not depend on their neighbours."""
+
 import math
 
 import pytest
@@ -7,10 +9,16 @@ from fake_engine import write_problems
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
+from compositionality.rollout.engines.builtin import BuiltinEngine
 from compositionality.rollout.engines.transformers import SeededSampler, TransformersEngine
-from compositionality.rollout.sampler.sampler import truncated
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts
+
+ENGINES = {
+    "builtin": lambda model: BuiltinEngine(model, max_rows=16),
+    "transformers": lambda model: TransformersEngine(model, batch_size=16),
+}
+GREEDY = SamplingOptions(temperature=0.0, max_tokens=30)
 
 
 def inputs(last, first=0, run_seed=0):
@@ -19,9 +27,9 @@ def inputs(last, first=0, run_seed=0):
     return prompts, [request_seed(run_seed, i, 0) for i in range(first, last)]
 
 
-@pytest.fixture(scope="module")
-def engine(tiny_model):
-    return TransformersEngine(tiny_model, batch_size=16)
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request, tiny_model):
+    return ENGINES[request.param](tiny_model)
 
 
 def test_answers_end_at_eos_or_at_the_limit(engine):
@@ -45,45 +53,20 @@ def test_an_answer_does_not_depend_on_its_neighbours(engine):
     assert engine.generate(*inputs(20), options)[7] == engine.generate(*inputs(8, 7), options)[0]
 
 
-def test_temperature_zero_is_greedy(engine):
-    options = SamplingOptions(temperature=0.0, max_tokens=10)
-    assert engine.generate(*inputs(10), options) == engine.generate(*inputs(10, run_seed=3), options)
+def test_temperature_zero_is_greedy_whatever_the_seed_and_the_engine(engine, tiny_model):
+    answers = engine.generate(*inputs(40), GREEDY)
+    assert answers == engine.generate(*inputs(40, run_seed=3), GREEDY)
+    assert answers == TransformersEngine(tiny_model).generate(*inputs(40), GREEDY)
 
 
-def test_draws_follow_the_tempered_softmax():
-    logits = torch.tensor([2.0, 0.0, 1.0, -1.0])
-    sampler = SeededSampler(range(20_000), SamplingOptions(temperature=2.0), "cpu")
-    drawn = sampler(None, logits.expand(20_000, 4)).argmax(-1)
-    shares = torch.bincount(drawn, minlength=4) / 20_000
-    expected = (logits / 2).softmax(-1)
-    assert torch.allclose(shares, expected, atol=4 * math.sqrt(0.25 / 20_000))
-
-
-@pytest.mark.parametrize(
-    ("options", "kept"),
-    [
-        (SamplingOptions(top_k=2), [0, 2]),
-        (SamplingOptions(top_k=99), [0, 1, 2, 3]),
-        (SamplingOptions(top_p=0.6), [0]),
-        (SamplingOptions(top_p=0.65), [0, 2]),
-        (SamplingOptions(top_p=1.0), [0, 1, 2, 3]),
-        (SamplingOptions(top_p=1e-9), [0]),
-    ],
-)
-def test_top_k_and_top_p_keep_the_likeliest(options, kept):
-    logits = torch.tensor([[2.0, 0.0, 1.0, -1.0]])  # shares 0.644, 0.087, 0.237, 0.032
-    assert truncated(logits, options)[0].isfinite().nonzero().flatten().tolist() == kept
-
-
-def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_whole_collection_with_a_real_model(name, tiny_model, tmp_path, capsys):
     problems = write_problems(tmp_path / "problems.parquet", 10)
-    for name in ("one", "two"):
-        settings = CollectSettings(
-            "transformers", problems=problems, output=tmp_path / name, model=str(tiny_model), n_samples=3
-        )
-        settings.max_tokens = 8
+    for output in ("one", "two"):
+        settings = CollectSettings(name, problems=problems, output=tmp_path / output, model=str(tiny_model))
+        settings.n_samples, settings.max_tokens = 3, 8
         collect(settings)
-    one, two = ((tmp_path / name / "shard-00000.parquet").read_bytes() for name in ("one", "two"))
+    one, two = ((tmp_path / output / "shard-00000.parquet").read_bytes() for output in ("one", "two"))
     assert one == two
     assert sum(table.num_rows for table in read_rollouts(tmp_path / "one")) == 30
     assert "tok/s" in capsys.readouterr().out
@@ -96,7 +79,14 @@ def test_p18_prompts_and_answers_must_fit(tiny_model, tmp_path):
     with pytest.raises(UserError, match=r"3 prompts are longer than max_prompt_tokens=3"):
         collect(settings)
     settings.max_prompt_tokens, settings.max_tokens = 100, 600
-    with pytest.raises(
-        UserError, match=r"the longest prompt \+ max_tokens = \d+ tokens, but .* has only 512 positions"
-    ):
+    with pytest.raises(UserError, match=r"the longest prompt \+ max_tokens = \d+ tokens, .* has only 512 positions"):
         collect(settings)
+
+
+def test_draws_of_the_transformers_engine_follow_the_tempered_softmax():
+    logits = torch.tensor([2.0, 0.0, 1.0, -1.0])
+    sampler = SeededSampler(range(20_000), SamplingOptions(temperature=2.0), "cpu")
+    drawn = sampler(None, logits.expand(20_000, 4)).argmax(-1)
+    shares = torch.bincount(drawn, minlength=4) / 20_000
+    expected = (logits / 2).softmax(-1)
+    assert torch.allclose(shares, expected, atol=4 * math.sqrt(0.25 / 20_000))

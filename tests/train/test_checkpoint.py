@@ -1,27 +1,20 @@
-"""P16: nothing of a checkpoint is run when it is read."""
+"""Checkpoints: nothing of one is run when it is read (P16); Ctrl-C is held back until one is whole, a second is not."""
 
 import os
 import pickle
 import re
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from assets import Attack
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.builtin import read_weights
-from compositionality.train.checkpoint import CheckpointPlanner, CheckpointReader, load_state
-
-
-class Attack:
-    """Unpickled, it makes a folder."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, (str(self.trace),)
+from compositionality.train.checkpoint import CheckpointPlanner, CheckpointReader, interrupt_afterwards, load_state
 
 
 def save(folder: Path, state: dict[str, Any]) -> Path:
@@ -71,3 +64,41 @@ def test_p16_files_of_weights_run_nothing(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds more than tensors; use safetensors"):
         list(read_weights(tmp_path))
     assert not (tmp_path / "trace").exists()
+
+
+@pytest.fixture
+def as_in_a_terminal() -> Iterator[None]:
+    """A shell starts what it puts in the background without SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@interrupt_afterwards()
+def interrupted(done: list[int], times: int) -> None:
+    """A library that makes an error of its own of a KeyboardInterrupt."""
+    try:
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt as interrupt:
+        raise RuntimeError("checkpoint failed") from interrupt
+    done.append(times)
+
+
+@pytest.mark.usefixtures("as_in_a_terminal")
+@pytest.mark.parametrize(("times", "done"), [(1, [1]), (2, [])])
+def test_one_waits_for_the_end_and_a_second_does_not(times: int, done: list[int]) -> None:
+    found: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(found, times)
+    assert found == done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("as_in_a_terminal")
+def test_without_one_nothing_happens() -> None:
+    found: list[int] = []
+    interrupted(found, 0)
+    assert found == [0]
+    with pytest.raises(ValueError, match="other"), interrupt_afterwards():
+        raise ValueError("other")
