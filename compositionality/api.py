@@ -1,12 +1,13 @@
-"""The laboratory from Python, in a notebook: problems, verdicts, samples, exact probabilities, pass@k.
+"""The laboratory from Python, in a notebook: problems, verdicts, samples, exact probabilities, pass@k, training.
 
 Every function raises UserError, a line that says what to correct, where the command of the same purpose would print it.
 
-    from compositionality.api import gold_log_prob, judge, pass_at_k, problems, sample
+    from compositionality import gold_log_prob, judge, pass_at_k, problems, sample, train
 
-    rows = problems("string", levels=[1, 2], count=8, style="compact", max_length=20)
+    rows = problems("string", levels=[1, 2], count=64, style="compact", max_length=20)
     answers = sample("checkpoints/base", rows["prompt"], n=4, max_tokens=64)
     right = [judge(rows.iloc[row.prompt], row.response).score for row in answers.itertuples()]
+    model = train("grpo", "checkpoints/base", rows, "checkpoints/rl", profile="smoke")
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,10 @@ from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.rollout.settings import CollectSettings
 from compositionality.stats import pass_at_k as unbiased
+from compositionality.train import train
 from compositionality.types import Message, Problem, Verdict
+
+__all__ = ["gold_log_prob", "judge", "pass_at_k", "problems", "sample", "train"]
 
 Row = Problem | Mapping[str, Any]
 SMALL = 5_000_000

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from compositionality.api import gold_log_prob, judge, pass_at_k, problems, sample
+import compositionality
+from compositionality import gold_log_prob, judge, pass_at_k, problems, sample, train
 from compositionality.errors import UserError
 from compositionality.evaluate.gold import load
 from compositionality.rollout.model_folder import check_model
@@ -80,12 +82,42 @@ def test_the_code_of_the_readme_runs(model: Path, tmp_path: Path) -> None:
     (tmp_path / "base").symlink_to(model)
     text = (Path(__file__).parents[1] / "bash" / "README.md").read_text()
     code = next(
-        block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "compositionality.api" in block
+        block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "from compositionality" in block
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[:3] == ["pass@4", "gold_log_prob", "level"]
+
+
+def test_training_takes_a_frame_and_is_the_command(model: Path, tmp_path: Path) -> None:
+    """Run again it does nothing; with other rows it is refused, before it has changed the file of the first."""
+    rows, short = problems("string", **OPTIONS), {"trainer": {"steps": 1}, "run__device": "cpu"}
+    rows["response"] = [known_task(row["data_source"]).gold(Problem(**row[:7])) for _, row in rows.iterrows()]
+    tuned = train("sft", model, rows, tmp_path / "sft", data__max_length=128, **short)
+    assert tuned == tmp_path / "sft" / "final"
+    changed = tuned.stat().st_mtime_ns
+    assert train("sft", model, rows, tmp_path / "sft", data__max_length=128, **short).stat().st_mtime_ns == changed
+    with pytest.raises(UserError, match="sft.parquet: was made from other inputs"):
+        train("sft", model, rows[:4], tmp_path / "sft", data__max_length=128, **short)
+    assert len(pd.read_parquet(tmp_path / "sft.parquet")) == 6
+    step = {"data__prompts_per_step": 4, "data__max_prompt_tokens": 64, "rollout": {"n": 2, "max_tokens": 8}}
+    final = train("grpo", tuned, rows, tmp_path / "rl", **step, **short)
+    assert check_model(final)
+    again = train("grpo", tuned, tmp_path / "rl.parquet", tmp_path / "rl", **step, **short)  # the same problems
+    assert again == final
+    assert {"level", "reward_model"} <= {*pd.read_parquet(tmp_path / "rl.parquet")}
+
+
+def test_the_package_has_its_functions_and_no_others_and_is_not_hidden_by_a_room() -> None:
+    assert {*compositionality.__all__} <= {*dir(compositionality)}
+    for name in compositionality.__all__:
+        assert getattr(compositionality, name).__doc__
+    assert not hasattr(compositionality, "problem")
+    from compositionality.train import run_folder
+
+    assert callable(compositionality.train)
+    assert compositionality.train.run_folder is run_folder
 
 
 def test_pass_at_k_is_a_number() -> None:
@@ -100,6 +132,8 @@ def test_pass_at_k_is_a_number() -> None:
         (lambda: judge("{}", "text"), "unknown data_source ''"),
         (lambda: sample("none", ["text"]), "none: no such model folder"),
         (lambda: sample("none", ["text"], temperature=-1), "temperature=-1: must be at least 0"),
+        (lambda: train("ppo", "none", "rows.parquet", "out"), "method 'ppo': unknown; give grpo or sft"),
+        (lambda: train("sft", "none", "rows.parquet", "out", optim__rate=1), "optim.rate: no such setting"),
         (lambda: pass_at_k(4, 5, 1), "c=5: must lie between 0 and the number of samples, 4"),
         (lambda: pass_at_k(4, 1, 5), "k=5: must lie between 1 and the number of samples, 4"),
     ],
