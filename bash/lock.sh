@@ -28,10 +28,9 @@ uv pip compile pyproject.toml --extra gpu "${common[@]}" -o requirements-gpu.loc
 uv pip compile pyproject.toml --extra wandb --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" -o requirements-cpu-small.lock
 uv pip compile pyproject.toml --extra wandb --constraint requirements-gpu.lock "${common[@]}" -o requirements-gpu-small.lock
 
-# Only what the tests add: it is installed on top of the small or of the full set.
-uv pip compile pyproject.toml --extra cpu --extra dev --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" \
-  -o requirements-dev.lock
-grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu.lock requirements-dev.lock >requirements-dev.lock.new
+# Only what the tests add to the small set: it is installed on top of that or of the full set, with whose pins it shares.
+uv pip compile pyproject.toml --extra dev --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" -o requirements-dev.lock
+grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu-small.lock requirements-dev.lock >requirements-dev.lock.new
 mv requirements-dev.lock.new requirements-dev.lock
 
 report=$(mktemp)
