@@ -31,10 +31,8 @@ from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.rollout.settings import CollectSettings
 from compositionality.stats import pass_at_k as unbiased
-from compositionality.train import train
+from compositionality.train import train as train
 from compositionality.types import Message, Problem, Verdict
-
-__all__ = ["gold_log_prob", "judge", "pass_at_k", "problems", "sample", "train"]
 
 Row = Problem | Mapping[str, Any]
 SMALL = 5_000_000

@@ -53,7 +53,7 @@ LONG: dict[str, list[str]] = {
         "test_p22_a_profile_on_its_machine",
     ],
     "study/test_registered_study.py": [],
-    "test_api.py": ["test_training_takes_a_frame_and_is_the_command"],
+    "test_api.py": ["test_the_code_of_the_readme_runs", "test_training_takes_a_frame_and_is_the_command"],
     "test_behavior_injection.py": [],
     "test_scaling_law.py": [],
     "test_refusals.py": [],

@@ -98,7 +98,7 @@ def test_training_takes_a_frame_and_is_the_command(model: Path, tmp_path: Path) 
     assert tuned == tmp_path / "sft" / "final"
     changed = tuned.stat().st_mtime_ns
     assert train("sft", model, rows, tmp_path / "sft", data__max_length=128, **short).stat().st_mtime_ns == changed
-    with pytest.raises(UserError, match="sft.parquet: was made from other inputs"):
+    with pytest.raises(UserError, match="made from other inputs"):
         train("sft", model, rows[:4], tmp_path / "sft", data__max_length=128, **short)
     assert len(pd.read_parquet(tmp_path / "sft.parquet")) == 6
     step = {"data__prompts_per_step": 4, "data__max_prompt_tokens": 64, "rollout": {"n": 2, "max_tokens": 8}}

@@ -45,6 +45,7 @@ def train(
     values |= {"model.path": model, "data.train_files": flow_list(map(str, files)), "trainer.output": output}
     words = [f"{key}={typed_text(value)}" for key, value in values.items()]
     command = [sys.executable, "-m", "compositionality", VERBS[method], *words]
+    sys.stdout.flush()  # what was printed before stands before what the command prints
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode == UserError.exit_code:
         raise UserError(done.stderr.splitlines()[-1].removeprefix("error: "))

@@ -1,0 +1,30 @@
+"""The notebook examples/notebooks/tour.ipynb: committed without outputs, and every cell runs."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted(ROOT.glob("examples/**/*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_committed_without_outputs(path: Path) -> None:
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    assert cells
+    assert not [cell.id for cell in cells if cell.outputs or cell.execution_count is not None]
+
+
+@pytest.mark.slow
+def test_every_cell_of_the_tour_runs(tmp_path: Path) -> None:
+    """As a newcomer runs it: there is a figure, the model has learnt what it was taught, and the interval is told."""
+    notebook = nbformat.read(ROOT / "examples" / "notebooks" / "tour.ipynb", as_version=4)
+    NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    *_, figure, claim = outputs
+    assert any("image/png" in output.get("data", {}) for output in figure)
+    assert re.fullmatch(r"\+[\d.]+%, 95 % interval \S+% to \S+%\n", claim[-1]["text"])
+    assert (tmp_path / "tour" / "rl" / "final").is_dir()
