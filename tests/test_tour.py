@@ -1,5 +1,6 @@
 """The notebook examples/notebooks/tour.ipynb: committed without outputs, and every cell runs."""
 
+import json
 import re
 from pathlib import Path
 
@@ -24,7 +25,9 @@ def test_every_cell_of_the_tour_runs(tmp_path: Path) -> None:
     notebook = nbformat.read(ROOT / "examples" / "notebooks" / "tour.ipynb", as_version=4)
     NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
-    *_, figure, claim = outputs
+    *_, figure, _, claim = outputs
     assert any("image/png" in output.get("data", {}) for output in figure)
-    assert re.fullmatch(r"\+[\d.]+%, 95 % interval \S+% to \S+%\n", claim[-1]["text"])
-    assert (tmp_path / "tour" / "rl" / "final").is_dir()
+    assert re.fullmatch(r"[+-][\d.]+%, 95 % interval \S+% to \S+%\n", claim[-1]["text"])
+    losses = [json.loads(line)["train/loss"] for line in (tmp_path / "tour/sft/metrics.jsonl").read_text().splitlines()]
+    assert losses[-1] < losses[0] / 4
+    assert (tmp_path / "tour/rl/final").is_dir()
