@@ -20,6 +20,7 @@ def test_a_notebook_is_committed_without_outputs(path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_every_cell_of_the_tour_runs(tmp_path: Path) -> None:
     """As a newcomer runs it: there is a figure, the model has learnt what it was taught, and the interval is told."""
     notebook = nbformat.read(ROOT / "examples" / "notebooks" / "tour.ipynb", as_version=4)
