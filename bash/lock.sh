@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Resolves pyproject.toml into requirements-{cpu,gpu}{,-small}.lock and requirements-dev.lock; takes a minute. Pins that
-# still fit are kept; delete a lock file first to get the newest versions. Then records what the packages that only the
-# GPU's lock has require, in tests/gpu_requirements.json: tests/test_locks.py holds all locks against Python 3.11 and 3.12.
+# Resolves pyproject.toml into requirements-{cpu,gpu}{,-small}.lock and requirements-dev.lock, and with a client each into
+# tests/adapters/NAME.lock (--clients: only these); takes a minute. Pins that still fit are kept; delete a lock file first to get
+# the newest versions. Then records what the packages that only the GPU's lock has require, in tests/gpu_requirements.json:
+# tests/test_locks.py holds all locks against Python 3.11 and 3.12.
 # Needs uv, pip (minutes) and in TORCH_WHEELS a folder or an index page with the CPU wheel of torch.
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
@@ -20,6 +21,21 @@ torchcodec ; sys_platform == "never"
 triton ; sys_platform == "never"
 END
 cpu=(--override "$overrides" --find-links "${TORCH_WHEELS:?a folder with torch CPU wheels}")
+
+declare -A clients=(
+  [inspect]="inspect-ai openai" # which it needs for openai/MODEL, and does not require
+  [lighteval]=lighteval
+  [lm_eval]="lm-eval[hf,api]"
+  [trl]=trl
+  [verifiers]="verifiers uv" # its chat program is started with uv
+)
+for name in "${!clients[@]}"; do
+  # LightEval pins an older latex2sympy2-extended than math-verify asks for; the string task has no LaTeX.
+  printf '%s\n' ${clients[$name]} pytest pytest-benchmark pytest-timeout setuptools |
+    uv pip compile pyproject.toml - "${cpu[@]}" --override <(echo latex2sympy2-extended==1.11.0) "${common[@]}" \
+      -o "tests/adapters/$name.lock"
+done
+[[ ${1:-} != --clients ]] || exit 0
 
 uv pip compile pyproject.toml --extra cpu "${cpu[@]}" "${common[@]}" -o requirements-cpu.lock
 uv pip compile pyproject.toml --extra gpu "${common[@]}" -o requirements-gpu.lock

@@ -5,8 +5,9 @@
 #   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium (tests of the HTML page) and
 #                                bubblewrap (sandbox of model-written programs, README in compositionality/domains/code)
 #   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see README.md)
+#   bash bash/setup.sh --client=NAME   (CPU) an environment for itself, .clients/NAME, from tests/adapters/NAME.lock: bash/test.sh --adapters
 # --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
-# at first (CUDA 13: 580.65 or newer), CUDA is tried last. Reads requirements-*.lock. Writes .venv.
+# at first (CUDA 13: 580.65 or newer), CUDA is tried last. Reads requirements-*.lock. Writes .venv or .clients/NAME.
 # TORCH_INDEX_URL: an index that torch is taken from. With --gpu also what torch itself depends on, so that an older driver can
 # have a torch of CUDA 12 (525.60 or newer): https://download.pytorch.org/whl/cu126; for engine=single, as vLLM needs CUDA 13.
 # PYTHON=/path/to/python: the interpreter (3.11 or 3.12).
@@ -16,16 +17,23 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 fail() { echo "error: $*" >&2; exit 2; }
 
-device="" full="" dev="" flash=""
+device="" full="" dev="" flash="" client=""
 for word in "$@"; do
   case "$word" in
     --cpu | --gpu) device=${word#--} ;;
     --full) full=full ;;
     --dev) dev=dev ;;
     --flash-attn) flash=flash full=full ;;
-    *) fail "setup.sh: unknown option $word; known: --cpu --gpu --full --dev --flash-attn" ;;
+    --client=*) client=${word#*=} ;;
+    *) fail "setup.sh: unknown option $word; known: --cpu --gpu --full --dev --flash-attn --client=NAME" ;;
   esac
 done
+if [[ -n $client ]]; then
+  if (($# > 1)); then fail "setup.sh --client=$client: takes no other option; its environment is for a CPU"; fi
+  if [[ ! -f tests/adapters/$client.lock ]]; then fail "setup.sh --client=$client: there is no tests/adapters/$client.lock"; fi
+  device=cpu
+fi
+venv=${client:+.clients/$client} venv=${venv:-.venv}
 if [[ -z $device ]]; then
   if nvidia-smi -L >/dev/null 2>&1; then device=gpu; else device=cpu; fi
 fi
@@ -35,6 +43,7 @@ fi
 if [[ -n $flash && $device == cpu ]]; then fail "setup.sh --flash-attn: flash-attn is for GPUs; add --gpu, or leave it out"; fi
 read -ra sets <<<"small $full $dev"
 declare -A lock_of=([small]=requirements-$device-small.lock [full]=requirements-$device.lock [dev]=requirements-dev.lock)
+if [[ -n $client ]]; then lock_of[small]=tests/adapters/$client.lock; fi
 
 find_python() {
   local candidate
@@ -54,18 +63,18 @@ install_torch() {
   local pin
   pin=$(grep '^torch==' "${lock_of[small]}")
   if [[ $device == gpu ]]; then
-    .venv/bin/pip install --quiet "$pin" --index-url "$TORCH_INDEX_URL" || fail "no $pin found at TORCH_INDEX_URL=$TORCH_INDEX_URL"
+    "$venv/bin/pip" install --quiet "$pin" --index-url "$TORCH_INDEX_URL" || fail "no $pin found at TORCH_INDEX_URL=$TORCH_INDEX_URL"
     return
   fi
-  .venv/bin/pip install --quiet --no-deps "$pin" 2>/dev/null ||
-    .venv/bin/pip install --quiet --no-deps "$pin" --index-url "${TORCH_INDEX_URL:-https://download.pytorch.org/whl/cpu}" ||
+  "$venv/bin/pip" install --quiet --no-deps "$pin" 2>/dev/null ||
+    "$venv/bin/pip" install --quiet --no-deps "$pin" --index-url "${TORCH_INDEX_URL:-https://download.pytorch.org/whl/cpu}" ||
     fail "no CPU wheel of $pin found; set TORCH_INDEX_URL to an index that has it"
 }
 
 # stamp SET: what its packages are made from; is_installed SET: whether its stamp file says so, without TORCH_INDEX_URL with any.
 stamp() { echo "$(cat "${lock_of[$1]}" pyproject.toml bash/setup.sh | sha256sum | cut -c1-16) ${TORCH_INDEX_URL:-}"; }
 is_installed() {
-  local file=.venv/.installed-$device-$1
+  local file=$venv/.installed-$device-$1
   [[ -f $file && $(<"$file") == "$(stamp "$1")"* ]]
 }
 
@@ -74,13 +83,13 @@ install() {
   local lock=${lock_of[$1]} packages=(-r "${lock_of[$1]}")
   if is_installed "$1"; then return; fi
   if [[ $device == gpu && -n ${TORCH_INDEX_URL:-} ]]; then mapfile -t packages < <(grep -Ev '^(nvidia-|cuda-|triton=)' "$lock"); fi
-  echo "set-up: installing the $(wc -l <"$lock") packages of $lock into .venv"
+  echo "set-up: installing the $(wc -l <"$lock") packages of $lock into $venv"
   if [[ $1 == small && ($device == cpu || -n ${TORCH_INDEX_URL:-}) ]]; then install_torch; fi
-  .venv/bin/pip install --quiet --no-deps "${packages[@]}" || fail "the packages of $lock could not be installed; see above"
+  "$venv/bin/pip" install --quiet --no-deps "${packages[@]}" || fail "the packages of $lock could not be installed; see above"
   if [[ $1 == small ]]; then
-    .venv/bin/pip install --quiet --no-deps --no-build-isolation -e . || fail "the project itself could not be installed; see above"
+    "$venv/bin/pip" install --quiet --no-deps --no-build-isolation -e . || fail "the project itself could not be installed; see above"
   fi
-  stamp "$1" >".venv/.installed-$device-$1"
+  stamp "$1" >"$venv/.installed-$device-$1"
 }
 
 # The compiler that --flash-attn needs, asked for before anything is downloaded. flash-attn has no wheel for this CUDA and torch.
@@ -131,17 +140,17 @@ install_debian() {
 }
 
 if [[ -n $flash ]]; then check_nvcc; fi
-python=.venv/bin/python
-if [[ ! -x .venv/bin/pip ]]; then python=$(find_python); fi
+python=$venv/bin/python
+if [[ ! -x $venv/bin/pip ]]; then python=$(find_python); fi
 if [[ $device == gpu && -z ${TORCH_INDEX_URL:-} ]] && ! is_installed small; then "$python" -m compositionality.gpus driver || exit 2; fi
 
-mkdir -p .venv
-exec 9>.venv/.setup.lock
+mkdir -p "$venv"
+exec 9>"$venv/.setup.lock"
 # Two scripts started together would install into the same folder.
-flock 9 2>/dev/null || echo "set-up: no flock on the file system of .venv; start no other set-up before this one has ended" >&2
+flock 9 2>/dev/null || echo "set-up: no flock on the file system of $venv; start no other set-up before this one has ended" >&2
 
-if [[ ! -x .venv/bin/pip ]]; then
-  "$python" -m venv .venv || fail "$python cannot create a virtual environment; on Debian: apt-get install python3-venv"
+if [[ ! -x $venv/bin/pip ]]; then
+  "$python" -m venv "$venv" || fail "$python cannot create a virtual environment; on Debian: apt-get install python3-venv"
 fi
 for name in "${sets[@]}"; do install "$name"; done
 if [[ -n $flash ]]; then install_flash_attn; fi
@@ -150,4 +159,4 @@ if [[ -n $dev ]]; then
   install_debian bubblewrap "programs written by models will run without namespaces" bwrap
 fi
 if [[ $device == gpu ]]; then env -u CUDA_VISIBLE_DEVICES .venv/bin/python -m compositionality.gpus cuda || exit 2; fi
-echo "set-up: .venv is ready ($device, ${sets[*]}, $(.venv/bin/python --version))"
+echo "set-up: $venv is ready ($device, ${client:-${sets[*]}}, $("$venv/bin/python" --version))"

@@ -5,23 +5,40 @@
 #                              about 10 minutes of processor time, set-up included
 #   bash bash/test.sh --slow   then also the slow tests (whole studies, runs that are killed, several processes) and quick benchmarks
 #   bash bash/test.sh --rest   all of it but what --fast does
+#   bash bash/test.sh --adapters[=NAME,…]   the clients of compositionality/adapters, each with its real package in an environment
+#                              of its own, .clients/NAME (2 GB); of verl in .venv. One that cannot run has failed. Nothing else runs
 # Further arguments go to pytest. By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(--full --dev) chosen="not gpu and not benchmark"
-quick="$chosen and not slow" lint=yes slow=""
+quick="$chosen and not slow" lint=yes slow="" adapters="" clients=(inspect lighteval lm_eval trl verifiers verl)
 two=(-n 2 --dist loadfile) # workers, a core each
 case ${1:-} in
   --fast) packages=(--dev); chosen="$quick and not full and not long"; shift ;;
   --slow) slow=yes; shift ;;
+  --adapters) adapters=yes; shift ;;
+  --adapters=*) adapters=yes; IFS=, read -ra clients <<<"${1#*=}"; shift ;;
   --rest) chosen="$chosen and (slow or full or long)" lint="" slow=yes; shift ;;
   *) chosen=$quick ;;
 esac
 
 # tests PYTEST-ARGUMENT…: nothing to select is no failure (they may name tests of one kind); keeps what thousands of starts compile.
 tests() { env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest "$@" || (($? == 5)); }
+
+# client NAME PYTEST-ARGUMENT…: its environment, its tests; no test at all (its package is not there) is a failure.
+client() {
+  local python=.clients/$1/bin/python
+  if [[ $1 == verl ]]; then python=.venv/bin/python; bash bash/setup.sh --full --dev; else bash bash/setup.sh --client="$1"; fi &&
+    OMP_NUM_THREADS=1 "$python" -m pytest tests/adapters/test_"$1"_*.py "${@:2}"
+}
+if [[ -n $adapters ]]; then
+  failed=()
+  for name in "${clients[@]}"; do client "$name" "$@" || failed+=("$name"); done
+  echo "clients: ${clients[*]}; failed: ${failed[*]:-none}"
+  exit "$((${#failed[@]} > 0))"
+fi
 
 bash bash/setup.sh "${packages[@]}"
 if [[ -n $lint ]]; then

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 READ = [
     *("bash/setup.sh", "pyproject.toml", "compositionality/__init__.py", "compositionality/gpus.py"),
     *("compositionality/errors.py", *(path.name for path in ROOT.glob("requirements-*.lock"))),
+    "tests/adapters/trl.lock",
 ]
 TORCH = """
 from types import SimpleNamespace as S
@@ -151,3 +152,19 @@ def test_p18_a_file_system_without_flock_is_one_line(copy: Path) -> None:
     assert done.stderr == (
         "set-up: no flock on the file system of .venv; start no other set-up before this one has ended\n"
     )
+
+
+def test_a_client_has_an_environment_of_its_own(copy: Path) -> None:
+    shutil.copytree(copy / ".venv", copy / ".clients/trl")
+    done = setup(copy, "--client=trl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "set-up: .clients/trl is ready (cpu, trl, " in done.stdout
+    assert "-r tests/adapters/trl.lock" in (copy / ".clients/pip.log").read_text()
+    assert asked(copy) == ""
+
+
+@pytest.mark.parametrize("words", [("--client=unknown",), ("--client=trl", "--gpu")])
+def test_p18_a_client_without_a_lock_or_with_other_options_is_refused(copy: Path, words: tuple[str, ...]) -> None:
+    done = setup(copy, *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"error: setup.sh {words[0]}: ")

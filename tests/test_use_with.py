@@ -3,11 +3,11 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
+from compositionality.adapters.row_score import row_score
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
@@ -68,12 +68,13 @@ def test_p12_verl_alone_loads_our_reward(monkeypatch: pytest.MonkeyPatch) -> Non
         assert [row["score"] for row in given] == [score, score]
 
 
-def test_lm_eval_scores(files: pd.DataFrame) -> None:
-    scope: dict[str, Any] = {}
-    exec(code("lm-eval"), scope)
+def test_row_scores(files: pd.DataFrame) -> None:
+    """What the tasks of lm-eval and LightEval call; a judge that fails is no wrong answer."""
     for answers, value in ((RIGHT, 1.0), (WRONG, 0.0)):
         rows = zip(files.to_dict("records"), answers, strict=True)
-        assert [scope["process_results"](row, [text]) for row, text in rows] == [{"acc": value}] * 2
+        assert [row_score(row, text) for row, text in rows] == [value] * 2
+    with pytest.raises(RuntimeError, match="the judge of countdown-clean-level2 failed"):
+        row_score({"data_source": SOURCES[1], "reward_model": {"ground_truth": "no JSON"}}, RIGHT[1])
 
 
 @pytest.mark.full

@@ -50,7 +50,7 @@ def train(settings: TrlSettings) -> None:
         use_cpu=not torch.cuda.is_available(),
         remove_unused_columns=False,  # the reward function reads them
         logging_steps=1,
-        report_to=[],
+        report_to="none",  # or wandb, tensorboard …: without it TRL takes all that are installed
     )
     trainer = GRPOTrainer(
         model=settings.model,

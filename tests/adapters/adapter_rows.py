@@ -1,16 +1,20 @@
-"""A problem file of two tasks, right and wrong responses to it, and a server that answers as OpenAI's."""
+"""What clients are tested on: a problem file of two tasks, a model made here, a server that answers as OpenAI's."""
 
 import contextlib
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from compositionality.data.parquet import write_table
+from compositionality.data.create_problems import create_problems, settings_for
+from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import to_table
 from compositionality.types import Problem
 
+ROOT = Path(__file__).parents[2]
 PROBLEMS = [
     Problem("string-trained-level2", 2, "trained", "func_1func_2:abc", json.dumps({"ref_output": "cba"}), 0),
     Problem("countdown-clean-level2", 2, "countdown", "3, 4 → 12", json.dumps({"target": 12, "numbers": [3, 4]}), 1),
@@ -26,25 +30,55 @@ def write_problems(path: Path) -> Path:
     return path
 
 
+def smoke_model(problems: Path, count: int) -> Path:
+    """A model of the smoke profile, made once for all clients; ``problems`` gets what it is asked.
+
+    Single functions with their definitions. A model that is there from the same settings is not trained again.
+    """
+    model = ROOT / ".clients/smoke-model"
+    study = ["profile=smoke", "step=section41_42/stage0_pretrain", f"output={model}"]
+    subprocess.run([sys.executable, ROOT / "examples/pretrain_tiny.py", *study], check=True)
+    asked = {"show_definitions": True, "style": "compact", "drop": [0, 3], "frozen_parameters": True}
+    sizes = {"alphabet": "abcdefghij", "input_length": [3, 6], "max_length": 10, "count": count}
+    create_problems(settings_for("string", output=str(problems), functions="all", levels=[1], **asked, **sizes))
+    return model
+
+
+def own_accuracy(model: Path, problems: Path, max_tokens: int) -> float:
+    """The share of right greedy answers by the project's own evaluation."""
+    output = problems.parent / "own"
+    words = [f"models=[model:{model}]", f"problems=[{problems}]", f"output={output}", "temperature=0", "engine=builtin"]
+    words += [f"max_tokens={max_tokens}", "dtype=float32"]
+    subprocess.run([sys.executable, ROOT / "examples/evaluate.py", *words], check=True)
+    table = read_table(output / "results.parquet").to_pandas()
+    return float(table["right"].sum() / table["judged"].sum())
+
+
 @contextlib.contextmanager
 def chat_server(replies: dict[str, str]) -> Iterator[str]:
-    """The base URL of a server that streams ``replies[the last turn]``."""
+    """The base URL of a server that answers ``replies[the last turn]`` up to a stop word, streamed if asked to."""
 
     class ChatHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             turn = body["messages"][-1]["content"]
             text = replies[turn if isinstance(turn, str) else turn[0]["text"]]
-            events = [
-                {"delta": {"role": "assistant", "content": text}, "finish_reason": None},
-                {"delta": {}, "finish_reason": "stop"},
-            ]
-            head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+            for word in body.get("stop") or []:
+                text = text.split(word)[0]
+            message, head = {"role": "assistant", "content": text}, {"id": "1", "created": 0, "model": "m"}
             self.send_response(200)
+            if not body.get("stream"):
+                usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+                choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
+                self.send_header("content-type", "application/json")
+                self.end_headers()
+                self.wfile.write(json.dumps(whole).encode())
+                return
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
-            for event in events:
-                chunk = {**head, "choices": [{"index": 0, **event}]}
+            for event in ({"delta": message, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"}):
+                chunk = {**head, "object": "chat.completion.chunk", "choices": [{"index": 0, **event}]}
                 self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
             self.wfile.write(b"data: [DONE]\n\n")
 

@@ -21,7 +21,10 @@ def test_what_a_library_itself_lacks_is_not_hidden() -> None:
         import no_such_library  # noqa: F401
 
 
-@pytest.mark.parametrize(("module", "package"), [("inspect_task", "inspect_ai"), ("verifiers_env", "verifiers")])
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("inspect_task", "inspect_ai"), ("lighteval_task", "lighteval"), ("verifiers_env", "verifiers")],
+)
 def test_an_adapter_without_its_library(module: str, package: str) -> None:
     code = f"import sys; sys.modules['{package}'] = None; import compositionality.adapters.{module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -29,7 +32,7 @@ def test_an_adapter_without_its_library(module: str, package: str) -> None:
     assert re.search(told, done.stderr.splitlines()[-1])
 
 
-@pytest.mark.parametrize("module", ["trl_reward", "packages"])
+@pytest.mark.parametrize("module", ["trl_reward", "row_score", "packages"])
 def test_other_modules_import_no_library(module: str) -> None:
     code = (
         f"import sys, compositionality.adapters.{module}; "

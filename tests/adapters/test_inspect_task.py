@@ -1,24 +1,24 @@
 """A problem file in inspect_ai: evaluations with its mock model, right, wrong, silent and cut off; failing judges."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from adapter_rows import NONE, PROBLEMS, RIGHT, WRONG, write_problems
+from adapter_rows import NONE, PROBLEMS, RIGHT, ROOT, WRONG, chat_server, write_problems
 
 pytest.importorskip("inspect_ai")
 
 from inspect_ai import eval as evaluate
-from inspect_ai.log import EvalLog
+from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 from compositionality.adapters import inspect_task as adapter
 from compositionality.adapters.inspect_task import inspect_task
 from compositionality.errors import UserError
 from compositionality.types import Reason, Verdict
-
-ROOT = Path(__file__).parents[2]
 
 
 def run(task: Any, responses: list[str], folder: Path, stop: str = "stop", **settings: Any) -> EvalLog:
@@ -101,6 +101,22 @@ def test_the_example_is_found_by_its_file(problems: Path, tmp_path: Path) -> Non
     log = run(task, RIGHT, tmp_path, task_args={"problems": str(problems)})
     assert log.status == "success"
     assert values(log) == ["C", "C", "C"]
+
+
+def test_the_command_asks_a_server(problems: Path, tmp_path: Path) -> None:
+    """By the provider ``openai``, whose package inspect_ai does not install."""
+    said = {problem.prompt: text for problem, text in zip(PROBLEMS, [RIGHT[0], WRONG[1], NONE], strict=True)}
+    with chat_server(said) as url:
+        command = [
+            Path(sys.executable).parent / "inspect", "eval", ROOT / "examples/adapters/inspect_problems.py",
+            "-T", f"problems={problems}", "--model", "openai/m", "--model-base-url", url, "--display", "none",
+            "--log-dir", tmp_path / "logs",
+        ]  # fmt: skip
+        own = {**os.environ, "OPENAI_API_KEY": "none"}
+        done = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (file,) = (tmp_path / "logs").iterdir()
+    assert values(read_eval_log(str(file))) == ["C", "I", "N"]
 
 
 def test_a_file_that_is_no_problem_file_is_refused(tmp_path: Path) -> None:

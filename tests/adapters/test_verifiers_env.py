@@ -3,14 +3,13 @@
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from adapter_rows import NONE, PROBLEMS, RIGHT, WRONG, chat_server, write_problems
+from adapter_rows import NONE, PROBLEMS, RIGHT, ROOT, WRONG, chat_server, write_problems
 
 pytest.importorskip("verifiers.v1")
 
@@ -20,8 +19,6 @@ from compositionality.adapters import verifiers_env
 from compositionality.adapters.verifiers_env import JudgeConfig, ProblemConfig, ProblemTask, ProblemTaskset
 from compositionality.errors import UserError
 from compositionality.types import Reason, Verdict
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -97,20 +94,19 @@ def test_a_file_that_is_no_problem_file_is_refused(tmp_path: Path) -> None:
         list(ProblemTaskset(ProblemConfig(problems=tmp_path / "none.parquet")))
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("uv"), reason="verifiers' chat program needs uv")
 def test_real_rollouts_of_the_example(tmp_path: Path) -> None:
     """``vf-eval`` asks a server, with its own chat program in a subprocess (uv installs what that imports)."""
     problems = write_problems(tmp_path / "test.parquet")
     said = [RIGHT[0], WRONG[1], NONE]
     command: list[Any] = [
-        Path(sys.executable).parent / "vf-eval", "verifiers_problems", "--env.taskset.problems", problems,
+        Path(sys.executable).parent / "vf-eval", "verifiers_problems", "-n", "20", "--env.taskset.problems", problems,
         "--model", "m", "--env.agent.runtime.type", "subprocess", "--no-push", "--no-rich", "-o", tmp_path / "out",
     ]  # fmt: skip
     path = os.pathsep.join([str(ROOT / "examples/adapters"), str(ROOT)])
     with chat_server({problem.prompt: text for problem, text in zip(PROBLEMS, said, strict=True)}) as url:
         command += ["--client.base-url", url, "--client.api-key-var", "NO_KEY"]
-        environment = {**os.environ, "PYTHONPATH": path, "NO_KEY": "none"}
+        programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # uv is one of them
+        environment = {**os.environ, "PYTHONPATH": path, "NO_KEY": "none", "PATH": programs}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     (file,) = (tmp_path / "out").rglob("traces.jsonl")

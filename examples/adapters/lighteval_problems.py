@@ -1,0 +1,14 @@
+r"""A problem file, that of the variable PROBLEMS, as a task of LightEval. Needs `pip install 'lighteval>=0.13'`.
+
+PROBLEMS=data/test.parquet lighteval accelerate "model_name=MODEL" "compositionality|0" \
+    --custom-tasks examples/adapters/lighteval_problems.py
+"""
+
+import os
+
+from compositionality.adapters.lighteval_task import lighteval_task
+
+PROBLEMS = os.environ.get("PROBLEMS", "data/composition/seed0/string_task/test_heldout.parquet")
+MAX_TOKENS = int(os.environ.get("MAX_TOKENS", "1024"))  # of an answer; fewer than the model's length
+
+TASKS_TABLE = [lighteval_task(PROBLEMS, max_tokens=MAX_TOKENS)]
