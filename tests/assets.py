@@ -40,7 +40,9 @@ def save(folder: Path, *parts: Any) -> Path:
     return folder
 
 
-def teach(model: Any, tokenizer: Any, pairs: Callable[[int], tuple[str, str]], steps: int, lr: float = 6e-3) -> None:
+def teach(
+    model: Any, tokenizer: Any, pairs: Callable[[int], tuple[str, str]], steps: int, lr: float, *, answers_alone: bool
+) -> None:
     """Show the model for some seconds the questions and answers that ``pairs`` gives by their numbers, 32 a step."""
     import torch
 
@@ -52,7 +54,12 @@ def teach(model: Any, tokenizer: Any, pairs: Callable[[int], tuple[str, str]], s
         for question, answer in map(pairs, range(32 * step, 32 * step + 32)):
             chat = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
             prompt = tokenizer.apply_chat_template(chat[:1], add_generation_prompt=True, return_dict=True)["input_ids"]
-            rows.append((len(prompt), tokenizer.apply_chat_template(chat, return_dict=True)["input_ids"]))
+            rows.append(
+                (
+                    len(prompt) if answers_alone else 1,
+                    tokenizer.apply_chat_template(chat, return_dict=True)["input_ids"],
+                )
+            )
         width = max(len(whole) for _, whole in rows)
         tokens = torch.tensor([whole + [0] * (width - len(whole)) for _, whole in rows])
         mask = torch.tensor([[start <= place < len(whole) for place in range(width)] for start, whole in rows])
@@ -62,7 +69,9 @@ def teach(model: Any, tokenizer: Any, pairs: Callable[[int], tuple[str, str]], s
         optimizer.zero_grad()
 
 
-def taught(folder: Path, files: dict[str, int], steps: int, lr: float = 6e-3, **shape: int) -> Path:
+def taught(
+    folder: Path, files: dict[str, int], steps: int, lr: float = 6e-3, *, answers_alone: bool = True, **shape: int
+) -> Path:
     """In ``folder`` model/, which solves some problems of level 1 and fewer of level 2, and a file of each split."""
     import torch
 
@@ -78,7 +87,7 @@ def taught(folder: Path, files: dict[str, int], steps: int, lr: float = 6e-3, **
         return task.render(item, 9).prompt, compact_trace(item.chain, item.input)
 
     model, tokenizer = tiny_model([function.name for function in task.functions], **shape)
-    teach(model, tokenizer, pair, steps, lr)
+    teach(model, tokenizer, pair, steps, lr, answers_alone=answers_alone)
     save(folder / "model", model, tokenizer)
     return folder
 

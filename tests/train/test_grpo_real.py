@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A model whose groups have signal, and problems for it."""
-    return taught(tmp_path_factory.mktemp("grpo"), {"train": 300, "test": 24}, steps=250, lr=3e-3, width=64)
+    files, folder = {"train": 300, "test": 24}, tmp_path_factory.mktemp("grpo")
+    return taught(folder, files, steps=250, lr=3e-3, answers_alone=False, width=64)
 
 
 def words(made, out, *more):
