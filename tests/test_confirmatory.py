@@ -16,8 +16,7 @@ study: section41_42
 profile: small
 claims: composition
 primary: [H2-deeper]
-arms: [rl-level2, rft]
-controls: [rl-level2-random]
+arms: [rl-level2]
 replicates: {20: [61, 62], 21: [63, 64]}
 test_seed: 3031
 failed: a step ends in an error
@@ -41,8 +40,6 @@ steps:
         {target_calls: 0.4, target_chain: 0.25, most_calls: 2, visible_chain: 0, prior_chain: 0, prior_single: 0,
         pairs: [], pair_chain: 0}
   section41_42/stage1_rollouts: {collect_rollouts: {n_samples: 4}}
-  section41_42/stage2_rft_create_problems: {split_chunks: {chunks: 1, rows_per_chunk: 300}}
-  section41_42/stage2_rft_rollouts: {collect_rollouts: {n_samples: 8}}
 """
 WHO = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
 

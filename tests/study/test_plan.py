@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plans import asked, by_key
 
 from compositionality.config.profile import profile_names
 from compositionality.errors import UserError
@@ -22,14 +23,6 @@ from compositionality.train.run_folder import flatten
 GOLDEN = Path(__file__).parents[1] / "golden" / "steps.json"
 OF_THE_MACHINE = re.compile(r"(^|\.)(processes|workers|dry_run)$")
 PROFILES = ["tiny", "tiny/verl", "smoke", "smoke/verl", "small", "single", "single/verl", "instruct", "paper"]
-
-
-def asked(study: str = "section41_42", profile: str = "smoke", seeds: int = 1, **keys: Any) -> Request:
-    return Request(study, profile, tuple(Replicate("s", seed) for seed in range(seeds)), **keys)
-
-
-def by_key(request: Request, *only: str) -> dict[str, Step]:
-    return {step.key: step for step in plan(request, only)}
 
 
 def digest(step: Step) -> str:
