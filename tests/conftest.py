@@ -9,7 +9,6 @@ import pytest
 TESTS = Path(__file__).parent
 LONG: dict[str, list[str]] = {
     "analysis/test_predict.py": [],
-    "evaluate/test_evaluate_real.py": [],
     "evaluate/test_failures_judge.py": ["test_p07_killed_and_run_again_it_asks_only_what_is_missing"],
     "report/test_figures.py": [],
     "report/test_gpu_check.py": [

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assets import save, tiny_model
 
 from compositionality.config.cli import parse, split_layers
 from compositionality.config.profile import schema_of
@@ -33,14 +34,7 @@ H100 = "NVIDIA H100 80GB HBM3"
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
-
-    folder, tokenizer = tmp_path_factory.mktemp("model"), build_tokenizer(["reverse"])
-    shape = TinyConfig(layers=2, width=32, heads=2, head_width=16, feed_forward=64)
-    for part in (build_model(shape, tokenizer, 0), tokenizer):
-        part.save_pretrained(folder)
-    return folder
+    return save(tmp_path_factory.mktemp("model"), *tiny_model(["reverse"], head_width=16, feed_forward=64))
 
 
 # ---- formulas
