@@ -205,24 +205,6 @@ def test_a_dry_run_checks_every_step_and_writes_nothing(profile: str, tmp_path: 
     assert "error: seed0/rl-level2: rollout.n=1: a group of one" in done.stderr
 
 
-def test_a_study_and_its_script_refuse_the_same(tmp_path: Path) -> None:
-    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    for step, script, word in (
-        ("stage1-rollouts", "stage1_rollouts", "engine=fast"),
-        ("stage1", "stage1_rft", "mesh.tensor=3"),
-        ("rl-level2", "stage2_rl_level2", "rollout.n=1"),
-        ("problems", "stage2_create_problems", "files=[odd]"),
-    ):
-        alone = run(f"{SECTION}/{script}.sh", word, DRY_RUN="1", PROFILE="tiny", **folders)
-        study = run(
-            f"{SECTION}/run_all.sh", f"{step}:{word}", f"only=[{step}]", DRY_RUN="1", PROFILE="tiny",
-            ARMS="rl-level2", **folders,
-        )  # fmt: skip
-        assert (alone.returncode, study.returncode) == (2, 2), step
-        reason = alone.stderr.splitlines()[-1].removeprefix("error: ")
-        assert reason.partition("; bash ")[0] in study.stderr.splitlines()[-1]
-
-
 def test_a_plan_is_written_as_bash_make_and_json() -> None:
     bash = run("bash/study.sh", "print=bash", PROFILE="tiny", ARMS="rl-level2").stdout
     assert subprocess.run(["bash", "-n"], input=bash, text=True, check=False).returncode == 0

@@ -52,16 +52,6 @@ def test_fits_predictions_and_points_are_written(csv: Path, capsys: pytest.Captu
     assert (out / "scaling.json").read_bytes() == before
 
 
-def summed(value: Any) -> Any:
-    """Without formulas and counts of starts; of curves the sums of their columns."""
-    if isinstance(value, list):
-        return [summed(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    curves = {"curves": pd.DataFrame(value["curves"]).sum().to_dict()} if "curves" in value else {}
-    return {key: summed(one) for key, one in value.items() if key not in ("formula", "starts")} | curves
-
-
 def check_equal(result: Any, expected: Any, tolerance: dict[str, float], place: str = "") -> None:
     if isinstance(expected, dict):
         assert result.keys() >= expected.keys(), place
@@ -73,17 +63,6 @@ def check_equal(result: Any, expected: Any, tolerance: dict[str, float], place: 
             check_equal(one, other, tolerance, f"{place}[{number}]")
     else:
         assert result == (pytest.approx(expected, **tolerance) if isinstance(expected, float) else expected), place
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_fits_intervals_predictions_and_figures_are_those_of_the_first_version(tmp_path: Path) -> None:
-    """tests/golden/scaling.json: made by commit c988634 from the same points."""
-    csv = write(noisy_study(0, n_runs=2), tmp_path / "runs.csv")
-    fit_scaling(ScalingSettings([str(csv)], tmp_path / "out", draws=20))
-    result = summed(json.loads((tmp_path / "out" / "scaling.json").read_text()))
-    golden = json.loads((ROOT / "tests/golden/scaling.json").read_text())
-    check_equal(result, golden, {"rel": 1e-6, "abs": 1e-8})
 
 
 @pytest.mark.slow

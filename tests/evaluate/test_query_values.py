@@ -111,7 +111,7 @@ def test_claims_name_their_unit_and_their_inputs(tmp_path: Path) -> None:
     assert "influence/seed2/sft-bridge/influence.parquet" in manifest["inputs"]
 
 
-def test_models_with_other_queries_and_empty_folders_are_refused(tmp_path: Path) -> None:
+def test_models_measured_otherwise_and_folders_without_them_are_refused(tmp_path: Path) -> None:
     first, *_ = influences(tmp_path, MODELS, seeds=1)
     other = tmp_path / "others"
     other.write_text("others")
@@ -121,6 +121,12 @@ def test_models_with_other_queries_and_empty_folders_are_refused(tmp_path: Path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"empty: no MODEL/influence.parquet; run bash/behavior_injection/influence.sh"):
         read_results([f"seed0:{tmp_path / 'empty'}"], metric=Metric.INFLUENCE)
+    with pytest.raises(UserError, match=r"typo: missing; run"):
+        read_results([f"seed0:{tmp_path / 'typo'}"], list(MODELS), Metric.INFLUENCE)
+    manifest = tmp_path / "seed0/influence/sft-vanilla/.influence.parquet.manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "settings": {"limit": 3}}))
+    with pytest.raises(UserError, match=r"sft-vanilla/influence.parquet: measured with other settings than"):
+        read_results([first], list(MODELS), Metric.INFLUENCE)
 
 
 def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Results:
@@ -131,18 +137,6 @@ def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Results:
         return answers(f"{stage}-{arm}", "ood", 7, (np.arange(1000) < round(1000 * right)).astype(int))
 
     return results_of([[rows(seed, stage, arm) for arm in by_arm for stage in ("sft", "rl")] for seed in range(seeds)])
-
-
-def test_models_measured_on_other_queries_or_otherwise_are_refused(tmp_path: Path) -> None:
-    inputs = influences(tmp_path, MODELS, seeds=1)
-    folder = Path(inputs[0].partition(":")[2])
-    manifest = folder / "sft-vanilla" / ".influence.parquet.manifest.json"
-    content = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**content, "settings": {"limit": 3}}))
-    with pytest.raises(UserError, match=r"sft-vanilla/influence.parquet: measured with other settings than"):
-        read_results(inputs, list(MODELS), Metric.INFLUENCE)
-    with pytest.raises(UserError, match=r"typo: missing; run"):
-        read_results([f"seed0:{folder.with_name('typo')}"], list(MODELS), Metric.INFLUENCE)
 
 
 def test_a_summary_ranks_arms_where_their_influence_is_given(

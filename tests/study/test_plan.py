@@ -15,7 +15,7 @@ from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
 from compositionality.study.plan import in_order, plan
-from compositionality.study.run import check_pairs
+from compositionality.study.run import check_pairs, dry_run
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.run_folder import flatten
@@ -253,6 +253,21 @@ def test_p18_what_there_is_not_is_one_line(keys: dict[str, Any], told: str) -> N
     with pytest.raises(UserError, match=told) as caught:
         plan(asked(**{"arms": ("rl-level2",), **keys}))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("step", "word", "told"),
+    [
+        ("stage1-rollouts", "engine=fast", "engine=fast: unknown"),
+        ("stage1", "mesh.tensor=3", "mesh.tensor=3 does not divide the"),
+        ("rl-level2", "rollout.n=1", "rollout.n=1: a group of one"),
+        ("problems", "files=[odd]", "no file odd; there are"),
+    ],
+)
+def test_p26_a_study_refuses_what_its_scripts_refuse(step: str, word: str, told: str) -> None:
+    """In the words of test_refusals.py."""
+    with pytest.raises(UserError, match=re.escape(told)):
+        dry_run(plan(asked(profile="tiny", arms=("rl-level2",), words=(f"{step}:{word}",)), [step]))
 
 
 def test_p18_a_circle_and_a_step_that_only_does_not_name_are_one_line() -> None:
