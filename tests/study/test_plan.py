@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
 from compositionality.study.plan import in_order, plan
-from compositionality.study.run import check_pairs, dry_run
+from compositionality.study.run import check_pairs, dry_run, shown
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.run_folder import flatten
@@ -323,6 +324,14 @@ def test_variants_are_studies_in_folders_of_their_own() -> None:
         for name in ("recipe", "wide")
         for seed in range(2)
     ]
+
+
+def test_a_plan_is_written_as_bash_and_make() -> None:
+    steps = plan(asked(profile="tiny", arms=("rl-level2",)))
+    bash = shown(steps, "bash")
+    assert subprocess.run(["bash", "-n"], input=bash, text=True, check=False).returncode == 0
+    assert "STUDY=s SEED=0" in bash
+    assert re.search(r"^seed0\.stage1: .*seed0\.base.*seed0\.stage1-filter", shown(steps, "make"), re.MULTILINE)
 
 
 def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
