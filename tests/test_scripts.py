@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bash_runs import ROOT, dry, run, values
+from bash_runs import OF_A_PERSON, ROOT, dry, run, values
+from test_refusals import typed
 
 from compositionality.config.makers import maker
 from compositionality.study.scripts import STEP_VARIABLES, read_script, words_of
@@ -178,16 +179,27 @@ def test_a_study_that_is_no_name_is_refused(study: str) -> None:
     ],
 )
 def test_p18_bad_input_is_one_line_and_exit_code_2(
-    script: str, arguments: list[str], variables: dict[str, str], told: str, tmp_path: Path
-) -> None:
+    script: str, arguments: list[str], variables: dict[str, str], told: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The program behind the one line of run_all.sh runs in this process."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    done = run(f"{SECTION}/{script}.sh", *arguments, **{**folders, "PROFILE": "tiny", **variables})
-    assert done.returncode == 2
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
+    given = {**folders, "PROFILE": "tiny", "CUDA_VISIBLE_DEVICES": "", **variables}
+    if script == "run_all":
+        for name in OF_A_PERSON | given.keys():
+            monkeypatch.delenv(name, raising=False)
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        code = typed("run_study", "study=section41_42", {"NOWHERE": tmp_path}, *arguments)
+        shown = capsys.readouterr().err
+        assert not [*tmp_path.iterdir()]
+    else:
+        done = run(f"{SECTION}/{script}.sh", *arguments, **given)
+        code, shown = done.returncode, done.stderr
+    errors = [line for line in shown.splitlines() if line.startswith("error: ")]
+    assert (code, len(errors)) == (2, 1)
     assert re.search(told, errors[0]), errors
-    assert "Traceback" not in done.stderr
-    assert script != "run_all" or not [*tmp_path.iterdir()]
+    assert "Traceback" not in shown
 
 
 @pytest.mark.slow
