@@ -62,14 +62,12 @@ def test_operations_are_2n_and_6n_and_attention_and_the_input_embedding_is_no_ma
         ("NVIDIA A1000", None),
     ],
 )
-def test_the_peak_is_known_by_name_or_not_claimed(name: str, flops: float | None) -> None:
+def test_the_share_of_the_peak_is_of_all_gpus_and_not_claimed_where_one_is_unknown(
+    name: str, flops: float | None
+) -> None:
     assert mfu(1e12, [name]) == (flops and 1e12 / flops)
-
-
-def test_the_share_is_of_all_gpus_and_none_where_one_is_unknown() -> None:
-    assert mfu(989e12, [H100, H100]) == 0.5
-    assert mfu(1e12, [H100, "NVIDIA T1000"]) is None
-    assert mfu(1e12, []) is None
+    assert mfu(1e12, [name, name]) == (flops and 0.5e12 / flops)
+    assert mfu(1e12, [H100, "NVIDIA T1000"]) is mfu(1e12, []) is None
 
 
 # ---- commands
