@@ -75,7 +75,7 @@ def printed(code: str) -> str:
 
 
 def test_the_command_and_its_verbs_start_without_heavy_packages() -> None:
-    """And without Hydra: another package's antlr4 would keep them from starting; verl's configuration alone needs it."""
+    """And without Hydra, which another package's antlr4 would break: verl's configuration alone needs it."""
     names, heavy = sorted(VERBS.keys() - HEAVY_VERBS), set(HEAVY)
     code = (
         "import sys, compositionality.__main__, compositionality.api\n"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from assets import save
 from safetensors import safe_open
 from scaling_studies import noisy_study
 
@@ -89,11 +90,8 @@ def test_laws_that_these_sizes_do_not_determine_are_named(tmp_path: Path, capsys
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    build_model(TinyConfig(layers=1, width=16, heads=2, feed_forward=32), corpus_tokenizer(Mix()), 0).save_pretrained(
-        folder
-    )
-    return folder
+    shape = TinyConfig(layers=1, width=16, heads=2, feed_forward=32)
+    return save(tmp_path_factory.mktemp("model"), build_model(shape, corpus_tokenizer(Mix()), 0))
 
 
 def make_run(folder: Path, model: Path, *, steps: int = 4, planned: int = 4, n: int = 8) -> str:
