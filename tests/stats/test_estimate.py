@@ -189,15 +189,6 @@ def test_p06_intervals_of_shares_hold_the_truth_at_the_nominal_rate(n_samples: i
     assert 0.93 <= covered(band(correct_PR, np.full(100, n_samples)), alpha / (alpha + beta)) <= 0.97
 
 
-def test_a_paired_difference_covers_and_is_narrower_than_unpaired() -> None:
-    rng = np.random.default_rng(1)
-    difficulty_PR = rng.random((100, 2000))
-    better, base = (rng.binomial(4, factor * difficulty_PR) / 4 for factor in (1.0, 0.8))
-    found = band(better - base, np.ones(100), None, -1)
-    assert 0.93 <= covered(found, 0.1) <= 0.97
-    assert np.mean(found.high - found.low) < 0.15
-
-
 @pytest.mark.parametrize(
     ("won", "lost", "problems"), [(0.01, 0.0, 24), (0.05, 0.0, 24), (0.05, 0.02, 100), (0.02, 0.02, 100)]
 )
