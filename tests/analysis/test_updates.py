@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import torch
+from assets import save
 
 from compositionality.analysis.influence import (
     InfluenceSettings,
@@ -47,11 +48,8 @@ def problems() -> list[Problem]:
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    tokenizer = corpus_tokenizer(Mix())
-    build_model(TinyConfig(layers=2, width=32, heads=2, feed_forward=64), tokenizer, 0).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    tokenizer, shape = corpus_tokenizer(Mix()), TinyConfig(layers=2, width=32, heads=2, feed_forward=64)
+    return save(tmp_path_factory.mktemp("model"), build_model(shape, tokenizer, 0), tokenizer)
 
 
 def completions(problem: Problem, number: int) -> list[tuple[str, bool]]:

@@ -175,18 +175,6 @@ def test_what_the_machine_refuses_is_one_line_and_exit_code_2(
     assert outcome(line, capsys) == (2, said)
 
 
-def test_entry_points_read_their_settings_without_hydra() -> None:
-    """Another package's antlr4 would keep them from starting; only verl's configuration is composed with them."""
-    names = [*VERBS]
-    code = (
-        "import sys; from compositionality.config.verbs import entry_point\n"
-        f"for name in {names}:\n"
-        "    entry_point(name)\n"
-        "    assert not sys.modules.keys() & {'hydra', 'omegaconf', 'antlr4'}, name\n"
-    )
-    subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-
 def test_no_secret_is_in_a_message(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     told = "http://me:hush@host/v1?api_key=abcdef refuses sk-very-secret"

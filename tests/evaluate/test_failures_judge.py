@@ -6,17 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from failure_runs import evaluation, first_line_only, problem_file, rows_of, settings, wrong_at_the_end
+from played_server import Asked, Reply, playing
 
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import find_failures
@@ -29,48 +28,30 @@ DISTINCT = 24
 """Questions about 32 responses: both answers of the lazy model to a problem are the same."""
 
 
-class Judge(ThreadingHTTPServer):
+class Judge:
     """Says of one line of trace "ignores_composition", of a doubled b what is no JSON, of all else "atomic_error"."""
 
-    request_queue_size = 64
+    broken_after, delay, spoilt, url = 10**9, 0.0, b"", ""
+    seen: list[Asked]
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.seen: list[tuple[dict[str, Any], str | None]] = []
-        self.broken_after, self.delay, self.spoilt = 10**9, 0.0, b""
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Judge
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.seen.append((body, self.headers["Authorization"]))
-        time.sleep(self.server.delay)
-        response = body["messages"][1]["content"].split("-----")[1].strip("\n")
+    def say(self, asked: Asked) -> Reply:
+        time.sleep(self.delay)
+        response = asked.body["messages"][1]["content"].split("-----")[1].strip("\n")
         named = json.dumps({"class": "atomic_error" if "\n" in response else "ignores_composition"})
         message = {"role": "assistant", "content": "atomic_error" if response.endswith("bb") else named}
-        content: dict[str, Any] = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-        broken = len(self.server.seen) > self.server.broken_after
-        payload = self.server.spoilt or json.dumps({"error": {"message": "no more"}} if broken else content).encode()
-        self.send_response(400 if broken else 200)
-        self.send_header("Content-Length", str(len(payload)))
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def log_message(self, *_: object) -> None: ...
+        if len(self.seen) > self.broken_after:
+            return Reply({"error": {"message": "no more"}}, 400)
+        return Reply(self.spoilt or {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     for name in ("JUDGE_BASE_URL", "JUDGE_MODEL", "JUDGE_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    server = Judge()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    judge = Judge()
+    with playing(judge.say) as server:
+        judge.seen, judge.url = server.seen, f"{server.url}/v1"
+        yield judge
 
 
 @pytest.fixture
@@ -97,8 +78,8 @@ def test_agreement_of_judge_and_program(home: Path, judge: Judge, monkeypatch: p
     same = [row["judge"] == row["program"] for row in rows if row not in malformed]
     assert found["agreement"] == sum(same) / len(same)
     assert found["low"] <= found["kappa"] <= found["high"]
-    body, key = judge.seen[0]
-    assert key == "Bearer secret"
+    _, body, headers = judge.seen[0]
+    assert headers["Authorization"] == "Bearer secret"
     assert (body["model"], body["temperature"]) == ("j", 0)
     assert body["response_format"]["json_schema"]["schema"] == json.loads(json.dumps(SCHEMA))
     question = body["messages"][1]["content"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import torch
+from assets import save, tiny_model
 from claim_studies import answers, results_of
 
 from compositionality.data.create_problems import create_problems, settings_for
@@ -43,8 +44,6 @@ from compositionality.rollout.store import read_rollouts
 from compositionality.stats.estimate import wilson
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.tasks.string.task import TASK
-from compositionality.train.tiny.model import TinyConfig, build_model
-from compositionality.train.tiny.tokenizer import build_tokenizer
 from compositionality.types import ROLES, Problem, Span
 
 SAMPLES = 10_000
@@ -54,16 +53,15 @@ RECORD = Path(__file__).parents[2] / "results/records/composition-3"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two problems, and a model that gives their gold solutions with some probability."""
-    home, tokenizer = tmp_path_factory.mktemp("gold"), build_tokenizer([])
+    home = tmp_path_factory.mktemp("gold")
     create_problems(
         settings_for(
             "string", output=str(home / "two.parquet"), split="test", count=2, levels=[1, 2], style="compact",
             functions="trained", frozen_parameters=True, alphabet="abcdefghij", input_length=[3, 4], max_length=10,
         )
     )  # fmt: skip
-    model = build_model(TinyConfig(layers=1, width=32), tokenizer, 0)
-    for part in (model, tokenizer):
-        part.save_pretrained(home / "model")
+    model, tokenizer = tiny_model([], layers=1)
+    save(home / "model", model, tokenizer)
     rows = [solution.row for solution in solutions(home)]
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for _ in range(300):

@@ -184,8 +184,6 @@ def test_answers_to_other_problems_are_refused(tmp_path: Path, problems: Path) -
     ("changes", "told"),
     [
         ({"ks": [1, 5]}, r"ks: 5 does not lie between 1 and n_samples=4"),
-        ({"n_samples": 1}, r"n_samples=1: pass@k needs at least 2"),
-        ({"levels": [3]}, r"has no level 3; its levels are \[1, 2\]"),
         ({"per_level": 9}, r"has 3 problems of heldout L1; lower per_level=9"),
         ({"pairs": ["rl:sft"]}, r"pairs: rl:sft is no MODEL:BASE of base, rl"),
         ({"rollouts": []}, r"give at least one"),

@@ -52,15 +52,6 @@ def test_a_pooled_interval_leaves_the_levels_as_they_are() -> None:
     assert pooled["high"] - pooled["low"] < 0.11
 
 
-@pytest.mark.parametrize(("solved", "low", "high"), [(0, 0.0, 0.1072), (4, 0.8928, 1.0)])
-def test_where_all_problems_agree_the_interval_knows_how_many_there_are(solved: int, low: float, high: float) -> None:
-    results = sampled(4, m=[solved] * 32, n=[solved] * 32)
-    share = curve(results, [], "m").loc[1]
-    assert (share["low"], share["high"]) == pytest.approx((low, high), abs=1e-4)
-    change = curve(results, [("m", "n")], "m", "n").loc[1]
-    assert (change["low"], change["high"]) == pytest.approx((-0.1072, 0.1072), abs=1e-4)
-
-
 def test_differences_are_paired_by_problem() -> None:
     """Problems differ a lot, checkpoints little and always in one way: the difference is surer than the curves."""
     results, pairs = sampled(16, base=[2, 12] * 20, rl=[3, 15] * 20), [("rl", "base"), ("base", "rl")]

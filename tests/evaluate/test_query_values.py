@@ -29,7 +29,7 @@ QUERIES = 40
 TRAINED = TrainingReport(updates=80, rows=2000)
 
 
-def influence_file(path: Path, influence: float, n_mixed: int, entropy: float, problems: Path) -> None:
+def influence_file(path: Path, influence: float, n_mixed: int, entropy: float, problems: Path, rollouts: Path) -> None:
     """``n_mixed`` of the queries have one right completion of two; influences lie around their mean."""
     rows = [
         {"problem": n, "level": 3 + n % 2, "group": "igsm", "correct": int(n < n_mixed), "samples": 2,
@@ -37,7 +37,7 @@ def influence_file(path: Path, influence: float, n_mixed: int, entropy: float, p
          "entropy": entropy + (n % 2 - 0.5) / 100}
         for n in range(QUERIES)
     ]  # fmt: skip
-    inputs = {"problems": problems, "rollouts": problems}
+    inputs = {"problems": problems, "rollouts": rollouts}
     with new_artefact(path, Recipe("influence", {}, inputs), {"co_influence": {"labels": [], "means": []}}) as partial:
         write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial)
 
@@ -52,11 +52,8 @@ def influences(tmp_path: Path, models: dict[str, tuple[float, int, float]], seed
         for model, (value, mixed, entropy) in models.items():
             rollouts = tmp_path / f"rollouts-{seed}-{model}"
             rollouts.write_text(f"{seed} {model}")
-            influence_file(folder / model / "influence.parquet", value * (1 + seed / 10), mixed, entropy, problems)
-            manifest = folder / model / ".influence.parquet.manifest.json"
-            content = json.loads(manifest.read_text())
-            content["inputs"]["rollouts"] = f"{seed} {model}"
-            manifest.write_text(json.dumps(content))
+            mean = value * (1 + seed / 10)
+            influence_file(folder / model / "influence.parquet", mean, mixed, entropy, problems, rollouts)
         found.append(f"seed{seed}:{folder}")
     return found
 
@@ -111,16 +108,22 @@ def test_claims_name_their_unit_and_their_inputs(tmp_path: Path) -> None:
     assert "influence/seed2/sft-bridge/influence.parquet" in manifest["inputs"]
 
 
-def test_models_with_other_queries_and_empty_folders_are_refused(tmp_path: Path) -> None:
+def test_models_measured_otherwise_and_folders_without_them_are_refused(tmp_path: Path) -> None:
     first, *_ = influences(tmp_path, MODELS, seeds=1)
     other = tmp_path / "others"
     other.write_text("others")
-    influence_file(tmp_path / "seed0/influence/sft-odd/influence.parquet", 1.0, 3, 0.1, other)
+    influence_file(tmp_path / "seed0/influence/sft-odd/influence.parquet", 1.0, 3, 0.1, other, other)
     with pytest.raises(UserError, match=r"sft-odd/influence.parquet: measured with other problems than"):
         read_results([first], metric=Metric.INFLUENCE)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"empty: no MODEL/influence.parquet; run bash/behavior_injection/influence.sh"):
         read_results([f"seed0:{tmp_path / 'empty'}"], metric=Metric.INFLUENCE)
+    with pytest.raises(UserError, match=r"typo: missing; run"):
+        read_results([f"seed0:{tmp_path / 'typo'}"], list(MODELS), Metric.INFLUENCE)
+    manifest = tmp_path / "seed0/influence/sft-vanilla/.influence.parquet.manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "settings": {"limit": 3}}))
+    with pytest.raises(UserError, match=r"sft-vanilla/influence.parquet: measured with other settings than"):
+        read_results([first], list(MODELS), Metric.INFLUENCE)
 
 
 def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Results:
@@ -131,18 +134,6 @@ def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Results:
         return answers(f"{stage}-{arm}", "ood", 7, (np.arange(1000) < round(1000 * right)).astype(int))
 
     return results_of([[rows(seed, stage, arm) for arm in by_arm for stage in ("sft", "rl")] for seed in range(seeds)])
-
-
-def test_models_measured_on_other_queries_or_otherwise_are_refused(tmp_path: Path) -> None:
-    inputs = influences(tmp_path, MODELS, seeds=1)
-    folder = Path(inputs[0].partition(":")[2])
-    manifest = folder / "sft-vanilla" / ".influence.parquet.manifest.json"
-    content = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**content, "settings": {"limit": 3}}))
-    with pytest.raises(UserError, match=r"sft-vanilla/influence.parquet: measured with other settings than"):
-        read_results(inputs, list(MODELS), Metric.INFLUENCE)
-    with pytest.raises(UserError, match=r"typo: missing; run"):
-        read_results([f"seed0:{folder.with_name('typo')}"], list(MODELS), Metric.INFLUENCE)
 
 
 def test_a_summary_ranks_arms_where_their_influence_is_given(

@@ -235,15 +235,18 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
                         "applied": names[: min(2, level)], "wrong": [not right] * min(2, level),
                     }
                 )  # fmt: skip
-    labels = section / "labels.parquet"
-    inputs = {
-        f"rollouts/{model}/{name}": section.parent / f"section41_42/rollouts/{model}/{name}"
-        for model in MODELS
-        for name in problems
-    }
+    rollouts = section.parent / "section41_42/rollouts"
+    write_labels(
+        section, rows, {f"rollouts/{one}/{name}": rollouts / one / name for one in MODELS for name in problems}
+    )
+
+
+def write_labels(folder: Path, rows: Sequence[dict[str, Any]], inputs: Mapping[str, Path]) -> None:
+    """labels.parquet and results.parquet as the code for failure modes makes them."""
+    labels = folder / "labels.parquet"
     with new_artefact(labels, Recipe("find_failures", {}, inputs)) as partial:
         write_table(pa.Table.from_pylist(rows, schema=LABELS_SCHEMA), partial)
-    with new_artefact(section / "results.parquet", Recipe("find_failures", {}, {"labels": labels})) as partial:
+    with new_artefact(folder / "results.parquet", Recipe("find_failures", {}, {"labels": labels})) as partial:
         write(count_classes(read_labels(labels)), partial)
 
 

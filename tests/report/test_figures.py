@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from report_study import evaluated
+from report_study import evaluated, write_labels
 
 from compositionality.analysis.influence import SCHEMA
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
-from compositionality.evaluate.table import write
+from compositionality.evaluate.failures import read_labels
 from compositionality.report import figures, heat_maps, paper
 from compositionality.report.draw import FigureSettings, chosen_laws, draw_figure
 from compositionality.report.page.build import report
@@ -344,11 +343,7 @@ def labelled(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **ch
         }
         for model in models for level in (1, 2, 3) for number, kind in enumerate(FAILURES)
     ]  # fmt: skip
-    labels = folder / "labels.parquet"
-    with new_artefact(labels, Recipe("find_failures", {})) as partial:
-        write_table(pa.Table.from_pylist(rows, schema=LABELS_SCHEMA), partial)
-    with new_artefact(folder / "results.parquet", Recipe("find_failures", {}, {"labels": labels})) as partial:
-        write(count_classes(read_labels(labels)), partial)
+    write_labels(folder, rows, {})
     return folder
 
 

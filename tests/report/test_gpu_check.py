@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assets import save, tiny_model
 
 from compositionality.config.cli import parse, split_layers
 from compositionality.config.profile import schema_of
@@ -33,14 +34,7 @@ H100 = "NVIDIA H100 80GB HBM3"
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
-
-    folder, tokenizer = tmp_path_factory.mktemp("model"), build_tokenizer(["reverse"])
-    shape = TinyConfig(layers=2, width=32, heads=2, head_width=16, feed_forward=64)
-    for part in (build_model(shape, tokenizer, 0), tokenizer):
-        part.save_pretrained(folder)
-    return folder
+    return save(tmp_path_factory.mktemp("model"), *tiny_model(["reverse"], head_width=16, feed_forward=64))
 
 
 # ---- formulas
@@ -68,14 +62,12 @@ def test_operations_are_2n_and_6n_and_attention_and_the_input_embedding_is_no_ma
         ("NVIDIA A1000", None),
     ],
 )
-def test_the_peak_is_known_by_name_or_not_claimed(name: str, flops: float | None) -> None:
+def test_the_share_of_the_peak_is_of_all_gpus_and_not_claimed_where_one_is_unknown(
+    name: str, flops: float | None
+) -> None:
     assert mfu(1e12, [name]) == (flops and 1e12 / flops)
-
-
-def test_the_share_is_of_all_gpus_and_none_where_one_is_unknown() -> None:
-    assert mfu(989e12, [H100, H100]) == 0.5
-    assert mfu(1e12, [H100, "NVIDIA T1000"]) is None
-    assert mfu(1e12, []) is None
+    assert mfu(1e12, [name, name]) == (flops and 0.5e12 / flops)
+    assert mfu(1e12, [H100, "NVIDIA T1000"]) is mfu(1e12, []) is None
 
 
 # ---- commands

@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.claims import said, sentence
-from compositionality.report.page.content import HeadlineComparison, comparison, stages
+from compositionality.report.page.content import HeadlineComparison, comparison
 from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
@@ -307,12 +306,6 @@ def test_p18_a_result_without_what_the_page_needs_is_named(
         ("machine.json", b"[]", r"machine.json: damaged \(a JSON list, not an object\)"),
         ("machine.json", b'{"cpu": "x"}', "machine.json: has no key 'cores'"),
         ("machine.json", b"\xff", "machine.json: damaged .not UTF-8"),
-        (
-            "times.tsv",
-            b"9\t0\t1\tx\tsoon\n",
-            "times.tsv: not lines of began, seed, depth, step.*'soon'",
-        ),
-        ("times.tsv", b"\xff\n", "times.tsv: not lines of "),
         ("recipe.json", b"[]", "recipe.json: damaged .a JSON list"),
         ("recipe.json", b'{"settings": []}', "recipe.json: settings: a list of JSON"),
     ],
@@ -322,10 +315,8 @@ def test_p18_a_damaged_file_is_named(
 ) -> None:
     path = tmp_path / name
     path.write_bytes(text)
-    inputs = Inputs(settings, (), {name: path})
-    read = partial(stages, inputs) if name == "times.tsv" else partial(inputs.json, name)
     with pytest.raises(UserError, match=told) as raised:
-        read()
+        Inputs(settings, (), {name: path}).json(name)
     assert "\n" not in str(raised.value)
 
 
@@ -452,12 +443,6 @@ def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSe
         assert row["low"] <= row["share"] <= row["high"]
     assert {row["n_seeds"] for row in shown["functions"].rows} <= {1, 2}
     assert [row[1] for row in shown["passk"].details[0]["rows"]] == [1, 2, 3]
-
-
-def test_one_seed_has_intervals_over_problems(tmp_path: Path) -> None:
-    inputs = find_inputs(make_study(tmp_path, parts=("passk", "failures")))
-    shown = {figure.name: figure.rows for figure in page_figures(inputs)}
-    assert {*shown["passk"]["interval"], *(row["interval"] for row in shown["failure_modes"])} == {"problems"}
 
 
 def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Path) -> None:

@@ -215,8 +215,9 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
     bad = tmp_path / "times.tsv"
     with pytest.raises(UserError, match=r"times.tsv: not lines of .*No such file"):
         read_times(bad)
-    bad.write_text("9\tseed0\t3\trl\tsoon\n")
-    with pytest.raises(UserError, match=r"times.tsv: not lines of began, seed, depth, step, seconds .*'soon'"):
-        read_times(bad)
+    for text, told in ((b"9\tseed0\t3\trl\tsoon\n", "began, seed, depth, step, seconds .*'soon'"), (b"\xff\n", "")):
+        bad.write_bytes(text)
+        with pytest.raises(UserError, match=rf"times.tsv: not lines of {told}"):
+            read_times(bad)
     with pytest.raises(UserError, match=r"has no metrics.jsonl"):
         list(steps({"rl": tmp_path}))

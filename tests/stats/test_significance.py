@@ -8,7 +8,8 @@ import pytest
 from coverage_table import EFFECTS, README, misses, with_table
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.stats import spearmanr, ttest_1samp
+from scipy.stats import sem, spearmanr, ttest_1samp
+from scipy.stats import t as student_t
 
 from compositionality.stats.estimate import over_problems, over_seeds, over_splits, student
 from compositionality.stats.significance import (
@@ -150,6 +151,8 @@ def test_each_seed_is_as_scipy_has_it() -> None:
     found = rank_correlation(one, other)
     assert found.by_seed == pytest.approx([spearmanr(*seed).statistic for seed in zip(one, other, strict=True)])
     assert found.value == pytest.approx(np.mean(found.by_seed))
+    ends = student_t.interval(0.95, 4, loc=found.value, scale=sem(found.by_seed))
+    assert found.interval == pytest.approx((max(-1, ends[0]), min(1, ends[1])))
 
 
 def test_one_seed_has_no_interval_and_equal_values_no_order() -> None:

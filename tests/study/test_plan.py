@@ -2,19 +2,21 @@
 
 import json
 import re
+import subprocess
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from plans import asked, by_key
 
 from compositionality.config.profile import profile_names
 from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
 from compositionality.study.plan import in_order, plan
-from compositionality.study.run import check_pairs
+from compositionality.study.run import check_pairs, dry_run, shown
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.run_folder import flatten
@@ -22,14 +24,6 @@ from compositionality.train.run_folder import flatten
 GOLDEN = Path(__file__).parents[1] / "golden" / "steps.json"
 OF_THE_MACHINE = re.compile(r"(^|\.)(processes|workers|dry_run)$")
 PROFILES = ["tiny", "tiny/verl", "smoke", "smoke/verl", "small", "single", "single/verl", "instruct", "paper"]
-
-
-def asked(study: str = "section41_42", profile: str = "smoke", seeds: int = 1, **keys: Any) -> Request:
-    return Request(study, profile, tuple(Replicate("s", seed) for seed in range(seeds)), **keys)
-
-
-def by_key(request: Request, *only: str) -> dict[str, Step]:
-    return {step.key: step for step in plan(request, only)}
 
 
 def digest(step: Step) -> str:
@@ -262,6 +256,21 @@ def test_p18_what_there_is_not_is_one_line(keys: dict[str, Any], told: str) -> N
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("step", "word", "told"),
+    [
+        ("stage1-rollouts", "engine=fast", "engine=fast: unknown"),
+        ("stage1", "mesh.tensor=3", "mesh.tensor=3 does not divide the"),
+        ("rl-level2", "rollout.n=1", "rollout.n=1: a group of one"),
+        ("problems", "files=[odd]", "no file odd; there are"),
+    ],
+)
+def test_p26_a_study_refuses_what_its_scripts_refuse(step: str, word: str, told: str) -> None:
+    """In the words of test_refusals.py."""
+    with pytest.raises(UserError, match=re.escape(told)):
+        dry_run(plan(asked(profile="tiny", arms=("rl-level2",), words=(f"{step}:{word}",)), [step]))
+
+
 def test_p18_a_circle_and_a_step_that_only_does_not_name_are_one_line() -> None:
     rl = by_key(asked(arms=("rl-level2",)))["seed0/rl-level2"]
     one, two = (replace(rl, name=name, after=(f"seed0/{other}",)) for name, other in (("a", "b"), ("b", "a")))
@@ -315,6 +324,14 @@ def test_variants_are_studies_in_folders_of_their_own() -> None:
         for name in ("recipe", "wide")
         for seed in range(2)
     ]
+
+
+def test_a_plan_is_written_as_bash_and_make() -> None:
+    steps = plan(asked(profile="tiny", arms=("rl-level2",)))
+    bash = shown(steps, "bash")
+    assert subprocess.run(["bash", "-n"], input=bash, text=True, check=False).returncode == 0
+    assert "STUDY=s SEED=0" in bash
+    assert re.search(r"^seed0\.stage1: .*seed0\.base.*seed0\.stage1-filter", shown(steps, "make"), re.MULTILINE)
 
 
 def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from assets import save, tiny_model
 
 from compositionality.errors import UserError
 from compositionality.study.preflight import PreflightSettings, comparison, preflight
@@ -39,13 +40,7 @@ def test_p18_a_gpu_profile_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
-
-    tokenizer = build_tokenizer(["reverse"])
-    for part in (build_model(TinyConfig(), tokenizer, 0), tokenizer):
-        part.save_pretrained(tmp_path)
-    preflight(single(model=str(tmp_path)))
+    preflight(single(model=str(save(tmp_path, *tiny_model(["reverse"])))))
     shown = capsys.readouterr().out
     assert "A prompt as the model sees it:\n<|user|>" in shown
     preflight(single())

@@ -1,7 +1,7 @@
 """Algorithms, LoRA, rows and rewards of a user, a model that reasons: two real steps with verl on a CPU.
 
-DAPO: test_grpo_real.py, GRPO: test_study.py. Those that differ from these by their advantages alone are not run: of all
-algorithms what verl computes with our configuration is compared in single/test_grpo_maths.py.
+DAPO: test_grpo_real.py, GRPO: test_studies.py. Those that differ from these by their advantages alone are not run: of
+all algorithms what verl computes with our configuration is compared in single/test_grpo_maths.py.
 """
 
 import json

@@ -1,0 +1,176 @@
+"""What the studies of the sections plan: the models, files and settings of their steps."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plans import asked, by_key
+
+from compositionality.config.profile import load_profile
+from compositionality.study.model import load_study
+from compositionality.study.steps import Step
+from compositionality.train.tiny.model import TinyConfig, _sizes
+
+INJECTION, SCALING = load_study("behavior_injection"), load_study("scaling_law")
+BEHAVIOURS = [name.removeprefix("sft-") for name in INJECTION.arms if name.startswith("sft-")]
+SIZES = [name.removeprefix("base-") for name in SCALING.arms if name.startswith("base-")]
+
+
+def settings(study: str, profile: str, arms: str = "", *only: str, **keys: Any) -> dict[str, Any]:
+    """The settings of every step by its key."""
+    steps = by_key(asked(study, profile, arms=tuple(arms.split()), **{"report": True, **keys}), *only)
+    return {key: step.settings for key, step in steps.items()}
+
+
+def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -> None:
+    found = settings("section41_42", "tiny", "rl-level2", seeds=2)
+    for seed in ("seed0", "seed1"):
+        for step, section in (("passk", "section44"), ("failure-modes", "section45")):
+            assert str(found[f"{seed}/{step}"].output) == f"results/s/{seed}/{section}"
+        assert f"passk/{seed}:results/s/{seed}/section44/results.parquet" in found["claims"].results
+    assert found["seed0/failure-modes"].models == ["base", "stage1", "rl-level2"]
+    page = found["page"]
+    assert (str(page.study), page.checkpoints, page.data) == ("results/s", "checkpoints/s", "data/s")
+    audit = found["audit"]
+    assert "data/s/seed0/string_task/test_heldout.parquet" in audit.files
+    assert audit.against[0] == "data/s/seed0/string_task/stage2_level1/train.parquet"
+
+
+@pytest.mark.parametrize("profile", ["tiny", "paper"])
+def test_each_model_is_sampled_in_a_lane_then_the_curves(profile: str) -> None:
+    steps, models = by_key(asked(profile=profile, report=True), "passk*"), load_profile(profile).passk
+    assert list(steps) == [*(f"seed0/passk-{name}" for name in models), "seed0/passk"]
+    *lanes, curves = steps.values()
+    assert all(step.one_lane and step.settings.answers_only for step in lanes)
+    assert {str(step.settings.output) for step in (*lanes, curves)} == {"results/s/seed0/section44"}
+    assert sorted(name.partition(":")[0] for name in curves.settings.models) == sorted(models)
+
+
+@pytest.mark.parametrize("profile", ["smoke", "instruct"])
+def test_rl_sees_strings_only_and_all_arms_answer_numbers(profile: str) -> None:
+    found = settings("section43", profile, report=False)
+    starts = {"multi-rl-level1": "multi", "multi-rl-level1to2": "multi", "string-rl-level1to2": "rft"}
+    for arm, start in starts.items():
+        assert found[f"seed0/{arm}"].model.path == f"checkpoints/s/seed0/stage1-{start}/final"
+        assert "countdown_task" not in str(found[f"seed0/{arm}"])
+    assert found["seed0/merge"].inputs == [
+        f"data/s/seed0/{part}_rft/data" for part in ("string_task/stage1_level1", "countdown_task/stage1_level2")
+    ]
+    assert found["seed0/multi"].data.train_files == [f"{found['seed0/merge'].output}/train.parquet"]
+    evaluated, strings = found["seed0/evaluate"], found["seed0/evaluate-strings"]
+    assert [model.partition(":")[0] for model in evaluated.models] == list(load_study("section43").arms)
+    assert evaluated.problems == [f"data/s/seed0/countdown_task/{name}.parquet" for name in ("test_level2", "test")]
+    assert (strings.models, strings.n_samples) == (evaluated.models, 1)
+    assert strings.problems == ["data/s/seed0/string_task/test_trained.parquet"]
+    there = settings("section41_42", profile, "rl-level1to2", "rl-level1to2")
+    assert found["seed0/string-rl-level1to2"] == there["seed0/rl-level1to2"]  # the run of section 4.1
+
+
+# ---- behaviour injection
+
+
+@pytest.fixture(scope="module")
+def injection() -> dict[str, Step]:
+    return by_key(asked("behavior_injection", "tiny", arms=tuple(INJECTION.arms)[1:], report=True))
+
+
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_arms_share_problems_and_rl_and_differ_in_their_solutions(name: str, injection: dict[str, Step]) -> None:
+    rows, trained = (injection[f"seed0/sft-{name}-{step}"].settings for step in ("rows", "train"))
+    assert rows.problems == "data/s/seed0/igsm_task/sft.parquet"
+    assert trained.data.train_files == [f"{rows.output}/train.parquet"]
+    assert trained.trainer.output == f"checkpoints/s/seed0/sft-{name}"
+    rl, plain = (injection[f"seed0/rl-{one}"].flat for one in (name, "vanilla"))
+    assert rl["model.path"] == f"{trained.trainer.output}/final"
+    assert {key for key in plain if rl[key] != plain[key]} <= {"model.path", "trainer.output"}
+    asked, found = (injection[f"seed0/influence-sft-{name}{step}"].settings for step in ("-rollouts", ""))
+    assert found.rollouts == asked.output == Path(f"results/s/seed0/influence/sft-{name}/rollouts")
+
+
+def test_what_behaviour_injection_equalises_and_measures(injection: dict[str, Step]) -> None:
+    """Rows, updates or tokens of another arm; RL on problems solved now and then; influence beside the gains."""
+    found = {key: step.settings for key, step in injection.items()}
+    rows = found["seed0/sft-pp-aug-rows-rows"]
+    assert (rows.parts, rows.prompt_orders) == (4, 4)
+    assert found["seed0/sft-pp-aug-updates-train"].trainer.steps_of == "checkpoints/s/seed0/sft-vanilla"
+    assert found["seed0/sft-vanilla-tokens-train"].trainer.tokens_of == "checkpoints/s/seed0/sft-bridge"
+    asked, kept, trained = (found[f"seed0/rl-bridge-mixed-{step}"] for step in ("rollouts", "filter", "train"))
+    assert (asked.model, asked.n_samples) == ("checkpoints/s/seed0/sft-bridge/final", 8)
+    assert kept.rollouts == asked.output
+    assert trained.data.train_files == [str(kept.output)]
+    assert trained.trainer.output == "checkpoints/s/seed0/rl-bridge-mixed"
+    assert found["summary"].influence == ["seed0:results/s/seed0/influence"]
+    assert "influence/seed0:results/s/seed0/influence" in found["claims"].results
+
+
+@pytest.mark.parametrize(("name", "given"), [("plain", (0, 0.0)), ("injected", (2, 0.1)), ("neutral", (0, 0.0))])
+def test_the_same_injection_on_strings(name: str, given: tuple[int, float]) -> None:
+    """Rows of the first problems of RL on level 2, SFT from Stage 1, then RL; tested as sections 4.1 and 4.2 are."""
+    found = settings("section41_42", "tiny", f"rl-{name} sft-{name}", f"sft-{name}-*", f"rl-{name}")
+    rows, trained, rl = found.values()
+    problems = "data/s/seed0/string_task/stage2_level2/train.parquet"
+    assert (rows.problems, rows.limit, rows.padded) == (problems, 2000, name == "neutral")
+    assert (rows.analysis, rows.reflection) == given
+    assert trained.model.path == "checkpoints/s/seed0/stage1-rft/final"
+    assert trained.data.train_files == [f"{rows.output}/train.parquet"]
+    assert rl.model.path == f"{trained.trainer.output}/final"
+    assert (rl.data.train_files, rl.data.val_files) == ([problems], [])
+
+
+# ---- scaling laws
+
+
+def test_sizes_span_a_decade_and_a_half_and_are_called_by_their_parameters() -> None:
+    counts = []
+    for size in SIZES:
+        words = dict(word.split("=") for word in SCALING.arms[f"base-{size}"].words)
+        shape = TinyConfig(**{key.removeprefix("model."): int(value) for key, value in words.items()})
+        found = _sizes(shape, 100)
+        width, heads = found["hidden_size"], found["num_attention_heads"] * found["head_dim"]
+        of_layer = 4 * width * heads + 3 * width * found["intermediate_size"] + 2 * width
+        counts.append(found["num_hidden_layers"] * of_layer + width)
+        assert f"{counts[-1] / 1000:.0f}k" == size
+    assert len(counts) >= 5
+    assert max(counts) / min(counts) > 10**1.5
+
+
+def test_sizes_differ_in_their_model_alone_and_laws_are_fitted_to_them() -> None:
+    arms = ("base-15k", "rl-15k", "base-85k", "rl-85k", "rl-85k-reuse-5")
+    steps = by_key(asked("scaling_law", "tiny", arms=arms, report=True, seeds=2))
+    found = {key: step.settings for key, step in steps.items()}
+    first, last = (steps[f"seed0/rl-{size}"].flat for size in ("15k", "85k"))
+    assert {key for key in first if first[key] != last[key]} == {"model.path", "trainer.output"}
+    for size, rl in (("15k", first), ("85k", last)):
+        assert rl["model.path"] == str(found[f"seed0/base-{size}"].output) == f"checkpoints/s/seed0/base-{size}/model"
+        assert rl["trainer.output"] == f"checkpoints/s/seed0/rl-{size}"
+    assert found["seed0/rl-15k"].data.val_files == ["data/s/seed0/scaling_task/holdout.parquet"]
+    assert [key for key in found if key.startswith("fit")] == ["fit-flops", "fit-flops_paper", "fit-completions"]
+    assert found["fit-flops"].points == [
+        f"seed{seed}-rl-{size}:checkpoints/s/seed{seed}/rl-{size}" for seed in (0, 1) for size in ("15k", "85k")
+    ]
+
+
+def test_the_questions_of_several_domains_are_arms() -> None:
+    """Every arm reads what an arm that comes before it makes, and nothing is taken for a size of the laws."""
+    names = [name for name, arm in SCALING.arms.items() if arm.script.endswith("domain") or name.startswith("sft-")]
+    steps = by_key(asked("scaling_law", "paper", arms=tuple(names), report=True))
+    keys = list(steps)
+    for name in ("sft-domains-rows", "sft-domains-half-rows"):
+        assert keys.index("seed0/rl-domains") < keys.index(f"seed0/{name}")
+        assert steps[f"seed0/{name}"].settings.problems.startswith("data/s/seed0/domains/rl-domains/")
+    half = dict(steps["seed0/rl-domains-half"].variables)
+    assert half["MODEL_PATH"] == "checkpoints/s/seed0/sft-domains-half/final"
+    assert half["TRAIN_FILES"] == "data/s/seed0/domains/rl-domains/rest.parquet"
+    assert steps["seed0/rl-math-8"].words[:2] == ("math", "rows:rows_per_domain=8")
+    assert not [key for key in keys if key.startswith("fit")]
+
+
+def test_the_sizes_of_the_quick_and_of_the_papers_profile() -> None:
+    quick = settings("scaling_law", "quick", "", "rl-*", seeds=2)
+    assert len(quick) == 8
+    assert {one.trainer.steps for one in quick.values()} == {20}
+    papers = settings("scaling_law", "paper", "", "rl-*", "problems")
+    made = papers.pop("seed0/problems")
+    sizes = ("0.5B", "1.5B", "3B", "7B", "14B", "32B", "72B")
+    assert sorted(one.model.path for one in papers.values()) == sorted(f"Qwen/Qwen2.5-{size}" for size in sizes)
+    assert made["holdout"].count == 6 * 84  # the paper has 500; levels in equal parts
