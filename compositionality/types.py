@@ -257,9 +257,9 @@ class TrainingReport:
     last_entropy: float | None = None
 
     @property
-    def changed_nothing(self) -> bool:
-        """No update had signal."""
-        return self.updates is not None and self.updates == (self.updates_without_signal or 0)
+    def updates_with_signal(self) -> int | None:
+        """Those that changed the weights."""
+        return None if self.updates is None else self.updates - (self.updates_without_signal or 0)
 
     @property
     def not_testable(self) -> bool:

@@ -104,7 +104,7 @@ def open_evaluation(settings: EvaluationSettings) -> Evaluation:
     UserError if levels or problems are lacking.
     """
     models, rollouts, files = names_of(settings)
-    settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
+    settings = _with_engine(settings, models)
     for path in models.values():
         folder = Path(path)
         if folder.name == EXPORTED and (folder.parent / "actor").is_dir():  # verl's shards
@@ -131,11 +131,16 @@ def check(settings: EvaluationSettings) -> None:
             _rows(settings, Path(path))
     known = bool(settings.base_url) or is_to_be_checked(*models.values(), dry=True)  # with which engine all are asked
     if known and models:
-        settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
+        settings = _with_engine(settings, models)
     for model, path in models.items():
         for name, file in files.items():
             output = settings.output / "rollouts" / model / name
             check_collection(replace(settings.collection(path, file, output), force=settings.force or not known))
+
+
+def _with_engine(settings: EvaluationSettings, models: Mapping[str, str]) -> EvaluationSettings:
+    """Return the settings with the one engine that all models are asked with."""
+    return replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
 
 
 def names_of(settings: EvaluationSettings) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
@@ -268,13 +273,12 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
                 tables.append(rows.merge(read_gold(gold), "left", on="problem") if gold else rows)
         write(pd.concat(tables), path)
     used = [*map(Path, evaluation.models.values()), *(sampled.source for sampled in problems.values())]
-    send_result(table, step, asdict(evaluation.settings), lambda: counts_of(read(table)), used, folders.values())
+
+    def counts() -> pd.DataFrame:
+        return read(table).groupby(["arm", "file", "group", "level"], sort=False)[["n", "right"]].sum().reset_index()
+
+    send_result(table, step, asdict(evaluation.settings), counts, used, folders.values())
     return table
-
-
-def counts_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers and the right ones of each model, by file, group and level."""
-    return rows.groupby(["arm", "file", "group", "level"], sort=False)[["n", "right"]].sum().reset_index()
 
 
 def _sampling(folders: Mapping[tuple[str, str], Path], n_samples: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from compositionality.evaluate.llm_judge import (
 )
 from compositionality.evaluate.naming import check_name, named_paths
 from compositionality.evaluate.results import LABELS, Results, read_results, replicate_of
-from compositionality.evaluate.summary import columns, share
+from compositionality.evaluate.summary import Row, columns, share
 from compositionality.evaluate.summary import labels as about
 from compositionality.evaluate.table import FAILURE, KEYS, REASONS, RESULTS, SCHEMA, write
 from compositionality.evaluate.tables import WORDS, rich_table, share_cell
@@ -70,7 +70,6 @@ LABELS_SCHEMA = pa.schema(
 COLUMNS = ("problem", "sample", "response", "n_tokens", "finish_reason", "score", "reason", "answer")
 """Of the rollouts, what a diagnosis needs."""
 ROWS_AT_ONCE = 8192
-Row = dict[str, Any]
 TITLES = {"arm": "model", "file": "problems"}
 """What the tables by function and pair call the columns of the labels."""
 

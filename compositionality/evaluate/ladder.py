@@ -65,10 +65,7 @@ def share_of_gain(
 
 def updates_and_tokens(reports: Sequence[TrainingReport]) -> list[str]:
     """Return updates with signal, and tokens of the loss in one of them: of several replicates least–most."""
-    counts = [
-        (updates := report.updates - (report.updates_without_signal or 0), round(report.tokens / max(1, updates)))
-        for report in reports
-        if report.updates and report.tokens
-    ]
+    known = [(report.updates_with_signal or 0, report.tokens) for report in reports if report.updates and report.tokens]
+    counts = [(updates, round(tokens / max(1, updates))) for updates, tokens in known]
     ends = ({f"{end(column):,}": "" for end in (min, max)} for column in zip(*counts, strict=True))
     return ["–".join(texts) for texts in ends] or ["–", "–"]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,14 +24,14 @@ from compositionality.errors import UserError
 from compositionality.evaluate import collect
 from compositionality.evaluate.collect import Evaluation, EvaluationSettings, open_evaluation
 from compositionality.evaluate.results import ProblemSet, Results, read_results
-from compositionality.evaluate.summary import columns, contrast, labels, share
+from compositionality.evaluate.summary import Row, columns, contrast, labels, share
 from compositionality.evaluate.table import problem_columns
 from compositionality.evaluate.tables import NOT_TESTABLE, rich_table
 from compositionality.ranges import PositiveInt
 from compositionality.rollout.store import read_by_problem
 from compositionality.stats.estimate import CONFIDENCE, TIE
 from compositionality.train.metrics import run_until
-from compositionality.types import Metric, TrainingReport
+from compositionality.types import ALL_LEVELS, Metric, TrainingReport
 
 STEP = "passk"
 ALL = "all.parquet"
@@ -41,9 +40,6 @@ WORST_SPREAD = math.sqrt(0.5)
 """Standard deviation of a problem's difference if it is solved always or never, and the models are unrelated."""
 POINTS = 40
 """Values of k, or budget factors, that are looked at at most."""
-POOLED = 0
-"""In place of a level: all levels of the group together."""
-Row = dict[str, Any]
 Pairs = Sequence[tuple[str, str]]
 """(model, base): the difference is the model − the base."""
 
@@ -152,7 +148,7 @@ def largest_k(results: Results, file: str) -> int:
 def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -> pd.DataFrame:
     """Return rows of pass@k by model, level and k (``ks`` of a file), then of the paired differences (``base``).
 
-    Behind the levels of a group all of them together, at level ``POOLED``.
+    Behind the levels of a group all of them together, at level ``ALL_LEVELS``.
     """
     rows: list[Row] = []
     for problems in levels_and_pools(results):
@@ -167,10 +163,10 @@ def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -
 
 
 def levels_and_pools(results: Results) -> list[ProblemSet]:
-    """Return the levels of every file and group, then all of them pooled (``POOLED``)."""
+    """Return the levels of every file and group, then all of them pooled (``ALL_LEVELS``)."""
     names = []
     for pool, parts in results.pools.items():
-        names += [*(problems for problems in parts if problems.level != POOLED), pool]
+        names += [*(problems for problems in parts if problems.level != ALL_LEVELS), pool]
     return names
 
 
@@ -188,14 +184,11 @@ def budget_factors(results: Results, arm: str, base: str, problems: ProblemSet) 
         factors = spaced(n // k)
         estimates = [contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}") for m in factors]
         if known := [(estimate.value, *estimate.interval) for estimate in estimates if estimate]:
-            factor, low, high = (_first(factors[: len(known)], column <= 0) for column in np.array(known).T)
-            rows.append({"k": k, "largest": factors[-1], "factor": factor, "low": low, "high": high})
+            row: Row = {"k": k, "largest": factors[-1]}
+            for name, column in zip(("factor", "low", "high"), zip(*known, strict=True), strict=True):
+                row[name] = next((m for m, value in zip(factors, column, strict=False) if value <= 0), None)
+            rows.append(row)
     return rows
-
-
-def _first(numbers: Sequence[int] | pd.Series, holds: np.ndarray[Any, np.dtype[np.bool_]]) -> int | None:
-    places = np.flatnonzero(holds)
-    return int(np.asarray(numbers)[places[0]]) if len(places) else None
 
 
 def table_ks(ks: Sequence[int], largest: int) -> list[int]:
@@ -238,7 +231,7 @@ def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Mappin
             for problems in levels_and_pools(results)
         }
         console.print(rich_table(pd.DataFrame.from_dict(factors, "index").fillna("–"), "level"))
-    pooled = rows[(rows["level"] == POOLED) & (rows["base"] == "")] if runs else rows.iloc[:0]
+    pooled = rows[(rows["level"] == ALL_LEVELS) & (rows["base"] == "")] if runs else rows.iloc[:0]
     for (group, file), curve in pooled.groupby(["group", "problems"], sort=False):
         console.print(
             f"\n{group} of {file}, all levels, along training: pass@k in %, and pass@1 gained", highlight=False

@@ -29,13 +29,12 @@ LABELS = "labels.parquet"
 SPLIT = "function_split"
 """The option of a task that divides its functions, as the manifest of a problem file holds it."""
 MAKERS = {
-    Metric.ACCURACY: "examples/evaluate.py",
-    Metric.PASS_AT_K: "examples/passk.py",
-    Metric.FAILURES: "examples/failure_modes.py",
-    Metric.INFLUENCE: "bash/behavior_injection/influence.sh",
+    Metric.ACCURACY: ("examples/evaluate.py", "evaluate_accuracy"),
+    Metric.PASS_AT_K: ("examples/passk.py", "passk"),
+    Metric.FAILURES: ("examples/failure_modes.py", "find_failures"),
+    Metric.INFLUENCE: ("bash/behavior_injection/influence.sh", "influence"),
 }
-STEPS = {Metric.ACCURACY: "evaluate_accuracy", Metric.PASS_AT_K: "passk", Metric.FAILURES: "find_failures"}
-"""Which step a table of this metric is made by."""
+"""What a table of this metric is made by, and under which step."""
 FREE_SETTINGS = ("seed", "rows_per_shard")
 """Sampling settings in which the replicates of a study may differ."""
 INFLUENCE = "influence.parquet"
@@ -211,7 +210,7 @@ class Results:
             return self
         having = self.rows[self.rows["arm"].isin(missing)].groupby("replicate")["arm"].nunique()
         names = [replicate.name for replicate in self.replicates if having.get(replicate.name, 0) == len(missing)]
-        return replace(self.only(names), arms=(*self.arms, *missing)) if names else self
+        return replace(self.only(names), arms=(*self.arms, *sorted(missing))) if names else self
 
 
 def read_results(inputs: Sequence[str], arms: Sequence[str] = (), metric: Metric = Metric.ACCURACY) -> Results:
@@ -246,7 +245,7 @@ def read_figures(inputs: Sequence[str]) -> Results:
 
 def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, ReplicateTables]:
     """Read the table of a replicate. UserError if one is missing, altered, or older than what it was made from."""
-    maker, folder = MAKERS[metric], path if path.is_dir() else path.parent
+    (maker, step), folder = MAKERS[metric], path if path.is_dir() else path.parent
     if not path.exists():
         raise UserError(f"{path}: missing; run {maker}")
     if metric is Metric.INFLUENCE:
@@ -257,7 +256,7 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
             raise UserError(f"{table}: missing; run {maker} again (it keeps the answers that are there)")
     table, training = places[RESULTS], dict[str, TrainingReport]()
     made = _verified(table, maker)
-    if made.step != STEPS[metric]:
+    if made.step != step:
         raise UserError(f"{table}: of the step {made.step}; {metric} is measured by {maker}, give its folder")
     if metric is Metric.FAILURES and "kept" not in made.facts:  # of a committed table labels are not kept
         counted, made = made.inputs.get("labels"), _verified(folder / LABELS, maker)

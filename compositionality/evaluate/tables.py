@@ -222,6 +222,6 @@ def warnings(reports: Reports) -> Iterator[str]:
     """Yield a line for every arm, and seed, that no update changed."""
     for seed, by_arm in reports.items():
         for arm, report in by_arm.items():
-            if TrainingReport(**report).changed_nothing:
+            if TrainingReport(**report).updates_with_signal == 0:
                 where = f" in {seed}" if len(reports) > 1 else ""
                 yield f"{arm}{where}: none of {report['updates']:,} updates had signal; its weights are unchanged"

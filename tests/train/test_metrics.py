@@ -118,7 +118,7 @@ def test_what_a_step_does_not_say_is_not_known(tmp_path: Path) -> None:
     found = TrainingReport(**rl_report(metrics(tmp_path, VERL), 3)["training"])
     assert (found.updates, found.updates_without_signal, found.groups, found.tokens) == (6, 2, None, None)
     assert TrainingReport(**rl_report(tmp_path / "none.jsonl", 3)["training"]) == TrainingReport()
-    assert not found.changed_nothing
+    assert found.updates_with_signal
 
 
 def test_every_published_model_has_the_totals_up_to_its_step(tmp_path: Path) -> None:

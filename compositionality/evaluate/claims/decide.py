@@ -57,6 +57,10 @@ class Outcome:
     reason: str = ""
     n_problems: int = 0
 
+    def decided(self, *, these_seeds: bool) -> Decision:
+        """Return the decision for these seeds alone, or for other seeds too."""
+        return self.these_seeds if these_seeds else self.decision
+
 
 def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
     """Estimate a comparison, one of ``n`` of its claim, and decide it without its gates."""
@@ -142,21 +146,23 @@ Compare = Callable[[Comparison], Outcome]
 """Decides a comparison without its gates."""
 
 
-def why_not_testable(comparison: Comparison, results: ByName, compare: Compare, decision: Decision, kind: int) -> str:
-    """Return the phrase of the first gate that fails a comparison that was run, by one ``kind`` of interval.
+def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, these_seeds: bool) -> str:
+    """Return the phrase of the first gate that fails a comparison that was run, for ``these_seeds`` or others too.
 
-    An effect that the ``decision`` finds, where the claim is that there is none, needs no gate that asks whether one
-    could be found.
+    An effect that the decision finds, where the claim is that there is none, needs no gate that asks whether one could
+    be found.
     """
-    rows, denies = results[comparison.results], comparison.denies and decision is not Decision.CONTRADICTED
+    comparison, rows = outcome.comparison, results[outcome.comparison.results]
+    denies = comparison.denies and outcome.decided(these_seeds=these_seeds) is not Decision.CONTRADICTED
     for gate in comparison.gates:
         match gate:
             case Headroom() if not is_paired(comparison.measure):
-                reason = _no_headroom(gate, comparison, rows, kind)
+                reason = _no_headroom(gate, comparison, rows, these_seeds=these_seeds)
             case Trained():
-                reason = _untrained(gate, comparison, results, partial(_is_learnt, gate.learnt, compare, kind))
+                is_learnt = partial(_is_learnt, gate.learnt, compare, these_seeds=these_seeds)
+                reason = _untrained(gate, comparison, results, is_learnt)
             case Requires() if denies or gate.only_for == ALL:
-                reason = _not_shown(gate, comparison, compare, kind)
+                reason = _not_shown(gate, comparison, compare, these_seeds=these_seeds)
             case _:
                 reason = ""
         if reason:
@@ -164,20 +170,20 @@ def why_not_testable(comparison: Comparison, results: ByName, compare: Compare, 
     return ""
 
 
-def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, kind: int) -> str:
+def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, *, these_seeds: bool) -> str:
     """Say that the required comparison, of several groups the first that was run, is not supported."""
     for required in gate.comparisons(comparison):
         outcome = compare(required)
         if outcome.decision is not Decision.NOT_RUN:
             break
-    decision = (outcome.decision, outcome.these_seeds)[kind]
+    decision = outcome.decided(these_seeds=these_seeds)
     if gate.decided_by == VALUE and outcome.estimate:
         decision = by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
     what = "" if gate.group else f": {outcome.comparison}"  # the text says all of a comparison with a group of its own
     return "" if decision is Decision.SUPPORTED else f"not shown that {gate.text}{what} ({decision})"
 
 
-def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, kind: int) -> str:
+def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these_seeds: bool) -> str:
     """Say if a figure above the threshold takes more than can be reached, or no arm's interval lies above the floor.
 
     The floor is skipped if a gate asks whether an effect is possible on these problems. Failures, and what more samples
@@ -188,7 +194,9 @@ def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, kind: in
         """Value and low end."""
         problems = rows.problem_set(comparison.group, comparison.level)
         estimate = share(rows, arm, problems, measure) if problems and arm else None
-        return (estimate.value, (estimate.low, estimate.over_problems.low)[kind]) if estimate else (0.0, 0.0)
+        if estimate is None:
+            return 0.0, 0.0
+        return estimate.value, (estimate.over_problems if these_seeds else estimate.interval).low
 
     _, model_low = figure(comparison.model, comparison.measure)
     base, base_low = figure(comparison.base, comparison.base_measure or comparison.measure)
@@ -229,7 +237,7 @@ def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt
     return ""
 
 
-def _is_learnt(learnt: Learnt | None, compare: Compare, kind: int, arm: str) -> bool:
+def _is_learnt(learnt: Learnt | None, compare: Compare, arm: str, *, these_seeds: bool) -> bool:
     """Whether the arm ends above ``mastered`` on the level that it trained on, or its gain there is shown."""
     if learnt is None:
         return False
@@ -237,7 +245,7 @@ def _is_learnt(learnt: Learnt | None, compare: Compare, kind: int, arm: str) -> 
     for group in learnt.group:
         parts = (learnt.base, 0.0), ("", learnt.mastered)
         asked = [Comparison(group, level, arm, base, threshold=least, results=learnt.results) for base, least in parts]
-        decisions = [(outcome.decision, outcome.these_seeds)[kind] for outcome in map(compare, asked)]
+        decisions = [outcome.decided(these_seeds=these_seeds) for outcome in map(compare, asked)]
         if decisions[1] is not Decision.NOT_RUN:
             return Decision.SUPPORTED in decisions
     return False
@@ -247,9 +255,7 @@ def _too_little(
     gate: Trained, arm: str, reports: Sequence[TrainingReport], n_seeds: int, is_learnt: Callable[[str], bool]
 ) -> str:
     """Say what training lacks. Supervised runs (with ``rows``) have neither groups nor signal."""
-    updates = [
-        (report.updates - (report.updates_without_signal or 0), report.updates) for report in reports if report.updates
-    ]
+    updates = [(report.updates_with_signal or 0, report.updates) for report in reports if report.updates]
     if len(updates) < n_seeds:
         return f"{arm}: no report of updates in {n_seeds - len(updates)} of {n_seeds} seeds"
     if any(report.rows == 0 for report in reports):
@@ -310,10 +316,9 @@ def decide(claim: Claim, results: ByName) -> list[Outcome]:
     for comparison in claim.comparisons:
         outcome = each_once(comparison, n=len(claim.comparisons))
         if outcome.estimate:
-            why = partial(why_not_testable, outcome.comparison, results, each_once)
-            if reason := why(outcome.decision, 0):
+            if reason := why_not_testable(outcome, results, each_once, these_seeds=False):
                 outcome = replace(outcome, decision=Decision.NOT_TESTABLE, reason=reason, needs=())
-            if why(outcome.these_seeds, 1):
+            if why_not_testable(outcome, results, each_once, these_seeds=True):
                 outcome = replace(outcome, these_seeds=Decision.NOT_TESTABLE)
         outcomes.append(outcome)
     return outcomes

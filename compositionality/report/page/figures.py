@@ -47,6 +47,7 @@ from compositionality.report.theme import arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
 from compositionality.train.metrics import read_metrics
+from compositionality.types import ALL_LEVELS
 
 ORDER = {  # of a section's page
     COMPOSITION: (
@@ -116,8 +117,8 @@ def passk(inputs: Inputs, name: str) -> PageFigure | None:
     pairs = [(arm, base) for arm, base in made["pairs"] if {arm, base} <= set(results.arms)]
     largest = {problems.file: results.samples(problems) for problems in results.sets}
     table = pass_at_k.curves(results, pairs, lambda file: pass_at_k.spaced(largest[file]))
-    has_levels = set(table.loc[table["level"] != pass_at_k.POOLED, "group"])
-    table = table[(table["level"] != pass_at_k.POOLED) | ~table["group"].isin(has_levels)]
+    has_levels = set(table.loc[table["level"] != ALL_LEVELS, "group"])
+    table = table[(table["level"] != ALL_LEVELS) | ~table["group"].isin(has_levels)]
     rows = table[table["base"] == ""].to_dict("records")
     sampling = made["sampling"]
     values = {"samples": f"{sampling['n_samples']:,}", "temperature": f"{sampling['temperature']:g}"}

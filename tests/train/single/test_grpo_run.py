@@ -68,7 +68,7 @@ def test_the_model_says_what_its_training_did(small, whole):
     with_entropy = [row for row in steps if "actor/entropy" in row]
     ends = [round(with_entropy[place]["actor/entropy"], 4) for place in (0, -1)]
     assert [report.first_entropy, report.last_entropy] == ends
-    assert not report.changed_nothing
+    assert report.updates_with_signal
 
 
 def test_flops_are_logged_by_both_counts(small, whole):
@@ -242,7 +242,7 @@ def test_every_algorithm_runs(small, tmp_path, changes):
         assert updated[-1]["actor/kl_loss"] > 0
         assert updated[-1]["actor/ppo_kl"] != 0  # the later updates of a step are off-policy
         assert report_of(out / "final").updates == 8
-    assert not report_of(out / "final").changed_nothing
+    assert report_of(out / "final").updates_with_signal
 
 
 def test_activation_checkpointing_changes_nothing(small, two_steps, tmp_path):
@@ -310,7 +310,7 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
     assert "no group with signal" in capsys.readouterr().out
     report = report_of(out / "final")
     assert report is not None
-    assert report.changed_nothing
+    assert report.updates_with_signal == 0
     assert (report.updates, report.updates_without_signal, report.groups_with_signal, report.tokens) == (2, 2, 0, 0)
     assert apart(weights(out / "final"), weights(small / "model")) == 0
     with pytest.raises(UserError, match=r"step 1: only 0 of the 8 groups .*max_generation_batches=3"):
