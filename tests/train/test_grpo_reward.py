@@ -149,7 +149,7 @@ def test_p09_on_policy_loss_has_the_gradient_of_the_clipped_one():
     from verl.trainer.ppo.core_algos import get_policy_loss_fn
 
     from compositionality.train.verl import extensions  # registers
-    from compositionality.train.verl.extensions import ON_POLICY
+    from compositionality.train.verl.hooks import ON_POLICY
 
     assert extensions
     settings = {"clip_ratio": 0.2, "clip_ratio_low": 0.2, "clip_ratio_high": 0.2, "global_batch_info": {}}

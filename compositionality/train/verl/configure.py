@@ -1,5 +1,5 @@
-"""verl's whole configuration for a run, by pure functions: verl's defaults, ours (config/verl), the program's keys in
-verl's names, then ``verl.KEY=value``.
+"""verl's whole configuration for a run, by pure functions: verl's defaults, ours (config/verl), our code by its name
+(hooks.py), the program's keys in verl's names, ``verl.KEY=value``, then what follows from all of these.
 
 What has no counterpart in verl is refused, not ignored; README.md has the table. What verl's configuration does not
 know but our processes around it read stands in its section ``run``.
@@ -27,6 +27,7 @@ from compositionality.train.prompts import run_keys
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.sft_settings import SftSettings
+from compositionality.train.verl import hooks
 from compositionality.train.wandb_runs import run_name
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "config" / "verl"
@@ -36,7 +37,7 @@ ADVANTAGES = {
     "dr_grpo": ("grpo", False),
     "gae": ("gae", True),
     "rloo": ("rloo", True),
-    "raft": ("raft", True),
+    hooks.RAFT: (hooks.RAFT, True),
     "reinforce_plus_plus": ("reinforce_plus_plus", True),
     "reinforce_plus_plus_baseline": ("reinforce_plus_plus_baseline", True),
 }
@@ -83,19 +84,33 @@ NOT_THE_RESULT = (
 
 
 def grpo_config(settings: GrpoSettings) -> DictConfig:
-    """verl's configuration for GRPO; UserError for what verl does not have or know."""
-    return compose_config("grpo", settings.run.device, grpo_keys(settings), grpo_run(settings), settings.verl)
+    """Return verl's configuration for GRPO; UserError for what verl does not have or know."""
+    device = settings.run.device
+    keys = {**hooks.GRPO_KEYS, **(hooks.GRPO_CPU_KEYS if device == "cpu" else {}), **grpo_keys(settings)}
+    config = compose_config("grpo", device, keys, grpo_run(settings), settings.verl)
+    rollout, data, ray = config.actor_rollout_ref.rollout, config.data, config.ray_kwargs.ray_init
+    with open_dict(config):
+        if rollout.max_model_len is None:
+            rollout.max_model_len = data.max_prompt_length + data.max_response_length
+        if device == "cpu":  # a prompt that the token budget splits kills vLLM's CPU build when its request has a seed
+            rollout.max_num_batched_tokens = rollout.max_num_seqs * data.max_prompt_length
+        ray.address = config.run.ray_address or "local"  # one on this machine, whatever else runs on it
+        if config.run.ray_address:
+            for key in ("num_cpus", "num_gpus", "include_dashboard"):  # the cluster's own business
+                ray.pop(key, None)
+    return config
 
 
 def sft_config(settings: SftSettings) -> DictConfig:
-    """verl's configuration for supervised fine-tuning; UserError for what verl does not have or know."""
-    return compose_config("sft", settings.run.device, sft_keys(settings), sft_run(settings), settings.verl)
+    """Return verl's configuration for supervised fine-tuning; UserError for what verl does not have or know."""
+    keys = {**hooks.SFT_KEYS, **sft_keys(settings)}
+    return compose_config("sft", settings.run.device, keys, sft_run(settings), settings.verl)
 
 
 def compose_config(
     name: str, device: str, keys: Mapping[str, Any], run: Mapping[str, Any], own: Mapping[str, Any]
 ) -> DictConfig:
-    """``config/verl/NAME.yaml`` on verl's defaults, with ``keys``, a section ``run``, and verl's ``own`` keys last."""
+    """Set ``config/verl/NAME.yaml``, a section ``run``, ``keys``, and the user's ``own`` keys, on verl's defaults."""
     words = (f"hydra.searchpath=[file://{_verl_folder() / 'trainer' / 'config'}]", f"{name}_device={device}")
     try:
         with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
@@ -128,7 +143,7 @@ def set_key(config: DictConfig, key: str, value: Any) -> None:
 
 
 def _verl_folder() -> Path:
-    """Where verl is installed, found without importing it (which takes seconds)."""
+    """Return where verl is installed, found without importing it (which takes seconds)."""
     spec = importlib.util.find_spec("verl")
     if spec is None or not spec.submodule_search_locations:
         fix = "run bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
@@ -137,7 +152,7 @@ def _verl_folder() -> Path:
 
 
 def result_settings(config: DictConfig) -> dict[str, Any]:
-    """The settings that the trained weights depend on, flat (``optim.lr``), without paths and conveniences."""
+    """Return the settings that the trained weights depend on, flat (``optim.lr``), without paths and conveniences."""
     flat = flatten(OmegaConf.to_container(config, resolve=True))
     return {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
 
@@ -146,7 +161,7 @@ def result_settings(config: DictConfig) -> dict[str, Any]:
 
 
 def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
-    """verl's keys for GRPO. UserError for a setting that verl does not have."""
+    """Return verl's keys for GRPO; UserError for a setting that verl does not have."""
     refuse_foreign_keys(settings, GRPO_LACKS)
     data, rollout, trainer, algorithm = settings.data, settings.rollout, settings.trainer, settings.algorithm
     actor = "actor_rollout_ref.actor"
@@ -186,7 +201,7 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
 
 
 def sft_keys(settings: SftSettings) -> dict[str, Any]:
-    """verl's keys for supervised fine-tuning. UserError for a setting that verl does not have."""
+    """Return verl's keys for supervised fine-tuning; UserError for a setting that verl does not have."""
     refuse_foreign_keys(settings, SFT_LACKS)
     data, trainer = settings.data, settings.trainer
     return {
@@ -211,7 +226,7 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
 
 
 def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
-    """The section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
+    """Return the section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
     return {
         **_run(settings),
         **run_keys(settings),
@@ -228,7 +243,7 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
 
 
 def sft_run(settings: SftSettings) -> dict[str, Any]:
-    """The section ``run`` of SFT's configuration."""
+    """Return the section ``run`` of SFT's configuration."""
     return {
         **_run(settings),
         "train_files": list(settings.data.train_files),
@@ -261,10 +276,12 @@ def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
 
 
 def _model_keys(model: ModelSettings, device: str, prefix: str) -> dict[str, Any]:
-    """The model. On a GPU a micro-batch is one packed row, with any attention: transformers reads from the positions
-    where each row begins. verl cuts micro-batches by real tokens, so that padding one to its longest row may take
-    many times ``trainer.micro_batch_tokens``. On a CPU padding is four times faster (4.1 and 1.0 updates of 128 rows a
-    second on a core): sdpa computes a packed row's attention over all of its tokens.
+    """Return the keys of the model.
+
+    On a GPU a micro-batch is one packed row, with any attention: transformers reads from the positions where each row
+    begins. verl cuts micro-batches by real tokens, so that padding one to its longest row may take many times
+    ``trainer.micro_batch_tokens``. On a CPU padding is four times faster (4.1 and 1.0 updates of 128 rows a second on a
+    core): sdpa computes a packed row's attention over all of its tokens.
     """
     return {
         f"{prefix}.path": model.path,
@@ -276,7 +293,7 @@ def _model_keys(model: ModelSettings, device: str, prefix: str) -> dict[str, Any
 
 
 def _lora_keys(lora: LoraSettings, prefix: str) -> dict[str, Any]:
-    """``lora.merge``: vLLM gets whole weights, so that it samples from any model at full speed."""
+    """Return the keys of adapters. ``lora.merge``: vLLM gets whole weights, so any model samples at full speed."""
     return {
         f"{prefix}.lora_rank": lora.rank,
         f"{prefix}.lora_alpha": lora.alpha,
@@ -286,7 +303,7 @@ def _lora_keys(lora: LoraSettings, prefix: str) -> dict[str, Any]:
 
 
 def _critic_keys(settings: GrpoSettings) -> dict[str, Any]:
-    """A critic of the policy's shape, optimizer and precision, but for its learning rate."""
+    """Return the keys of a critic of the policy's shape, optimizer and precision, but for its learning rate."""
     critic, algorithm, actor = settings.critic, settings.algorithm, "actor_rollout_ref.actor"
     optim = replace(settings.optim, lr=critic.lr)
     same = ("strategy", "ulysses_sequence_parallel_size", "ppo_max_token_len_per_gpu", "use_dynamic_bsz")
@@ -348,7 +365,7 @@ def _algorithm_keys(algorithm: AlgorithmSettings, max_tokens: int) -> dict[str, 
         "algorithm.filter_groups.max_num_gen_batches": algorithm.max_generation_batches,
         # One update for a batch: the old policy is the present one, and no pass computes its log-probabilities.
         "algorithm.rollout_correction.bypass_mode": on_policy,
-        f"{actor}.policy_loss.loss_mode": "on_policy" if on_policy else "vanilla",
+        f"{actor}.policy_loss.loss_mode": hooks.ON_POLICY if on_policy else "vanilla",
         f"{actor}.clip_ratio_low": algorithm.clip_low,
         f"{actor}.clip_ratio_high": algorithm.clip_high,
         f"{actor}.loss_agg_mode": LOSS_AGGREGATIONS[algorithm.loss_aggregation],

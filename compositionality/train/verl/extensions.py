@@ -1,5 +1,7 @@
-"""What verl looks up by name in its registries. verl imports this module in every process that builds the model
-configuration (``actor_rollout_ref.model.external_lib``), and our trainer where advantages are computed.
+"""Entries of verl's registries, which it looks up by name.
+
+verl imports this module in every process that builds the model configuration, and our trainer where advantages are
+computed.
 """
 
 from typing import Any
@@ -10,16 +12,12 @@ from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_adv_est, re
 from verl.utils.torch_functional import masked_mean
 
 from compositionality.train.prompts import verl_seed
-from compositionality.train.verl import log_probs
+from compositionality.train.verl import hooks, log_probs
 
 del log_probs  # imported for what it does
 
-ON_POLICY = "on_policy"
-SEEDED = "seeded_single_turn"
-RAFT = "raft"
 
-
-@register(SEEDED)
+@register(hooks.SEEDED_LOOP)
 class SeededSingleTurn(SingleTurnAgentLoop):  # type: ignore[misc]
     """verl's single-turn loop with a seed for every response: timing cannot change what is sampled."""
 
@@ -29,14 +27,14 @@ class SeededSingleTurn(SingleTurnAgentLoop):  # type: ignore[misc]
         return await super().run({**sampling_params, "seed": seed}, **row)
 
 
-@register_adv_est(RAFT)  # type: ignore[untyped-decorator]
+@register_adv_est(hooks.RAFT)  # type: ignore[untyped-decorator]
 def raft_advantage(token_level_rewards: Any, response_mask: Any, **_: Any) -> tuple[Any, Any]:
     """``raft_advantage`` of grpo.py in verl's form: advantages and returns, shape (responses, tokens)."""
     advantages = token_level_rewards.sum(-1, keepdim=True).clamp(min=0) * response_mask
     return advantages, advantages
 
 
-@register_policy_loss(ON_POLICY)  # type: ignore[untyped-decorator]
+@register_policy_loss(hooks.ON_POLICY)  # type: ignore[untyped-decorator]
 def on_policy_loss(
     old_log_prob: Any, log_prob: Any, advantages: Any, response_mask: Any, *args: Any, **kwargs: Any
 ) -> tuple[Any, dict[str, Any]]:

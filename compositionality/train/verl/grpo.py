@@ -1,4 +1,4 @@
-"""GRPO with verl: check, train (or go on), export the last model and the best."""
+"""Train with verl's GRPO: check, start or go on, export the last model and the best."""
 
 import sys
 from pathlib import Path
@@ -71,7 +71,7 @@ def train(config: DictConfig) -> None:
 
 
 def make_recipe(config: DictConfig) -> Recipe:
-    """What the trained weights depend on."""
+    """Return what the trained weights depend on."""
     flat = flatten(OmegaConf.to_container(config, resolve=True))
     critic = ("critic",) if config.algorithm.adv_estimator == "gae" else ()
     chosen = (*SETTINGS_OF_VERL, *critic, *(f"run.{key}" for key in SETTINGS_OF_OURS))
@@ -87,49 +87,18 @@ def make_recipe(config: DictConfig) -> Recipe:
 
 
 def settle(config: DictConfig, variables: dict[str, str]) -> None:
-    """Fill in what follows from the configuration, the machine and the environment."""
+    """Fill in what the environment says: loggers, and the variables of Ray's workers on a cluster."""
     with open_dict(config):
-        _settle_hardware(config, variables)
-        _settle_rollouts(config)
-        _settle_ray(config, variables)
         config.trainer.logger = loggers(list(config.trainer.logger), variables)
+        if config.run.ray_address:
+            config.ray_kwargs.ray_init.runtime_env.env_vars = worker_variables(variables)
 
 
 def settle_template(config: DictConfig) -> None:
-    """With ``data.apply_chat_template=false`` every tokenizer that verl loads, and saves, has a template of no text."""
+    """Give the tokenizers that verl loads and saves a template of no text with ``data.apply_chat_template=false``."""
     if not config.run.apply_chat_template:
         model = check_model(Path(config.run.model), chat_template=False)
         config.actor_rollout_ref.model.custom_chat_template = model.tokenizer.chat_template
-
-
-def _settle_hardware(config: DictConfig, variables: dict[str, str]) -> None:
-    model = config.actor_rollout_ref.model
-    if Path(model.path).exists():
-        model.path = str(Path(model.path).absolute())
-    if config.run.device == "cpu":
-        # Ray wants a visible GPU for each of its slots, and nobody may find a real one: none has this number.
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(["-1"] * config.run.processes)
-        variables.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-        variables.setdefault("TQ_NUM_THREADS", "1")  # of the store; it warns at every access if there are fewer cores
-
-
-def _settle_rollouts(config: DictConfig) -> None:
-    rollout, data = config.actor_rollout_ref.rollout, config.data
-    if rollout.max_model_len is None:
-        rollout.max_model_len = data.max_prompt_length + data.max_response_length
-    if config.run.device == "cpu":
-        # A prompt that the token budget splits kills vLLM's CPU build when its request has a seed.
-        rollout.max_num_batched_tokens = rollout.max_num_seqs * data.max_prompt_length
-
-
-def _settle_ray(config: DictConfig, variables: dict[str, str]) -> None:
-    """Join the cluster at ``run.ray_address``, or start one on this machine, whatever else runs on it."""
-    ray = config.ray_kwargs.ray_init
-    ray.address = config.run.ray_address or "local"
-    if config.run.ray_address:
-        for key in ("num_cpus", "num_gpus", "include_dashboard"):  # the cluster's own business
-            ray.pop(key, None)
-        ray.runtime_env.env_vars = worker_variables(variables)
 
 
 def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path) -> None:
@@ -159,7 +128,7 @@ def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: di
 
 
 def _export(config: DictConfig, recipe: Recipe, out: Path) -> None:
-    """Model folders of the last step and of the best by validation."""
+    """Write the model folders of the last step and of the best by validation."""
     if not latest_step(out / "steps"):
         raise UserError(f"{out}: no checkpoint was saved; set trainer.save_every to at most the number of steps")
     publish_models(

@@ -1,4 +1,4 @@
-"""Running verl's trainer under watch: the part that SFT and GRPO share."""
+"""Run verl's trainer under watch: what SFT and GRPO share."""
 
 import os
 import queue
@@ -22,10 +22,8 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.log import Progress
 from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.verl import hooks
 
-PLUGINS = ("compositionality.train.verl.metrics",)
-CRITIC_PLUGINS = ("compositionality.train.verl.critic",)
-CPU_PLUGINS = ("compositionality.train.verl.cpu_platform",)
 FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"
 TAIL_LINES = 400
 EXCEPTION = re.compile(r"\b[\w.]*(?:Error|Exception): \S.*")
@@ -53,7 +51,7 @@ class StepLines:
         self._progress = Progress(steps)
 
     def read(self, line: str) -> str | None:
-        """What to show for ``line``: nothing unless it reports a step."""
+        """Return what to show for ``line``: nothing unless it reports a step."""
         found = STEP.search(line)
         if found is None:
             return None
@@ -70,20 +68,20 @@ class StepLines:
 
 
 def write_config(config: DictConfig, path: Path) -> None:
-    """The resolved configuration as YAML: what the trainer reads, and the record of the run."""
+    """Write the resolved configuration as YAML: what the trainer reads, and the record of the run."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, OmegaConf.to_yaml(config, resolve=True, sort_keys=True))
 
 
 def environment(config: DictConfig, out: Path) -> dict[str, str]:
-    """Environment of the trainer's processes: device, plugins and where metrics go."""
-    device = config.run.device
-    plugins = [*(CPU_PLUGINS if device == "cpu" else ()), *PLUGINS]
-    if OmegaConf.select(config, "algorithm.adv_estimator") == "gae":
-        plugins += CRITIC_PLUGINS
+    """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
+    device, grpo = config.run.device, "algorithm" in config
+    modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), hooks.METRICS_MODULE]
+    if grpo and config.algorithm.adv_estimator == "gae":
+        modules.append(hooks.CRITIC_MODULE)
     given = [word for word in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if word]
     fixed = {
-        "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys([*plugins, *given])),
+        "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys([*modules, *given])),
         "VERL_FILE_LOGGER_PATH": str((out / "metrics.jsonl").resolve()),
         "TENSORBOARD_DIR": str((out / "tensorboard").resolve()),
         FAILURE_FILE: str((out / "failure.txt").resolve()),
@@ -91,7 +89,7 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     }
     defaults = {
         "WANDB_DIR": str(out.resolve()),
-        "WANDB_JOB_TYPE": "rl" if "algorithm" in config else "sft",
+        "WANDB_JOB_TYPE": "rl" if grpo else "sft",
         "TOKENIZERS_PARALLELISM": "false",
         "RAY_USAGE_STATS_ENABLED": "0",
         "HYDRA_FULL_ERROR": "1",
@@ -99,29 +97,34 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     if device == "cpu":
         fixed["VERL_PLATFORM"] = "cpu"
         defaults["OMP_NUM_THREADS"] = str(config.run.threads)
+    if device == "cpu" and grpo:
+        # Ray wants a visible GPU for each of its slots; no process can see a real one by the index -1
+        fixed["CUDA_VISIBLE_DEVICES"] = ",".join(["-1"] * config.run.processes)
+        defaults["VLLM_CPU_KVCACHE_SPACE"] = "1"
+        defaults["TQ_NUM_THREADS"] = "1"  # of the store; it warns at every access if there are fewer cores
     return {**defaults, **os.environ, **fixed}
 
 
 def settle_model(run: DictConfig, model: DictConfig) -> None:
-    """``run.model`` as an absolute folder, which a Hub id's may first have to be downloaded to."""
+    """Make ``run.model`` an absolute folder, which a Hub id's may first have to be downloaded to."""
     run.model = model.path = str(resolve_model(run.model).absolute())
 
 
 def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """The command as a person would type it, with the variables that differ from the present environment."""
+    """Return the command as a person would type it, with the variables that differ from the present environment."""
     changed = {name: value for name, value in environment.items() if os.environ.get(name) != value}
     return shlex.join([*(f"{name}={value}" for name, value in sorted(changed.items())), *command])
 
 
 def wandb_run(out: Path) -> dict[str, str]:
-    """wandb's variables by which a resumed run goes on as the same one, and ends without a block of its own."""
+    """Return wandb's variables by which a resumed run goes on as the same one, and ends without a block of its own."""
     path = out / WANDB_ID
     run = {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"} if path.is_file() else {}
     return {"WANDB_QUIET": "true", **run}
 
 
 def report_failure(message: str) -> None:
-    """Called inside the trainer: the one line that the launcher shows as the reason why training stopped."""
+    """Leave the launcher the one line that it shows as the reason why training stopped."""
     path = os.environ.get(FAILURE_FILE)
     if path:
         write_text(Path(path), message)
@@ -211,6 +214,6 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _last_error(tail: Sequence[str], code: int) -> str:
-    """The exit code, and the last line that names an exception."""
+    """Return the exit code, and the last line that names an exception."""
     found = [match[0].strip() for match in map(EXCEPTION.search, tail) if match and "ChildFailed" not in match[0]]
     return f"stopped with exit code {code}" + (f" ({found[-1][:300]})" if found else "")

@@ -15,7 +15,7 @@ from compositionality.rollout.model_folder import shape_of_model
 from compositionality.train.memory import FEWER_CHECKPOINTS, check_here
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
-CPU_CACHE = 1 << 30  # VLLM_CPU_KVCACHE_SPACE that grpo.py sets
+CPU_CACHE = 1 << 30  # VLLM_CPU_KVCACHE_SPACE that launch.py sets
 RAY = 1.5e9  # host memory of Ray's own processes on a node
 TOKEN_FIELDS = 8  # numbers of 8 bytes of a token between verl's workers: ids, masks, positions, log-probs, advantages
 UPDATES = 10  # that are drawn to find the largest micro-batch
@@ -77,7 +77,7 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail) -> list[Need]:
     update = memory.training(shape, sharding, spec, reference=reference)
     vllm = memory.Vllm(
         share=rollout.gpu_memory_utilization,
-        length=rollout.max_model_len or length,
+        length=rollout.max_model_len,
         tensor=rollout.tensor_model_parallel_size,
         bytes_each={"float32": 4}.get(rollout.dtype, 2),
         batched_tokens=rollout.max_num_batched_tokens,

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning with verl: check, train (or go on), export."""
+"""Train with verl's supervised fine-tuning: check, start or go on, export."""
 
 import os
 import subprocess
@@ -60,7 +60,7 @@ def train(config: DictConfig) -> None:
 
 
 def make_recipe(config: DictConfig, ranks: int) -> Recipe:
-    """What the trained weights depend on."""
+    """Return what the trained weights depend on."""
     settings: dict[str, Any] = {**result_settings(config), "processes": ranks, "export_dtype": config.run.export_dtype}
     settings["decay_power"] = config.run.decay_power
     return Recipe("train_sft", settings, {"model": Path(config.run.model), **train_inputs(config.run.train_files)})
@@ -77,7 +77,7 @@ def settle(config: DictConfig, variables: dict[str, str]) -> None:
 
 
 def enough_for_validation(config: DictConfig) -> bool:
-    """verl drops an incomplete batch, also in validation, and fails on an empty one."""
+    """Tell whether there is a batch to validate: verl drops an incomplete one and fails without any."""
     paths = [Path(path) for path in config.run.val_files]
     if not all(path.is_file() for path in paths) or not paths:
         return bool(paths)  # the checks report a missing file; in a dry run it may be made later
@@ -90,7 +90,7 @@ def enough_for_validation(config: DictConfig) -> bool:
 
 
 def check_nodes(config: DictConfig) -> None:
-    """The two ways to several machines exclude each other, and one of them is needed."""
+    """Refuse both ways to several machines at once, and several machines without one."""
     run = config.run
     by_hand = run.node_rank > 0 or run.master_addr != "localhost"
     if run.ray_address and by_hand:
@@ -103,14 +103,14 @@ def check_nodes(config: DictConfig) -> None:
 
 
 def check_cluster(config: DictConfig, out: Path) -> None:
-    """Nodes, GPUs and shared files of the Ray cluster."""
+    """Check nodes, GPUs and shared files of the Ray cluster."""
     run = config.run
     gpus = run.processes if run.device == "gpu" else 0
     cluster.check_cluster(run.ray_address, run.nodes, gpus, out, [Path(run.model), *map(Path, config.data.train_files)])
 
 
 def start_command(config: DictConfig, config_file: Path) -> list[str]:
-    """What the launcher runs: a driver of the Ray cluster, or this machine's part of the run."""
+    """Return what the launcher runs: a driver of the Ray cluster, or this machine's part of the run."""
     run = config.run
     if run.ray_address:
         return [sys.executable, "-m", NODES_MODULE, str(config_file)]
@@ -119,7 +119,7 @@ def start_command(config: DictConfig, config_file: Path) -> list[str]:
 
 
 def torchrun_words(config: DictConfig, config_file: str, rank: int, address: str, port: int) -> list[str]:
-    """torchrun's arguments on the node ``rank``; node 0 is at ``address``."""
+    """Return torchrun's arguments on the node ``rank``; node 0 is at ``address``."""
     place = ["--standalone"]
     if config.run.nodes > 1:
         place = [f"--nnodes={config.run.nodes}", f"--node-rank={rank}"]
@@ -157,7 +157,7 @@ def count_train_rows(config: DictConfig) -> int:
 
 
 def count_steps(config: DictConfig) -> int:
-    """Updates of the whole run; verl drops an incomplete batch at the end of an epoch."""
+    """Return the updates of the whole run; verl drops an incomplete batch at the end of an epoch."""
     given = config.trainer.total_training_steps
     return int(given or count_train_rows(config) // config.data.train_batch_size * config.trainer.total_epochs)
 

@@ -44,15 +44,13 @@ from compositionality.train.run_folder import (
     prune,
     record_score,
 )
-from compositionality.train.verl import extensions
+from compositionality.train.verl import extensions, hooks
 from compositionality.train.verl.replay import NoSignalError
 
 del extensions  # imported for the advantages that it registers
 
-NAME = "compositionality"
 
-
-@register_trainer(NAME)
+@register_trainer(hooks.TRAINER)
 class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
     """See the module."""
 

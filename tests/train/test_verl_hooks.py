@@ -1,0 +1,119 @@
+"""The hooks of verl and the names of verl that our code needs: the table in verl/hooks.py is whole, and true of the
+verl that is installed. Another verl fails here with the name that it lacks.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+import sys
+import tomllib
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.train.verl import hooks
+
+pytestmark = pytest.mark.full
+ROOT = Path(__file__).parents[2]
+ROOM = ROOT / "compositionality" / "train" / "verl"
+BY_CONTRACT = ("verl.plugin.platform.platform_base.PlatformBase",)
+"""verl's published interface: all abstract, so that Python names what is missing."""
+
+
+def resolve(path: str) -> Any:
+    """The module, class or attribute with a dotted name."""
+    parts = path.split(".")
+    for number in range(len(parts), 0, -1):
+        try:
+            module = importlib.import_module(".".join(parts[:number]))
+        except ModuleNotFoundError:
+            continue
+        return reduce(getattr, parts[number:], module)
+    raise ImportError(path)
+
+
+def plain(found: Any) -> Any:
+    """The class behind an actor class of Ray."""
+    return found.__ray_metadata__.modified_class if hasattr(found, "__ray_metadata__") else found
+
+
+def has(base: type, name: str) -> bool:
+    """Whether ``base`` or a class of verl below it defines the name, or its module sets it on instances."""
+    modules = {parent.__module__ for parent in base.__mro__ if parent.__module__.startswith("verl.")}
+    on_instances = re.compile(rf"\bself\.{name}\b")
+    return hasattr(base, name) or any(on_instances.search(inspect.getsource(sys.modules[each])) for each in modules)
+
+
+def used(tree: ast.ClassDef) -> set[str]:
+    """What a class defines, and what it reads or calls of ``self`` and ``super()``."""
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return defined | {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("self", "super()")
+    }
+
+
+@pytest.mark.parametrize("row", hooks.SUBCLASSES, ids=lambda row: row.ours)
+def test_verl_has_what_a_subclass_needs_of_it_and_the_table_says_so(row: hooks.Subclass) -> None:
+    module, name = row.ours.split(".")
+    base, listed = plain(resolve(row.base)), row.names.split()
+    for needed in listed:
+        assert has(base, needed), f"{row.base} has no {needed} any more: verl/{module}.py, {name}"
+    [tree] = [node for node in ast.parse((ROOM / f"{module}.py").read_text()).body if getattr(node, "name", "") == name]
+    found = {needed for needed in used(tree) if has(base, needed) and not hasattr(object, needed)}
+    assert found == set(listed), f"hooks.py, row {row.ours}"
+    assert issubclass(plain(resolve(f"{hooks.HERE}.{row.ours}")), base)
+
+
+def test_every_subclass_is_in_the_table() -> None:
+    found = set()
+    for path in ROOM.glob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and node.bases:
+                ours = resolve(f"{hooks.HERE}.{path.stem}.{node.name}")
+                bases = {f"{base.__module__}.{base.__qualname__}" for base in ours.__mro__}
+                if not bases.isdisjoint(BY_CONTRACT):
+                    continue
+                if any(name.startswith("verl.") for name in bases):
+                    found.add(f"{path.stem}.{node.name}")
+    assert found == {row.ours for row in hooks.SUBCLASSES}
+
+
+@pytest.mark.parametrize("name", hooks.REPLACED)
+def test_verl_has_what_we_replace(name: str) -> None:
+    owner, _, last = name.rpartition(".")
+    assert hasattr(resolve(owner), last), f"verl has no {name} any more"
+
+
+def test_every_place_of_ours_that_verl_is_told_exists() -> None:
+    keys = {**hooks.GRPO_KEYS, **hooks.GRPO_CPU_KEYS, **hooks.SFT_KEYS}
+    places = [value.removeprefix("pkg://") for value in keys.values() if hooks.HERE in value]
+    for key, value in keys.items():
+        if key.endswith(".name"):
+            places.append(f"{keys.get(f'{key[:-5]}.path', keys.get(f'{key[:-5]}.module.path'))[6:]}.{value}")
+    for place in (*places, *(target.replace(":", ".") for target in hooks.ENTRY_POINTS.values())):
+        assert resolve(place), place
+
+
+def test_the_entry_points_are_those_of_the_package() -> None:
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert {group: [target] for group, target in hooks.ENTRY_POINTS.items()} == {
+        group: list(groups[group].values()) for group in hooks.ENTRY_POINTS
+    }
+
+
+def test_the_registered_names_are_verls() -> None:
+    from verl.experimental.agent_loop.agent_loop import _agent_loop_registry
+    from verl.trainer.ppo.core_algos import get_adv_estimator_fn, get_policy_loss_fn
+    from verl.trainer.ppo.v1.trainer_base import get_trainer_cls
+
+    from compositionality.train.verl import extensions, trainer
+
+    assert get_adv_estimator_fn(hooks.RAFT) is extensions.raft_advantage
+    assert get_policy_loss_fn(hooks.ON_POLICY) is extensions.on_policy_loss
+    assert _agent_loop_registry[hooks.SEEDED_LOOP]["_target_"].endswith("extensions.SeededSingleTurn")
+    assert get_trainer_cls(hooks.TRAINER) is trainer.VerlGrpoTrainer
