@@ -16,7 +16,7 @@ from compositionality.evaluate.gold_tables import (
 )
 from compositionality.evaluate.results import Results
 from compositionality.report.figures import Chart, level_colour, level_name, panels, tooltip, with_arms
-from compositionality.report.theme import LEVEL_COLOURS, Styles
+from compositionality.report.theme import INK, LEVEL_COLOURS, Styles
 from compositionality.study.model import all_arms
 from compositionality.types import ROLES
 
@@ -53,11 +53,15 @@ def gold_probability(rows: Any, styles: Styles) -> Chart:
     frame[["before", "after"]] = frame[["before", "after"]].clip(lower=FLOOR)
     scale, axis = alt.Scale(type="log", domain=[FLOOR, 1]), alt.Axis(format=".0e", tickCount=4)
     base = alt.Chart().encode(alt.X("before:Q", title="P before", scale=scale, axis=axis))
-    dots = base.mark_circle(size=18, opacity=0.5).encode(
-        alt.Y("after:Q", title="P after", scale=scale, axis=axis), level_colour(frame), tooltip=tooltip("problem")
-    )
+    picked = "datum.at === picked"  # on the page: the place of the problem that is shown
+    dots = base.mark_circle(opacity=0.5, cursor="pointer", strokeWidth=2).encode(
+        alt.Y("after:Q", title="P after", scale=scale, axis=axis), level_colour(frame), tooltip=tooltip("problem"),
+        size=alt.condition(picked, alt.value(160), alt.value(24)),
+        stroke=alt.condition(picked, alt.value(INK), alt.value(None)),
+    )  # fmt: skip
     diagonal = base.mark_line(color="#999999").encode(alt.Y("before:Q", title="P after", scale=scale))
-    return panels([diagonal, alt.Chart().mark_rule(color="#999999").encode(y=alt.datum(0.25)), dots], frame, 3)
+    layers = [diagonal, alt.Chart().mark_rule(color="#999999").encode(y=alt.datum(0.25)), dots]
+    return panels(layers, frame, 3).add_params(alt.param(name="picked", value=-1))
 
 
 def gold_roles(rows: Any, styles: Styles) -> Chart:

@@ -339,6 +339,8 @@ class GrpoTrainer:
         for problem, group in zip(self.val_problems, groups, strict=True):
             if group.is_judged():
                 correct.setdefault(problem.data_source, []).extend(group.correct)
+        if self.report is not None and self.settings.trainer.samples_every:
+            self.report.write_validation(step, self.val_problems, groups, self.tokenizer)
         accuracy = {source: sum(values) / len(values) for source, values in sorted(correct.items())}
         if accuracy and rank() == 0:
             record_score(self.steps, step, sum(accuracy.values()) / len(accuracy))

@@ -1,5 +1,7 @@
 """What a run of grpo.py reports: metrics of its rollouts, a line a step, a table of accuracies, some completions."""
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from compositionality.train.metrics import (
     ComputeMeter,
     non_embedding_parameters,
 )
+from compositionality.train.prompts import TokenizedProblem
 from compositionality.types import LENGTH, PromptGroup, TrainSample
 
 
@@ -142,6 +145,21 @@ class Report:
         (self.out / "samples").mkdir(exist_ok=True)
         write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**one) for one in shown))
         self.everywhere.write_generations(step, shown)
+
+    def write_validation(
+        self, step: int, problems: Sequence[TokenizedProblem], groups: Sequence[PromptGroup], tokenizer: Any
+    ) -> None:
+        """Write the completions of the first three problems of each data source: the same ones at every validation."""
+        lines, seen = list[str](), Counter[str]()
+        for place, (problem, group) in enumerate(zip(problems, groups, strict=True)):
+            seen[problem.data_source] += 1
+            if seen[problem.data_source] <= 3 and group.is_judged():
+                asked = {"problem": place, "data_source": problem.data_source, "ground_truth": problem.ground_truth}
+                prompt, completion = tokenizer.decode(problem.prompt_ids), group.completions[0].text
+                row = {**asked, "prompt": prompt, "completion": completion, "right": group.correct[0]}
+                lines.append(f"{json.dumps(row)}\n")
+        (self.out / "samples").mkdir(exist_ok=True)
+        write_text(self.out / "samples" / f"validation_{step}.jsonl", "".join(lines))
 
     def close(self) -> None:
         """Flush and close what is written to."""

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.evaluate.accuracy import evaluate
@@ -21,7 +22,8 @@ from compositionality.evaluate.table import write
 from compositionality.report.page.inputs import ReportSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
-from compositionality.types import CHAIN, FAILURES, Completion, Problem, Reason, TrainingReport, Verdict
+from compositionality.study.registered import seal
+from compositionality.types import CHAIN, FAILURES, ROLES, Completion, Problem, Reason, TrainingReport, Verdict
 
 MODELS = ("stage1", "rl-level1", "rl-level2", "rft")
 LEVELS = (1, 2, 3)
@@ -34,7 +36,7 @@ ATTACK = '</script><img src=x onerror="window.attacked=1"><svg onload="window.at
 DECISIONS = ("supported", "contradicted", "undecided", "not run", "not testable")
 ORIGINS = ("paper", "paper", "variant", "own", "variant")
 REASONS = (Reason.WRONG, Reason.NO_ANSWER, Reason.MALFORMED)
-EVERYTHING = ("claims", "passk", "failures", "runs", "data", "countdown")
+EVERYTHING = ("claims", "passk", "failures", "runs", "data", "exact", "countdown")
 DECAY = {"stage1": 0.3, "rl-level1": 0.35, "rl-level2": 0.8, "rft": 0.5, "multi-base": 0.4, "multi-rl-level1to2": 0.7}
 """Accuracy at a level over that at the level before."""
 
@@ -60,6 +62,8 @@ def make_study(
     problems = {f"test_{name}": _problems(folder / f"test_{name}.parquet", name, levels, per_level) for name in SETS}
     for seed in range(n_seeds):
         _accuracy(of_seed(study, seed) / "section41_42", problems, MODELS, seed)
+        if "exact" in parts:
+            _exact(of_seed(study, seed) / "section41_42", seed)
     _times(study / "section41_42")
     for seed in range(n_seeds):
         if "passk" in parts:
@@ -130,6 +134,23 @@ def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str]
                 partial.mkdir()
                 write_table(_shard(model, _groups(path), seed), partial / "shard-00000.parquet")
     evaluate(settings)
+
+
+def _exact(section: Path, seed: int) -> None:
+    """Exact probabilities, drawn at random, in the table of one seed; at level 2 of pairs of three functions."""
+    path, random = section / "results.parquet", np.random.default_rng(seed)
+    rows, known = (
+        pq.read_table(path).to_pandas(),
+        {file: read_manifest(file) for file in (path, section / "training.json")},
+    )
+    pairs = [f"func_{1 + number % 3}(func_{1 + number // 3 % 3}(x))" for number in rows["problem"]]
+    rows["cluster"] = rows["cluster"].where(rows["level"] != 2, pd.Series(pairs, rows.index))
+    rows["skills"] = [["func_1", "func_2", "func_3"] if level == 2 else [] for level in rows["level"]]
+    lists = [(-100 * random.exponential(1, len(ROLES) * level)).astype(int) for level in rows["level"]]
+    write(rows.assign(gold_log_prob_by_step_role=lists, gold_log_prob=[values.sum() / 100 for values in lists]), path)
+    for file, made in known.items():
+        inputs = made.inputs | ({"table": file_hash(path)} if "table" in made.inputs else {})
+        seal(file, {**made.model_dump(), "inputs": inputs})
 
 
 def _model(folder: Path, model: str) -> str:
@@ -274,6 +295,23 @@ def _runs(folder: Path, seed: int, levels: Sequence[int]) -> None:
                         key = f"val-core/string-{name}-level{level}/acc/mean@1"
                         row[key] = min(1.0, (step / 20 + place + seed / 10) / level / 2)
                 stream.write(json.dumps(row) + "\n")
+                _validation(run / "samples" / f"validation_{step}.jsonl", step)
+
+
+def _validation(file: Path, step: int) -> None:
+    """Completions of two problems at a step of a run: the first is right from step 10 on; a model writes the attack."""
+    program = "def main_solution(x):\n    return func_17(x)"
+    truth = json.dumps({"ref_output": "abc", "ref_code": program, "ref_input": {"x": "cba"}})
+    rows = [
+        {
+            "problem": number, "data_source": f"string-heldout-level{number + 1}", "ground_truth": truth,
+            "prompt": f"prompt {number} {ATTACK}", "right": number == 0 and step >= 10,
+            "completion": '{"output": "abc"}' if number == 0 and step >= 10 else f"step {step} says {ATTACK}",
+        }
+        for number in range(2)
+    ]  # fmt: skip
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _iterations(data: Path) -> None:

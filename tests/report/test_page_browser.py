@@ -17,7 +17,7 @@ pytest.importorskip("playwright", reason="no playwright; run: bash bash/setup.sh
 pytestmark = pytest.mark.skipif(FOUND is None, reason="no browser; apt-get install chromium (bash bash/setup.sh --dev)")
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 WIDTHS = (390, 500, 768, 1280)
-FIGURES = 8
+FIGURES = 11
 LEAST_CONTRAST = 4.5
 """WCAG AA, for text."""
 CONTRASTS = """() => {
@@ -242,6 +242,66 @@ def test_every_drawing_and_completion_has_a_name(opened: Any) -> None:
     assert named.and_(page.locator("svg.forest")).count() == page.locator("svg.forest").count() > 0
     cards = page.locator("#sample-list .sample").count()
     assert page.get_by_role("article", name=re.compile(r"level \d+, problem \d+: ")).count() == cards > 0
+
+
+def test_a_click_on_a_dot_shows_its_problem_with_the_answers_of_all_models(opened: Any) -> None:
+    one = opened()
+    page = one.page
+    assert "Click a dot" in page.locator("#dot-problem").inner_text()
+    page.locator("#gold_probability-drawing .mark-symbol.role-mark path").first.click(force=True)
+    shown = page.locator("#dot-problem")
+    assert re.match(r"Level 1, problem \d of seed0: ", shown.locator("h4").first.inner_text())
+    assert shown.locator("article").count() == len(MODELS)
+    for text in shown.locator("article").all_inner_texts():
+        assert re.search(r"(right|wrong).*\nP = .*\n", text)
+    assert ATTACK in shown.inner_text()
+    assert page.evaluate("window.attacked") is None
+    assert "?dot=" in page.url
+    picked = page.locator("#gold_probability-drawing path[stroke='#1b1e23']").count()
+    assert picked == len(MODELS) - 1  # a panel each
+    page.reload()
+    page.wait_for_selector("html[data-drawn]", state="attached")
+    assert page.locator("#dot-problem article").count() == len(MODELS)
+    assert one.errors == []
+
+
+def test_a_problem_of_another_replicate_is_chosen_by_the_keyboard(opened: Any) -> None:
+    page = opened().page
+    before = page.locator("#gold_probability-drawing .mark-symbol path").first.get_attribute("transform")
+    page.locator("#dots select[name=replicate]").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function(
+        "(old) => { const dot = document.querySelector('#gold_probability-drawing .mark-symbol path');"
+        "return dot && dot.getAttribute('transform') !== old; }",
+        arg=before,
+    )
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    shown = page.locator("#dot-problem")
+    assert "Level 2, problem 8 of seed1: func_" in shown.locator("h4").first.inner_text()
+    assert shown.locator("article pre").count() == 0  # texts are those of the first replicate
+    assert "The answers’ texts are those of seed0 alone." in page.locator("#gold_probability").inner_text()
+
+
+def test_the_slider_goes_through_the_steps_of_a_run_by_the_keyboard(opened: Any) -> None:
+    page = opened(viewport=PHONE, color_scheme="dark").page
+    slider, shown = page.locator("#step"), page.locator("#step-shown")
+    assert shown.locator(".sample-head").inner_text().split("\n") == ["step 20 of 20", "✓ right"]
+    assert page.locator("#step-strip").inner_text().split() == ["✗", "✗", "✓", "✓", "✓"]
+    assert shown.locator(".line-right").count() == 1
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    assert shown.locator(".sample-head").inner_text().split("\n") == ["step 5 of 20", "✗ wrong"]
+    assert slider.get_attribute("aria-valuetext") == "step 5 of 20: wrong"
+    assert f"step 5 says {ATTACK}" in shown.inner_text()
+    page.keyboard.press("Home")
+    assert "step 0 of 20" in shown.inner_text()
+    page.locator("#steps-menus select[name=asked]").select_option("1")
+    assert page.locator("#step-strip").inner_text().split() == ["✗"] * 5
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_it_prints(opened: Any, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from compositionality.evaluate.tables import csv_text
 from compositionality.report.dashboard import send_report
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
+from compositionality.report.page.explorer import DOTS, explorer, validation
 from compositionality.report.page.figure import PageFigure
 from compositionality.report.page.figures import missing_figures, page_figures
 from compositionality.report.page.inputs import AUDIT, PAPERS, TIMES, Inputs, ReportSettings, find_inputs
@@ -139,6 +140,9 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
         lstrip_blocks=True,
     )
     script, vega = (FOLDER / "page.js").read_text(), vega_bundle()
+    explored, specs = explorer(inputs, figures), {figure.name: figure.spec for figure in figures}
+    if explored:  # the page draws them of the replicate that is chosen
+        specs[DOTS] = {**specs[DOTS], "datasets": {name: [] for name in specs[DOTS]["datasets"]}}
     chosen = samples(inputs)
     groups = unique([*chosen, *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
@@ -148,7 +152,10 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
         script=Markup(script),
         script_hashes=[base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, vega)],
         vega=packed(vega),
-        specs=packed(json.dumps({figure.name: figure.spec for figure in figures})),
+        specs=packed(json.dumps(specs)),
+        explored=explored,
+        explorer=packed(json.dumps({**explored, "runs": (runs := validation(inputs))})),
+        runs=runs,
         finding=content.finding(inputs, what) if what else {},
         problem=worked_problem(inputs, what) if what else {},
         figures=figures,

@@ -29,6 +29,8 @@ PAPERS = {
 OWN = {COMPOSITION: "accuracy", INJECTION: "igsm", SCALING: "accuracy"}
 COUNTDOWN, PASS_AT_K, FAILURES, INFLUENCE = "countdown", "passk", "failures", "influence"
 """Kinds of results, as in claims.json, which names its inputs KIND/REPLICATE/FILE; OWN: of the study's own section."""
+VALIDATION = "validation"
+"""Completions of validation problems that a run of RL writes, a file for each validation."""
 METRICS = {PASS_AT_K: Metric.PASS_AT_K, FAILURES: Metric.FAILURES, INFLUENCE: Metric.INFLUENCE}
 """Of the other kinds: accuracy."""
 FITS = {"flops": "scaling", "flops_paper": "flops_paper", "completions": "completions"}
@@ -177,6 +179,9 @@ def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]
     yield from ((name, section / name) for name in (TIMES, MACHINE))
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
+    runs = Path(settings.checkpoints, first)
+    for file in runs.glob(f"*/samples/{VALIDATION}_*.jsonl") if settings.checkpoints else ():
+        yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
     data = Path(settings.data, first)
     for manifest in data.glob("*/**/.*.parquet.manifest.json") if settings.data else ():
         name = manifest.relative_to(data).with_name(manifest.name[1:].removesuffix(".manifest.json"))

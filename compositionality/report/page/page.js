@@ -53,24 +53,152 @@
     made.config.legend.columns = Math.max(1, Math.floor(width / 175));
     return made;
   };
+  let specs = {};
+  const drawn = new Map(), onDrawn = {};
+  const drawOne = async (place) => {
+    const style = getComputedStyle(place), width = place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    if (drawn.get(place) === width) return;
+    drawn.set(place, width);
+    const inside = element("div");  // Vega gives it a role; the frame keeps the figure's name
+    place.replaceChildren(inside);
+    const { view } = await vegaEmbed(inside, fitted(specs[place.dataset.figure], width), { ast: true, renderer: "svg", actions: false });
+    onDrawn[place.dataset.figure]?.(view);
+  };
   const draw = async () => {
-    const library = document.createElement("script");
-    library.textContent = await unpacked("vega");
+    const library = element("script", await unpacked("vega"));
     document.head.append(library);
-    const specs = JSON.parse(await unpacked("specs")), drawn = new Map();
-    const all = async () => {
-      for (const place of document.querySelectorAll("[data-figure]")) {
-        const style = getComputedStyle(place), width = place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-        if (drawn.get(place) === width) continue;
-        drawn.set(place, width);
-        const inside = document.createElement("div");  // Vega gives it a role; the frame keeps the figure's name
-        place.replaceChildren(inside);
-        await vegaEmbed(inside, fitted(specs[place.dataset.figure], width), { ast: true, renderer: "svg", actions: false });
-      }
-    };
+    specs = JSON.parse(await unpacked("specs"));
+    const explored = JSON.parse(await unpacked("explorer"));
+    if (explored.replicates) exploreDots(explored);
+    if (explored.runs.length) exploreSteps(explored.runs);
+    const all = async () => { for (const place of document.querySelectorAll("[data-figure]")) await drawOne(place); };
     await all();
     root.dataset.drawn = "yes";
     window.addEventListener("resize", all);
+  };
+
+  // Text from models and files goes in as text only, never as HTML.
+  const element = (tag, text, kind) => {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    if (kind) made.className = kind;
+    return made;
+  };
+  const block = (title, text) => {
+    const part = element("div", undefined, "block");
+    part.append(element("h4", title), element("pre", text));
+    return part;
+  };
+  const badge = (right, text) => element("span", `${right ? "✓" : "✗"} ${text}`, `badge ${right ? "supported" : "contradicted"}`);
+  // An answer, its lines marked where the gold solution has several, or both have one: the same line there, or not.
+  const marked = (text, gold) => {
+    const part = element("pre"), lines = text.trim().split("\n"), wanted = gold.trim().split("\n");
+    const comparable = wanted.length > 1 || lines.length === 1;
+    lines.forEach((line, place) => {
+      const right = line.trim() === wanted[place]?.trim();
+      part.append(comparable ? element("span", `${right ? "✓" : "✗"} ${line}\n`, right ? "line-right" : "line-wrong") : `${line}\n`);
+    });
+    return part;
+  };
+  const menu = (form, name, title, options, changed) => {
+    const label = element("label", title), select = element("select");
+    select.name = name;
+    options.forEach(([words, value]) => select.append(new Option(words, value)));
+    select.addEventListener("change", changed);
+    label.append(select);
+    form.append(label);
+    return select;
+  };
+  const refill = (select, options) => {
+    select.replaceChildren(...options.map(([words, value]) => new Option(words, value)));
+  };
+
+  // The dots of a replicate, and the problem of the dot that is chosen: by a click, or by the menus.
+  const exploreDots = ({ models, words, replicates }) => {
+    const [form, shown, figure] = ["dots", "dot-problem", "gold_probability-drawing"].map((id) => document.getElementById(id));
+    const [key] = Object.keys(specs.gold_probability.datasets);
+    let view = null, now = replicates[0];
+    const power = (p) => 10 ** (p / 100);
+    const written = (p) => (p === null || p === undefined ? "P unknown" : p < -30000 ? `P = 10^${Math.round(p / 100)}` : `P = ${power(p).toPrecision(2)}`);
+    const fill = () => {
+      const rows = [];
+      models.forEach(({ panel, title, start }, model) => now.level.forEach((level, at) => {
+        const [before, after] = [now.p[start]?.[at], now.p[model][at]];
+        if (!panel || before === null || after === null) return;
+        rows.push({ panel, arm: title, level, name: `level ${level}`, problem: now.problem[at], at,
+          before: Math.max(1e-16, power(before)), after: Math.max(1e-16, power(after)) });
+      }));
+      specs.gold_probability.datasets[key] = rows;
+      drawn.delete(figure);
+    };
+    const places = (level) => now.level.flatMap((one, at) => (String(one) === level ? [[`${now.problem[at]}: ${now.cluster[at]}`, at]] : []));
+    const choose = (at) => {
+      view?.signal("picked", at).runAsync();
+      keep({ replicate: now === replicates[0] ? "" : now.name, dot: at < 0 ? "" : String(at) });
+      if (at < 0) return shown.replaceChildren(element("p", "Click a dot, or choose a problem in the menus.", "small"));
+      if (level.value !== String(now.level[at])) { level.value = now.level[at]; refill(problem, [["–", -1], ...places(level.value)]); }
+      problem.value = at;
+      const text = now.texts[at], cards = element("div", undefined, "answers");
+      models.forEach(({ title }, model) => {
+        const made = element("article", undefined, "sample"), head = element("p", undefined, "sample-head"), said = words[now.code[model][at]];
+        head.append(element("strong", title), said ? badge(said.startsWith("right"), said) : "not asked", element("span", written(now.p[model][at]), "small"));
+        made.append(head);
+        made.setAttribute("aria-label", `${title}: ${said || "not asked"}`);
+        if (text && text.answers[model] !== null) made.append(marked(text.answers[model], text.gold));
+        cards.append(made);
+      });
+      const asked = element("div", undefined, "question");
+      if (text) asked.append(block("Prompt", text.prompt), block("Gold completion", text.gold));
+      shown.replaceChildren(element("h4", `Level ${now.level[at]}, problem ${now.problem[at]} of ${now.name}: ${now.cluster[at]}`), asked, cards);
+    };
+    const turn = async (name) => {
+      now = replicates.find((one) => one.name === name) || replicates[0];
+      replicate.value = now.name;
+      fill();
+      refill(level, [...new Set(now.level)].map((one) => [String(one), one]));
+      refill(problem, [["–", -1], ...places(level.value)]);
+    };
+    const replicate = menu(form, "replicate", "replicate", replicates.map(({ name }) => [name, name]), async () => { turn(replicate.value); choose(-1); await drawOne(figure); });
+    const level = menu(form, "level", "level", [], () => { refill(problem, [["–", -1], ...places(level.value)]); choose(-1); });
+    const problem = menu(form, "problem", "problem", [], () => choose(Number(problem.value)));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    onDrawn.gold_probability = (made) => {
+      view = made;
+      view.signal("picked", Number(problem.value)).runAsync();
+      view.addEventListener("click", (event, item) => { if (item?.datum?.at !== undefined) choose(item.datum.at); });
+    };
+    const wanted = query(), dot = Number(wanted.get("dot") ?? -1);
+    turn(wanted.get("replicate"));
+    choose(Number.isInteger(dot) && dot < now.level.length ? dot : -1);
+  };
+
+  // One problem along RL: a completion of each validation.
+  const exploreSteps = (runs) => {
+    const [form, slider, shown, strip] = ["steps-menus", "step", "step-shown", "step-strip"].map((id) => document.getElementById(id));
+    const names = [...new Set(runs.map(({ run }) => run))];
+    let now = runs[0];
+    const show = () => {
+      const one = now.steps[slider.value], of = now.of ? ` of ${now.of}` : "", last = now.steps.at(-1).step;
+      const words = `step ${one.step}${of}`, head = element("p", undefined, "sample-head");
+      slider.setAttribute("aria-valuetext", `${words}: ${one.right ? "right" : "wrong"}`);
+      head.append(element("strong", words), badge(one.right, one.right ? "right" : "wrong"));
+      if (now.of > last) head.append(element("span", `no later completion than of step ${last} yet`, "small"));
+      shown.replaceChildren(head, marked(one.text, now.gold), block("Prompt", now.prompt), block("Gold completion", now.gold));
+      [...strip.children].forEach((mark, place) => mark.classList.toggle("now", place === Number(slider.value)));
+    };
+    const choose = () => {
+      now = runs[problem.value];
+      slider.max = now.steps.length - 1;
+      slider.value = slider.max;
+      strip.replaceChildren(...now.steps.map(({ right }) => element("span", right ? "✓" : "✗", right ? "line-right" : "line-wrong")));
+      show();
+    };
+    const of = () => runs.flatMap(({ run, source, problem: number }, place) => (run === arm.value ? [[`${source}, problem ${number}`, place]] : []));
+    const arm = menu(form, "run", "run", names.map((name) => [name, name]), () => { refill(problem, of()); choose(); });
+    const problem = menu(form, "asked", "problem", of(), choose);
+    slider.addEventListener("input", show);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    choose();
   };
   draw();
 
@@ -82,39 +210,20 @@
   const PAGE = 6;
   let limit = PAGE;
 
-  // Text from models and files goes in as text only, never as HTML.
-  const element = (tag, text, kind) => {
-    const made = document.createElement(tag);
-    if (text !== undefined) made.textContent = text;
-    if (kind) made.className = kind;
-    return made;
-  };
   const fields = { model: "model", group: "group", level: "level", reason: "verdict" };
   const words = (key, value) => (key === "group" ? titles[value] || value : String(value).replaceAll("_", " "));
   for (const [key, title] of Object.entries(fields)) {
-    const label = element("label", title);
-    const select = element("select");
-    select.name = key;
-    select.append(new Option("all", ""));
     const values = [...new Set(samples.map((one) => one[key]))];
     if (key === "level") values.sort((a, b) => a - b);
-    values.forEach((value) => select.append(new Option(words(key, value), value)));
-    select.addEventListener("change", () => { keep({ [key]: select.value }); limit = PAGE; show(); });
-    label.append(select);
-    form.append(label);
+    const select = menu(form, key, title, [["all", ""], ...values.map((value) => [words(key, value), value])], () => { keep({ [key]: select.value }); limit = PAGE; show(); });
   }
-  const block = (title, text) => {
-    const part = element("div", undefined, "block");
-    part.append(element("h4", title), element("pre", text));
-    return part;
-  };
   const card = (one) => {
     const made = element("article", undefined, "sample");
     made.setAttribute("aria-label", `${one.model}, ${words("group", one.group)}, level ${one.level}, problem ${one.problem}: ${words("reason", one.reason)}`);
     const right = one.reason === "correct";
     const head = element("p", undefined, "sample-head");
     head.append(
-      element("span", `${right ? "✓" : "✗"} ${words("reason", one.reason)}`, `badge ${right ? "supported" : "contradicted"}`),
+      badge(right, words("reason", one.reason)),
       element("span", `${one.model} · ${words("group", one.group)} · level ${one.level} · problem ${one.problem} · ${one.tokens} tokens${one.finish === "length" ? ", cut off" : ""}`, "small"),
     );
     const answer = element("p", undefined, "answer");

@@ -1,0 +1,135 @@
+"""What the page shows on a click or at a slider: the problem behind a dot, and problems at successive steps of RL."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compositionality.data.json_files import check_shape, parse_json_object
+from compositionality.data.problems import read_problems
+from compositionality.evaluate.ladder import HELDOUT
+from compositionality.report.gold_figures import starts_of
+from compositionality.report.page.figure import PageFigure, styles_of
+from compositionality.report.page.inputs import AGAIN, VALIDATION, Inputs
+from compositionality.report.page.samples import cut, first_completions, problem_files, question, rollouts_of
+
+DOTS = "gold_probability"
+"""The figure whose dots are problems."""
+PER_LEVEL = 200
+"""Problems of a level, at most."""
+MOST = 1_500_000
+"""Characters of prompts and answers in all, so that the page stays small."""
+OUTCOMES = {
+    "right_chain": "right, every step right",
+    "right": "right",
+    "handed_on": "wrong, but every result handed on",
+    "names_in_order": "wrong, but the names in order",
+}
+"""What holds of a single answer: the first column that is 1."""
+SHAPE = {"problem": int, "data_source": str, "prompt": str, "ground_truth": str, "completion": str, "right": bool}
+PAIR = ["file", "problem"]
+Row = dict[str, Any]
+
+
+def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
+    """Return the problems of each replicate with what every model makes of them, as columns; {} without such dots."""
+    drawn = next((figure for figure in figures if figure.name == DOTS), None)
+    if drawn is None:
+        return {}
+    rows = inputs.evaluated.rows
+    rows = rows[(rows["group"] == HELDOUT) & rows["gold_log_prob"].notna()].sort_values(["level", *PAIR])
+    codes, words = pd.factorize(outcomes(rows))
+    rows = rows.assign(code=codes, p=(100 / np.log(10) * rows["gold_log_prob"]).round().astype(int))
+    starts = {name: start for name, start in starts_of(inputs.evaluated).items() if name in set(rows["arm"])}
+    styles, order = styles_of(inputs, [*starts]), [*starts]
+    panels = {row["arm"]: row["panel"] for table in drawn.spec["datasets"].values() for row in table}
+    models = [
+        {"title": style.title, "panel": panels.get(style.title), "start": order.index(starts[name])}
+        if starts[name] in order
+        else {"title": style.title}
+        for name in order
+        for style in [styles[name]]
+    ]
+    known = {str(name): columns(part, order) for name, part in rows.groupby("replicate", sort=False)}
+    first = known.get(inputs.seeds[0])
+    texts = answers(inputs, order, first) if first else {}
+    replicates = [
+        {**part, "name": name, "texts": texts if name == inputs.seeds[0] else {}} for name, part in known.items()
+    ]
+    return {"models": models, "words": [*words], "replicates": replicates, "missing": missing(inputs, known, texts)}
+
+
+def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
+    """Return in words what a model's answers are: of a single one what holds of it, of several how many are right."""
+    several = rows["right"].astype(int).astype(str) + " of " + rows["judged"].astype(int).astype(str) + " right"
+    single = np.select([rows[name] == 1 for name in OUTCOMES], [*OUTCOMES.values()], "wrong")
+    return several.where(rows["n"] > 1, pd.Series(single, rows.index).where(rows["judged"] > 0, "not judged"))
+
+
+def columns(rows: pd.DataFrame, order: Sequence[str]) -> Row:
+    """Return level, file, number, composition of a replicate's problems; by model 100 log10 P and outcome."""
+    problems = rows.drop_duplicates(PAIR).groupby("level").head(PER_LEVEL)
+    places = pd.MultiIndex.from_frame(problems[PAIR])
+    wide = rows.set_index([*PAIR, "arm"])[["p", "code"]].unstack("arm").reindex(places).astype(object)
+    wide = wide.where(wide.notna(), None)
+    named = {name: problems[name].tolist() for name in ("level", "file", "problem", "cluster")}
+    return named | {key: [wide[key][model].tolist() for model in order] for key in ("p", "code")}
+
+
+def answers(inputs: Inputs, models: Sequence[str], problems: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return prompt, gold completion and the first answer of each model, by the problem's place; ``MOST`` in all."""
+    wanted, files = defaultdict[str, list[tuple[int, int]]](list), problem_files(inputs)
+    for place, (file, number) in enumerate(zip(problems["file"], problems["problem"], strict=True)):
+        wanted[file].append((number, place))
+    found = dict[str, Any]()
+    for file in [name for name in wanted if name in files]:
+        table, numbers = read_problems(files[file]), [number for number, _ in wanted[file]]
+        folders = [rollouts_of(inputs, model, file) for model in models]
+        said = [dict(first_completions(folder, numbers)) if folder else {} for folder in folders]
+        if not any(said):
+            continue
+        for number, place in wanted[file]:
+            texts = [cut(rows[number]["response"]) if number in rows else None for rows in said]
+            found[str(place)] = {**question(table.slice(number, 1).to_pylist()[0], number), "answers": texts}
+    left, kept = MOST, dict[str, Any]()
+    rank = pd.Series(problems["level"]).groupby(problems["level"]).cumcount()
+    for place in rank.sort_values(kind="stable").index.astype(str):  # of each level the first that fit
+        left -= len(json.dumps(found.get(place)))
+        if place in found and left > 0:
+            kept[place] = found[place]
+    return kept
+
+
+def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each thing that the explorer cannot show yet."""
+    lines = []
+    if without := [name for name in inputs.seeds if name not in known]:
+        lines.append(f"No exact probabilities yet of {', '.join(without)}.")
+    if not texts:
+        lines.append("The answers’ texts are not here: they need the study’s problem files and rollouts (data=…).")
+    elif len(known) > 1:
+        lines.append(f"The answers’ texts are those of {inputs.seeds[0]} alone.")
+    return lines
+
+
+def validation(inputs: Inputs) -> list[Row]:
+    """Return problems of the validation files with a completion of each step, of every run of the first replicate."""
+    problems: dict[tuple[str, int], Row] = {}
+    for name in sorted(inputs.starting(f"{VALIDATION}/"), key=lambda name: int(name.split("/")[3])):
+        (_, seed, run, step), path = name.split("/"), inputs.files[name]
+        recipe = f"runs/{seed}/{run}/recipe.json"
+        of = inputs.json(recipe)["settings"].get("trainer.steps") if recipe in inputs else None
+        for line in path.read_text().splitlines():
+            row = parse_json_object(line, str(path), AGAIN)
+            check_shape(row, SHAPE, path, AGAIN)
+            truth, number = {"ground_truth": row["ground_truth"]}, row["problem"]
+            asked = {**row, "level": 0, "group": "", "prompt": [{"content": row["prompt"]}], "extra_info": None}
+            about = {"run": run.removeprefix("stage2-"), "of": of, "source": row["data_source"], "problem": number}
+            if (run, number) not in problems:
+                problems[run, number] = {**about, **question({**asked, "reward_model": truth}, number), "steps": []}
+            shown = {"step": int(step), "right": row["right"], "text": cut(row["completion"])}
+            problems[run, number]["steps"].append(shown)
+    return [problems[key] for key in sorted(problems)]
