@@ -274,10 +274,10 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
         write(pd.concat(tables), path)
     used = [*map(Path, evaluation.models.values()), *(sampled.source for sampled in problems.values())]
 
-    def counts() -> pd.DataFrame:
+    def rights() -> pd.DataFrame:
         return read(table).groupby(["arm", "file", "group", "level"], sort=False)[["n", "right"]].sum().reset_index()
 
-    send_result(table, step, asdict(evaluation.settings), counts, used, folders.values())
+    send_result(table, step, asdict(evaluation.settings), rights, used, folders.values())
     return table
 
 

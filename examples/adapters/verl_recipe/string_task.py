@@ -17,8 +17,16 @@ def make_problems(folder: Path, count: int = 20000, per_level: int = 64) -> None
 
     train, levels = str(folder / "train.parquet"), [1, 2, 3, 4]
     create_problems(settings_for("string", output=train, split="train", levels=[2], count=count))
-    held_out = {"functions": "heldout", "avoid": [train], "levels": levels, "count": per_level * len(levels)}
-    create_problems(settings_for("string", output=str(folder / "validation.parquet"), split="validation", **held_out))
+    settings = settings_for(
+        "string",
+        output=str(folder / "validation.parquet"),
+        split="validation",
+        functions="heldout",
+        avoid=[train],
+        levels=levels,
+        count=per_level * len(levels),
+    )
+    create_problems(settings)
 
 
 if __name__ == "__main__":
