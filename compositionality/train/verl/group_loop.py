@@ -35,7 +35,7 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
         return load_reward_manager(self.config, self.tokenizer)
 
     async def _run_prompt(self, prompt: Row, sampling_params: Row, trajectory: Row, trace: bool = False) -> None:
-        """Store what verl's contract says: ``running``, the responses, then ``finished``, or ``failure`` if one failed."""
+        """Store, as verl has it, ``running``, the responses, then ``finished``, or ``failure`` if one failed."""
         del trace
         validate = trajectory["validate"]
         place = {"key": prompt["uid"], "partition_id": "val" if validate else "train"}
