@@ -4,5 +4,5 @@ import os
 
 
 def on_cpu() -> bool:
-    """True in a process that runs verl on the CPU (``VERL_PLATFORM=cpu``)."""
+    """Tell whether this is a process that runs verl on the CPU (``VERL_PLATFORM=cpu``)."""
     return os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu"

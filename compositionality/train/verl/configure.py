@@ -315,6 +315,7 @@ def _critic_keys(settings: GrpoSettings) -> dict[str, Any]:
         **{f"critic.{name}": f"${{{actor}.{name}}}" for name in same},
         "critic.fsdp": f"${{{actor}.fsdp_config}}",
         **_model_keys(replace(settings.model, lora=LoraSettings()), settings.run.device, "critic.model"),
+        "critic.model.path": "${actor_rollout_ref.model.path}",  # the folder, once the launcher has found it
         **_optim_keys(optim, "critic.optim"),
     }
 

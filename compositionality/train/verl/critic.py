@@ -1,7 +1,8 @@
-"""The critic of PPO as we have verl build it: with any attention, all values 0 to begin with.
+"""Build the critic of PPO for verl: with any attention, all values 0 to begin with.
 
-verl imports this module in every process of such a run (VERL_USE_EXTERNAL_MODULES, set by the launcher): its own
-builder takes flash-attn whatever the configuration says, and draws the head at random.
+verl's own builder takes flash-attn whatever the configuration says, and draws the head at random. verl imports this
+module in every process of such a run (hooks.py): ``critic.model.external_lib`` would be imported by its driver alone,
+which makes the critic's configuration and sends it to the worker.
 """
 
 import os
@@ -9,7 +10,7 @@ from typing import Any
 
 
 def value_model(local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool) -> Any:
-    """The model with a head for a value of each token."""
+    """Return the model with a head for a value of each token."""
     import torch
     from transformers import AutoModelForTokenClassification
 

@@ -1,4 +1,4 @@
-"""A sharded checkpoint of verl (FSDP2) → a Hugging Face folder with the very same weights.
+"""Export a sharded checkpoint of verl (FSDP2) as a Hugging Face folder with the very same weights.
 
 verl's own merger rounds every weight to bfloat16 and holds the model in memory; here tensors are read from
 memory-mapped shards one after the other, written, and compared with what transformers expects.
@@ -81,7 +81,7 @@ def export(source: Path, target: Path, dtype: str = "float32") -> dict[str, Any]
 
 
 def find_state(checkpoint: Path) -> Path:
-    """The folder with the model's state: the checkpoint itself (SFT) or its ``actor`` (RL)."""
+    """Return the folder with the model's state: the checkpoint itself (SFT) or its ``actor`` (RL)."""
     for folder in (checkpoint, checkpoint / "actor"):
         if (folder / "fsdp_config.json").is_file():
             return folder
@@ -89,7 +89,7 @@ def find_state(checkpoint: Path) -> Path:
 
 
 def state_files(source: Path) -> list[Path]:
-    """The model's shards in the order of ranks; UserError if one is missing."""
+    """Return the model's shards in the order of ranks; UserError if one is missing."""
     config, fix = source / "fsdp_config.json", "use another checkpoint"
     content = read_json_object(config, fix)
     check_shape(content, {"world_size": int}, config, fix)
@@ -102,7 +102,7 @@ def state_files(source: Path) -> list[Path]:
 
 
 def load_shards(source: Path) -> list[dict[str, Any]]:
-    """The state of every rank, memory-mapped."""
+    """Return the state of every rank, memory-mapped."""
     from compositionality.train.checkpoint import load_state
 
     # It warns that a mesh was unpickled outside a process group, which is the point here.
@@ -112,7 +112,7 @@ def load_shards(source: Path) -> list[dict[str, Any]]:
 
 
 def lora_scale(source: Path) -> float:
-    """What adapters are multiplied by, alpha / rank; 0 for a checkpoint without."""
+    """Return what adapters are multiplied by, alpha / rank; 0 for a checkpoint without."""
     path, fix = source / LORA, "use another checkpoint"
     if not path.is_file():
         return 0.0
@@ -129,11 +129,11 @@ class Weights:
         self.parts = stored(shards[0])
 
     def size(self, name: str) -> int:
-        """Numbers in a weight; a DTensor counts its whole shape."""
+        """Return the numbers in a weight; a DTensor counts its whole shape."""
         return int(self.shards[0][self.parts[name][0]].numel())
 
     def whole(self, names: Sequence[str], dtype: str) -> Iterator[tuple[str, Any]]:
-        """Each of these weights, joined and converted, one at a time."""
+        """Yield each of these weights, joined and converted."""
         import torch
 
         for name in names:
@@ -144,7 +144,7 @@ class Weights:
 
 
 def merge(pieces: Sequence[Any]) -> Any:
-    """One whole tensor from what each rank holds of it."""
+    """Return one whole tensor from what each rank holds of it."""
     import torch
     from torch.distributed.tensor import DTensor
 
@@ -160,7 +160,7 @@ def merge(pieces: Sequence[Any]) -> Any:
 
 
 def weight_names(folder: Path, found: Collection[str]) -> list[str]:
-    """Names of the weights to write: those that transformers expects, tied ones once."""
+    """Return the names of the weights to write: those that transformers expects, tied ones once."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -178,7 +178,7 @@ def weight_names(folder: Path, found: Collection[str]) -> list[str]:
 
 
 def copy_texts(source: Path, target: Path, dtype: str) -> None:
-    """Configuration, tokenizer and chat template; the configuration tells the true dtype."""
+    """Copy configuration, tokenizer and chat template; the configuration tells the true dtype."""
     for path in sorted(source.iterdir()):
         if path.is_file() and path.suffix != ".safetensors" and not path.name.endswith(".index.json"):
             shutil.copyfile(path, target / path.name)
@@ -188,7 +188,7 @@ def copy_texts(source: Path, target: Path, dtype: str) -> None:
 
 
 def write_weights(weights: Weights, names: Sequence[str], target: Path, dtype: str) -> int:
-    """Write safetensors files of a few GB each, with an index if there is more than one; the number of parameters."""
+    """Write safetensors files of a few GB each, with an index if there is more than one; return the parameters."""
     from safetensors.torch import save_file
 
     groups = _groups(weights, names, 2 if dtype == "bfloat16" else 4)

@@ -22,14 +22,14 @@ class SeededSingleTurn(SingleTurnAgentLoop):  # type: ignore[misc]
     """verl's single-turn loop with a seed for every response: timing cannot change what is sampled."""
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> Any:
-        """One response to ``row["raw_prompt"]``."""
+        """Return one response to ``row["raw_prompt"]``."""
         seed = verl_seed(self.rollout_config.seed, row["uid"], row["raw_prompt"], row["session_id"])
         return await super().run({**sampling_params, "seed": seed}, **row)
 
 
 @register_adv_est(hooks.RAFT)  # type: ignore[untyped-decorator]
 def raft_advantage(token_level_rewards: Any, response_mask: Any, **_: Any) -> tuple[Any, Any]:
-    """``raft_advantage`` of grpo.py in verl's form: advantages and returns, shape (responses, tokens)."""
+    """Return ``raft_advantage`` of grpo.py in verl's form: advantages and returns, shape (responses, tokens)."""
     advantages = token_level_rewards.sum(-1, keepdim=True).clamp(min=0) * response_mask
     return advantages, advantages
 
@@ -38,7 +38,7 @@ def raft_advantage(token_level_rewards: Any, response_mask: Any, **_: Any) -> tu
 def on_policy_loss(
     old_log_prob: Any, log_prob: Any, advantages: Any, response_mask: Any, *args: Any, **kwargs: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """verl's clipped loss where one update is made for each batch: the old policy is the present one, detached.
+    """Return verl's clipped loss where one update is made for each batch: the old policy is the present one, detached.
 
     The pass that would compute the old log-probabilities is saved (``rollout_correction.bypass_mode`` puts vLLM's
     there, shape (responses, tokens)); they serve only to report how far training and rollout disagree.

@@ -3,7 +3,7 @@
 verl makes two calls to its load balancer, one to a reward worker, one write to the store and one agent object for
 every response, and has vLLM report every token. Here that is done once for each prompt, the reward manager that verl
 loads judges in this very process, and vLLM reports whole responses.
-Used where ``rollout.agent.agent_loop_manager_class`` names it (device=cpu).
+Used with run.device=cpu.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
 
     @cached_property
     def reward_manager(self) -> Any:
-        """As verl's reward workers load it."""
+        """Load it as verl's reward workers do."""
         return load_reward_manager(self.config, self.tokenizer)
 
     async def _run_prompt(self, prompt: Row, sampling_params: Row, trajectory: Row, trace: bool = False) -> None:
-        """verl's contract: status ``running``, then the responses, then ``finished``, or ``failure`` if one failed."""
+        """Store, as verl has it, ``running``, the responses, then ``finished``, or ``failure`` if one failed."""
         del trace
         validate = trajectory["validate"]
         place = {"key": prompt["uid"], "partition_id": "val" if validate else "train"}
@@ -56,7 +56,7 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
         await transfer_queue.async_kv_put(**place, tag={"status": "failure" if errors else "finished"})
 
     async def _answer(self, prompt: Row, sampling_params: Row, count: int) -> list[Row | BaseException]:
-        """``count`` rows for the store, an exception in place of each that failed."""
+        """Return ``count`` rows for the store, an exception in place of each that failed."""
         chat = list(prompt["raw_prompt"])
         text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -69,7 +69,7 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
             self.llm_client._release_server(name, request)
 
     async def _respond(self, server: Any, prompt: Row, ids: list[int], sampling_params: Row, sample: int) -> Row:
-        """One response, judged, as a row of the store."""
+        """Return one response, judged, as a row of the store."""
         seed = verl_seed(self.rollout_config.seed, prompt["uid"], prompt["raw_prompt"], sample)
         wanted = {**sampling_params, "seed": seed, "output_kind": RequestOutputKind.FINAL_ONLY}
         output = await server.generate.remote(request_id=uuid4().hex, prompt_ids=ids, sampling_params=wanted)
@@ -108,7 +108,7 @@ class GroupManager(AgentLoopManagerTQ):  # type: ignore[misc]
 
 
 def tag(row: Row) -> Row:
-    """What verl's trainer and replay buffer read of a stored response without fetching it."""
+    """Return what verl's trainer and replay buffer read of a stored response without fetching it."""
     prompt, response = len(row["prompts"]), len(row["responses"])
     return {
         "status": "success",

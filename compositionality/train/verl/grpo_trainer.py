@@ -1,4 +1,4 @@
-"""verl's ``main_ppo`` with our trainer: ``python -m compositionality.train.verl.grpo_trainer CONFIG.yaml``.
+"""Run verl's ``main_ppo`` with our trainer: ``python -m compositionality.train.verl.grpo_trainer CONFIG.yaml``.
 
 The configuration is complete and resolved (written by the launcher). Everything is verl's ``run_ppo``; its task
 runner, the place that verl leaves to users, imports our trainer before it looks it up by name.

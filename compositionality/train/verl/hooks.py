@@ -64,15 +64,9 @@ SUBCLASSES = (
         "_run_prompt config llm_client rollout_config tokenizer",
     ),
     Subclass(
-        "group_loop.GroupManager",
-        "verl.trainer.ppo.v1.agent_loop_tq.AgentLoopManagerTQ",
-        "agent_loop_workers_class",
+        "group_loop.GroupManager", "verl.trainer.ppo.v1.agent_loop_tq.AgentLoopManagerTQ", "agent_loop_workers_class"
     ),
-    Subclass(
-        "grpo_trainer.TaskRunner",
-        "verl.trainer.main_ppo.TaskRunnerV1",
-        "run",
-    ),
+    Subclass("grpo_trainer.TaskRunner", "verl.trainer.main_ppo.TaskRunnerV1", "run"),
     Subclass(
         "replay.GenerationBatches",
         "verl.trainer.ppo.v1.replay_buffer.ReplayBuffer",
@@ -105,11 +99,7 @@ SUBCLASSES = (
         "_validate config global_steps on_train_begin step steps_per_epoch total_training_steps "
         "train_dataloader train_dataset val_dataset",
     ),
-    Subclass(
-        "trainer.Seal",
-        "verl.trainer.ppo.checkpoint_callback.CheckpointCallback",
-        "config on_save",
-    ),
+    Subclass("trainer.Seal", "verl.trainer.ppo.checkpoint_callback.CheckpointCallback", "config on_save"),
 )
 """All but CpuPlatform: its base is an interface of abstract methods, of which Python itself names a missing one."""
 REPLACED = (

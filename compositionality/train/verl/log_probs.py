@@ -1,7 +1,7 @@
-"""Log-probabilities of tokens without flash-attn: its cross-entropy kernel, in plain torch.
+"""Compute log-probabilities of tokens without flash-attn: its cross-entropy kernel, in plain torch.
 
 Without flash-attn verl takes a Python loop over the tokens of a micro-batch, several kernels for each. This module
-takes the place of the kernel; verl imports it with the model's configuration (``model.external_lib``).
+takes the place of the kernel; verl imports it with the model's configuration (hooks.py).
 """
 
 # ruff: noqa: N803, N806
@@ -41,12 +41,12 @@ class CrossEntropy(torch.autograd.Function):  # type: ignore[misc]
 
 
 def rows_of(logits_TV: Tensor) -> int:
-    """Tokens whose float32 logits take CHUNK_BYTES."""
+    """Return the tokens whose float32 logits take CHUNK_BYTES."""
     return max(1, CHUNK_BYTES // (4 * int(logits_TV.shape[-1])))
 
 
 def cross_entropy(logits_TV: Tensor, labels_T: Tensor, *, inplace_backward: bool = False) -> tuple[Tensor, None]:
-    """In the form of flash-attn's function: the losses, shape (T,), and what verl does not read."""
+    """Return, in the form of flash-attn's function, the losses, shape (T,), and what verl does not read."""
     return CrossEntropy.apply(logits_TV, labels_T, inplace_backward), None
 
 

@@ -1,6 +1,6 @@
-"""verl's metrics in our files: a JSONL file that a resumed run continues, wandb only where it can be used.
+"""Keep verl's metrics in our files: a JSONL file that a resumed run continues, wandb only where it can be used.
 
-verl imports this module in every process of a run (VERL_USE_EXTERNAL_MODULES, set by the launcher): its file
+verl imports this module in every process of a run (hooks.py): its own file
 logger starts the file anew when a run is resumed, ours goes on where the checkpoint left off.
 """
 
@@ -40,7 +40,7 @@ class NumberWatch:
         self.skipped = 0
 
     def problem(self, loss: float, gradient_norm: float, step: int) -> str | None:
-        """The reason to stop after ``step``, or None."""
+        """Return the reason to stop after ``step``, or None."""
         if not math.isfinite(loss):
             return f"the loss is {loss} at step {step}; the checkpoints before it are kept; try a lower optim.lr"
         self.skipped = 0 if math.isfinite(gradient_norm) else self.skipped + 1
@@ -58,7 +58,7 @@ def install() -> None:
 
 
 def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]:
-    """verl's ``Tracking.__init__``, tried again without wandb when that refuses the key or does not answer."""
+    """Return verl's ``Tracking.__init__``, tried again without wandb when that refuses the key or does not answer."""
 
     def start_anyway(
         self: Any, project_name: str, experiment_name: str, default_backend: Any = "console", config: Any = None

@@ -1,4 +1,4 @@
-"""Settings by verl's names, answered by ours: which of our keys changes verl's is found by changing each once."""
+"""Answer settings by verl's names with ours: which of our keys changes verl's is found by changing each once."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ WORDS = ("none", "k1", *DTYPES, *ADVANTAGES, *LOSS_AGGREGATIONS)
 
 
 def answer(schema: type[Any], key: str) -> str:
-    """``here KEY`` for a ``key`` of verl's that ``schema`` has by another name, or how to pass it on; else empty."""
+    """Return ``here KEY`` for verl's ``key`` that ``schema`` has by another name, or how to pass it on; else empty."""
     if schema not in (GrpoSettings, SftSettings):
         return ""
     key, settings = key.lstrip("+~"), example(schema)
@@ -48,7 +48,7 @@ def answer(schema: type[Any], key: str) -> str:
 
 
 def example(schema: type[GrpoSettings] | type[SftSettings]) -> Any:
-    """Settings under which every key that we set of verl's is there."""
+    """Return settings under which every key that we set of verl's is there."""
     settings: Any = schema(engine="verl")
     settings.model.path, settings.model.lora.rank, settings.trainer.output = "model", 1, "run"
     settings.run.device, settings.run.processes, settings.run.nodes = "gpu", 1, 1
@@ -62,7 +62,7 @@ def example(schema: type[GrpoSettings] | type[SftSettings]) -> Any:
 
 
 def decided_by(settings: Any, translate: Callable[[Any], dict[str, Any]], key: str) -> Iterator[str]:
-    """The keys of ``settings`` on which verl's ``key`` depends."""
+    """Yield the keys of ``settings`` on which verl's ``key`` depends."""
     before = translate(settings).get(key)
     for name, value in flatten(asdict(settings)).items():
         *path, last = name.split(".")
@@ -76,7 +76,7 @@ def decided_by(settings: Any, translate: Callable[[Any], dict[str, Any]], key: s
 
 
 def _others(value: Any) -> tuple[Any, ...]:
-    """Values that a setting may have instead."""
+    """Return values that a setting may have instead."""
     if isinstance(value, bool | int | float):
         return (not value,) if isinstance(value, bool) else (2 * value or 1, 0)
     return (["x"],) if isinstance(value, list) else (3,) if value is None else WORDS

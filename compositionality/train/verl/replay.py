@@ -1,8 +1,8 @@
-"""Which groups of responses reach an update: verl's replay buffer, its filter and its store, with three rules of ours.
+"""Choose the groups of responses that reach an update: verl's replay buffer with three rules of ours.
 
 verl's own sampler refills while other requests are still running, so what a batch holds depends on timing, and it
 ignores ``algorithm.filter_groups.max_num_gen_batches``. Here a generation batch is finished before it is judged:
-the same run gives the same batches, and the limit holds. Loaded by verl (``trainer.v1.sampler.custom_sampler``).
+the same run gives the same batches, and the limit holds.
 """
 
 import math
@@ -48,8 +48,8 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         self.without_signal: set[str] = set()
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[KVBatchMeta, dict[str, Any]]:
-        """``batch_size`` groups of ``partition_id``, and what was dropped on the way, as metrics."""
-        rounds = Rounds(batch_size, self.settings["generation_batch_size"], self.settings["max_num_gen_batches"])
+        """Return ``batch_size`` groups of ``partition_id``, and what was dropped on the way, as metrics."""
+        budget = RefillBudget(batch_size, self.settings["generation_batch_size"], self.settings["max_num_gen_batches"])
         metrics: Counter[str] = Counter()
         while True:
             self._wait_until_settled(partition_id)
@@ -57,7 +57,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
             kept = self._drop_groups(global_steps, partition_id, metrics)
             if partition_id == VALIDATION or len(kept) >= batch_size:
                 break
-            self._ask_for_more(rounds.next_size(len(kept), global_steps))
+            self._ask_for_more(budget.next_prompts(len(kept), global_steps))
         chosen = sorted(kept)[:batch_size]
         surplus = kept - set(chosen)
         with_signal = kept - self.without_signal
@@ -65,9 +65,9 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         self._clear_groups(partition_id, surplus)
         if partition_id != VALIDATION:
             metrics["training/filter_groups/discarded_surplus_samples"] = len(surplus)
-            metrics[GROUPS], metrics[SIGNAL] = rounds.prompts, len(with_signal)
+            metrics[GROUPS], metrics[SIGNAL] = budget.prompts, len(with_signal)
             metrics[NO_SIGNAL] = int(with_signal.isdisjoint(chosen))
-            metrics[SAMPLED] = rounds.prompts * self.settings["responses_per_prompt"]
+            metrics[SAMPLED] = budget.prompts * self.settings["responses_per_prompt"]
         return self._materialize_batch(partition_id, chosen, snapshot), dict(metrics)
 
     def _ask_for_more(self, prompts: int) -> None:
@@ -93,7 +93,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
             time.sleep(self.poll_interval)
 
     def _refuse_errors(self, partition_id: str) -> None:
-        """FailedResponsesError when more responses than ``max_error_rate`` got no verdict (P5)."""
+        """Raise FailedResponsesError when more responses than ``max_error_rate`` got no verdict (P5)."""
         failed = self.failure_keys[partition_id]
         groups = len(self.finished_keys[partition_id] | failed)
         each = self.settings["responses_per_prompt"]
@@ -121,7 +121,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
     def _terminal_eviction_reasons(
         self, global_steps: int, partition_id: str
     ) -> tuple[set[str], set[str], set[str], Counter[float]]:
-        """verl's reasons, and every group with a failed response: the rest of it would be a biased sample.
+        """Return verl's reasons, and every group with a failed response: the rest of it would be a biased sample.
 
         Without a filter, groups without signal are known (``without_signal``) and stay.
         """
@@ -136,13 +136,13 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
     def _materialize_batch(
         self, partition_id: str, selected_prompt_uids: Sequence[str], partition_snapshot: Mapping[str, Any]
     ) -> KVBatchMeta:
-        """verl's, with the rows in the order of the data and not of their arrival."""
+        """Return verl's batch with the rows in the order of the data and not of their arrival."""
         ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=row_order)}
         return super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
 
 
-class Rounds:
-    """How many prompts the next generation batch asks for, and when there is none left."""
+class RefillBudget:
+    """The prompts that the generation batches of one update may ask for."""
 
     def __init__(self, batch_size: int, generation_size: int, limit: int) -> None:
         self.batch_size = batch_size
@@ -150,8 +150,8 @@ class Rounds:
         self.limit = limit
         self.prompts = generation_size
 
-    def next_size(self, kept: int, step: int) -> int:
-        """Prompts for the next batch when ``kept`` groups of ``prompts`` had signal; NoSignalError at the limit."""
+    def next_prompts(self, kept: int, step: int) -> int:
+        """Return the prompts of the next batch when ``kept`` groups had signal; NoSignalError at the limit."""
         allowed = self.limit * self.generation_size if self.limit > 0 else math.inf
         if self.prompts >= allowed:
             limit = f"algorithm.filter_groups.max_num_gen_batches={self.limit}"
@@ -163,6 +163,6 @@ class Rounds:
 
 
 def row_order(key: str) -> tuple[str, int, int]:
-    """Sort key of a stored response, named ``{uid}_{sample}_{output}`` by verl."""
+    """Return the sort key of a stored response, named ``{uid}_{sample}_{output}`` by verl."""
     uid, sample, output = key.split("_")
     return uid, int(sample), int(output)

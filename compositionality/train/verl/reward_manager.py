@@ -1,4 +1,4 @@
-"""verl's reward manager interface over the project's judges. Loaded by verl (``reward.reward_manager``)."""
+"""Judge verl's responses, by verl's interface of a reward manager over the project's judges."""
 
 import asyncio
 from collections.abc import Mapping
@@ -37,14 +37,14 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
         self.ends = check_model(model, chat_template=config.run.apply_chat_template).eos_ids
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
-        """The reward and, as metrics, ``acc`` and a 0/1 for each reason; JudgeFailedError without a verdict."""
+        """Return the reward and, as metrics, ``acc`` and a 0/1 for each reason; JudgeFailedError without a verdict."""
         item = data[-1]
         tokens = item.batch["responses"]
         tokens = tokens[: int(item.batch["attention_mask"][-len(tokens) :].sum())].tolist()
         return await self.score(tokens, item.non_tensor_batch)
 
     async def score(self, tokens: list[int], row: Mapping[str, Any]) -> dict[str, Any]:
-        """As ``run_single``, for the response ``tokens`` to the problem ``row``."""
+        """Return what ``run_single`` does, for the response ``tokens`` to the problem ``row``."""
         response = self.tokenizer.decode(tokens, skip_special_tokens=True)
         truth, reason = row["reward_model"]["ground_truth"], self.finish_reason(tokens)
         verdict = await self._judge(JudgeInput(row["data_source"], response, truth, reason, row.get("extra_info")))
@@ -55,11 +55,11 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
         return {"reward_score": numbers["score"], "reward_extra_info": numbers}
 
     def finish_reason(self, tokens: list[int]) -> str:
-        """``length`` if the response fills the limit without an end token."""
+        """Return ``length`` if the response fills the limit without an end token."""
         return LENGTH if len(tokens) >= self.limit and tokens[-1] not in self.ends else STOP
 
     async def _judge(self, item: JudgeInput) -> Verdict:
-        """The verdict, in a thread; an ERROR verdict if it takes too long."""
+        """Return the verdict, of a thread; an ERROR verdict if it takes too long."""
         loop = asyncio.get_running_loop()
         if self.own is not None:
             return await loop.run_in_executor(None, self.own.judge, item)

@@ -29,7 +29,7 @@ class ChatRows(Dataset[dict[str, Tensor]]):  # type: ignore[misc]
         return len(self.chats)
 
     def __getitem__(self, number: int) -> dict[str, Tensor]:
-        """Token ids, positions and loss mask of a row, cut to ``max_length`` where ``truncation`` says so."""
+        """Return token ids, positions and loss mask of a row, cut to ``max_length`` where ``truncation`` says so."""
         row, limit = chat_row(self.chats[number], self.tokenizer), self.config.max_length
         kept = slice(-limit, None) if self.config.truncation == "left" else slice(limit)
         tokens, loss_mask = torch.tensor(row.tokens[kept]), torch.tensor(row.loss_mask[kept])

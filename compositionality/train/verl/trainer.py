@@ -1,4 +1,4 @@
-"""verl's synchronous trainer with additions, by subclassing (``trainer.v1.trainer_mode=compositionality``).
+"""verl's synchronous trainer with additions, by subclassing.
 
 Prompts in a fixed order, generation batches of a size of their own, a stop at the end of the data, when there is
 no signal left or when a loss is no longer a number, and the validation score of every step.
@@ -77,7 +77,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         return batch
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> Any:
-        """One update; a checkpoint of the state before it if no group has signal."""
+        """Make one update; save the state before it if no group has signal."""
         began = time.monotonic()
         try:
             batch = super().step(metrics, timing_raw)
@@ -100,8 +100,10 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         return batch
 
     def _flops(self, responses: int) -> dict[str, float]:
-        """Sums until and with this step; completions that are not in its batch, and those of a validation, count as
-        long as the mean of its batch."""
+        """Return the FLOPs until and with this step.
+
+        Completions that are not in its batch, and those of a validation, count as long as the mean of its batch.
+        """
         tokens, trainer = self.row["perf/total_num_tokens"], self.config.trainer
         due = trainer.test_freq > 0 and self.global_steps % trainer.test_freq == 0
         asked = len(self.val_dataset) * self.config.actor_rollout_ref.rollout.val_kwargs.n * due
@@ -139,7 +141,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         return super()._compute_values(batch, metrics)
 
     def on_train_begin(self) -> None:
-        """Of a resumed run: what was computed until now; the last step may already be known to its data stream."""
+        """Take up what a resumed run had computed; its data stream may already know the last step."""
         checkpoint = folder(self.steps_folder, self.global_steps - 1)
         if (checkpoint / STEP_ROW).is_file():
             self.compute.restore(step_row(checkpoint))
@@ -149,7 +151,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         self._end_with_the_data(self.global_steps - 1)
 
     def _end_with_the_data(self, step: int) -> None:
-        """When too few prompts are left for another generation batch, the step after ``step`` is the last one."""
+        """Make the step after ``step`` the last one when too few prompts are left for another generation batch."""
         stream = self.train_dataloader
         if stream.last_step is None and stream.left(self.config.trainer.total_epochs) < self.generation_size:
             stream.last_step = step + 1
@@ -164,10 +166,10 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
 
 
 class Seal(CheckpointCallback):  # type: ignore[misc]
-    """Seals what verl has saved, then deletes what is no longer needed (``trainer.checkpoint_callback_class``)."""
+    """Seals what verl has saved, then deletes what is no longer needed."""
 
     def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, async_save: bool = False, **_: Any) -> None:
-        """Called on the driver when all ranks have written their part."""
+        """Seal a checkpoint, on the driver, when all ranks have written their part."""
         del async_save
         steps = Path(checkpoint_dir).parent
         if trainer.row:
@@ -177,7 +179,7 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
 
 
 def new_meter(config: DictConfig) -> ComputeMeter:
-    """Of the policy's parameters without embeddings and head."""
+    """Return a meter for the policy's parameters without embeddings and head."""
     shape, actor = shape_of_model(config.run.model), config.actor_rollout_ref
     return ComputeMeter(
         shape.layers * shape.block + shape.width,
@@ -189,7 +191,7 @@ def new_meter(config: DictConfig) -> ComputeMeter:
 
 
 def refuse_nan(metrics: dict[str, Any], step: int) -> None:
-    """UserError if a loss or the gradient norm is not finite: verl would skip the update and continue silently."""
+    """Raise UserError if a loss or the gradient norm is not finite: verl would skip the update and say nothing."""
     for name, value in metrics.items():
         if name.endswith(("loss", "grad_norm")) and not math.isfinite(value):
             raise UserError(
@@ -199,6 +201,6 @@ def refuse_nan(metrics: dict[str, Any], step: int) -> None:
 
 
 def validation_score(metrics: dict[str, float]) -> float:
-    """Mean accuracy over data sources (levels), each of the same weight."""
+    """Return the mean accuracy over data sources (levels), each of the same weight."""
     means = [value for name, value in metrics.items() if name.startswith("val-core/") and "/acc/mean@" in name]
     return float(sum(means) / len(means)) if means else 0.0
