@@ -109,7 +109,7 @@ def test_claims_name_their_unit_and_their_inputs(tmp_path: Path) -> None:
 
 
 def test_models_measured_otherwise_and_folders_without_them_are_refused(tmp_path: Path) -> None:
-    first, *_ = influences(tmp_path, MODELS, seeds=1)
+    first, second = influences(tmp_path, MODELS, seeds=2)
     other = tmp_path / "others"
     other.write_text("others")
     influence_file(tmp_path / "seed0/influence/sft-odd/influence.parquet", 1.0, 3, 0.1, other, other)
@@ -120,10 +120,10 @@ def test_models_measured_otherwise_and_folders_without_them_are_refused(tmp_path
         read_results([f"seed0:{tmp_path / 'empty'}"], metric=Metric.INFLUENCE)
     with pytest.raises(UserError, match=r"typo: missing; run"):
         read_results([f"seed0:{tmp_path / 'typo'}"], list(MODELS), Metric.INFLUENCE)
-    manifest = tmp_path / "seed0/influence/sft-vanilla/.influence.parquet.manifest.json"
+    manifest = tmp_path / "seed1/influence/sft-vanilla/.influence.parquet.manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "settings": {"limit": 3}}))
     with pytest.raises(UserError, match=r"sft-vanilla/influence.parquet: measured with other settings than"):
-        read_results([first], list(MODELS), Metric.INFLUENCE)
+        read_results([second], list(MODELS), Metric.INFLUENCE)
 
 
 def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Results:

@@ -1,6 +1,7 @@
 """Seeds put together: the figures, what is refused, files that follow their inputs, tables that fit the screen."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,14 +34,21 @@ def outcomes(seed: int, arms: Sequence[str] = ARMS) -> Outcomes:
     }
 
 
-@pytest.fixture
-def heldout(tmp_path: Path) -> Path:
-    return problem_file(tmp_path / "heldout.parquet", SIZES)
+@pytest.fixture(scope="module")
+def heldout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return problem_file(tmp_path_factory.mktemp("seeds") / "heldout.parquet", SIZES)
+
+
+@pytest.fixture(scope="module")
+def three(heldout: Path) -> list[str]:
+    """Not to be changed."""
+    return [one(heldout.parent, heldout, seed) for seed in range(3)]
 
 
 @pytest.fixture
-def three(tmp_path: Path, heldout: Path) -> list[str]:
-    return [one(tmp_path, heldout, seed) for seed in range(3)]
+def copied(heldout: Path, three: list[str], tmp_path: Path) -> list[str]:
+    shutil.copytree(heldout.parent, tmp_path, dirs_exist_ok=True)
+    return [entry.replace(str(heldout.parent), str(tmp_path)) for entry in three]
 
 
 def one(tmp_path: Path, heldout: Path, seed: int, **changes: Any) -> str:
@@ -182,30 +190,30 @@ def test_the_same_answers_twice_are_refused(tmp_path: Path, three: list[str]) ->
         summary(tmp_path, [three[0], three[0]])
 
 
-def test_p15_tables_older_than_their_answers_are_refused(tmp_path: Path, three: list[str]) -> None:
+def test_p15_tables_older_than_their_answers_are_refused(tmp_path: Path, copied: list[str]) -> None:
     answers = tmp_path / "tiny-seed1/s/rollouts/stage1/heldout/shard-00000.parquet"
     answers.write_bytes(answers.read_bytes() + b"x")
     with pytest.raises(UserError, match=r"rollouts/stage1/heldout: newer than results.parquet"):
-        summary(tmp_path, three)
+        summary(tmp_path, copied)
 
 
 @pytest.mark.parametrize("name", ["results.parquet", "training.json"])
-def test_p15_altered_and_missing_tables_are_refused(tmp_path: Path, three: list[str], name: str) -> None:
+def test_p15_altered_and_missing_tables_are_refused(tmp_path: Path, copied: list[str], name: str) -> None:
     table = tmp_path / "tiny-seed1/s" / name
     table.write_bytes(table.read_bytes() + b"x")
     with pytest.raises(UserError, match=f"{name}: altered"):
-        summary(tmp_path, three)
+        summary(tmp_path, copied)
     table.unlink()
     with pytest.raises(UserError, match=f"{name}: missing"):
-        summary(tmp_path, three)
+        summary(tmp_path, copied)
 
 
-def test_p15_tables_of_two_evaluations_are_refused(tmp_path: Path, three: list[str]) -> None:
+def test_p15_tables_of_two_evaluations_are_refused(tmp_path: Path, copied: list[str]) -> None:
     for name in ("{}", ".{}.manifest.json"):
         other = tmp_path / "tiny-seed2/s" / name.format("training.json")
         (tmp_path / "tiny-seed1/s" / other.name).write_bytes(other.read_bytes())
     with pytest.raises(UserError, match=r"training\.json: comes from another evaluation than results\.parquet"):
-        summary(tmp_path, three)
+        summary(tmp_path, copied)
 
 
 def test_a_summary_follows_its_inputs_and_stays_when_they_do(tmp_path: Path, three: list[str]) -> None:
