@@ -108,12 +108,12 @@ def test_the_command_asks_a_server(problems: Path, tmp_path: Path) -> None:
     said = {problem.prompt: text for problem, text in zip(PROBLEMS, [RIGHT[0], WRONG[1], NONE], strict=True)}
     with chat_server(said) as url:
         command = [
-            Path(sys.executable).parent / "inspect", "eval", ROOT / "examples/adapters/inspect_problems.py",
+            Path(sys.executable).parent / "inspect", "eval", "examples/adapters/inspect_problems.py",
             "-T", f"problems={problems}", "--model", "openai/m", "--model-base-url", url, "--display", "none",
             "--log-dir", tmp_path / "logs",
         ]  # fmt: skip
         own = {**os.environ, "OPENAI_API_KEY": "none"}
-        done = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=own, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (file,) = (tmp_path / "logs").iterdir()
     assert values(read_eval_log(str(file))) == ["C", "I", "N"]

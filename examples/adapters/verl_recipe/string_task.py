@@ -15,18 +15,19 @@ def make_problems(folder: Path, count: int = 20000, per_level: int = 64) -> None
     """Write both files in verl's RL schema; definitions hidden, no held-out composition in the training file."""
     from compositionality.data.create_problems import create_problems, settings_for
 
-    train, levels = str(folder / "train.parquet"), [1, 2, 3, 4]
+    train, validation = str(folder / "train.parquet"), str(folder / "validation.parquet")
+    levels = [1, 2, 3, 4]
     create_problems(settings_for("string", output=train, split="train", levels=[2], count=count))
-    settings = settings_for(
+    held_out = settings_for(
         "string",
-        output=str(folder / "validation.parquet"),
+        output=validation,
         split="validation",
         functions="heldout",
         avoid=[train],
         levels=levels,
         count=per_level * len(levels),
     )
-    create_problems(settings)
+    create_problems(held_out)
 
 
 if __name__ == "__main__":
