@@ -531,7 +531,7 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         (
             {"measure": "beyond@1e-6", "threshold": 0.5},
             "On held-out functions, level 3: to over 50 % of the problems that RL on level 2 solves, "
-            "Stage 1 (single functions) gave P under 1e-6.",
+            "Stage 1 (single functions) gave P under 1e−6.",
         ),
         ({"times": 0.5}, "as claims write it"),
     ],
