@@ -51,10 +51,10 @@ def gold_probability(rows: Any, styles: Styles) -> Chart:
     frame = with_arms(rows, styles)[["arm", "level", "problem", "before", "after"]]
     frame = frame.assign(panel=frame["arm"], name=frame["level"].map(level_name))
     frame[["before", "after"]] = frame[["before", "after"]].clip(lower=FLOOR)
-    scale, axis = alt.Scale(type="log", domain=[FLOOR, 1]), alt.Axis(format=".0e", tickCount=4)
+    scale, axis = alt.Scale(type="log", domain=[FLOOR, 1], padding=8), alt.Axis(format=".0e", tickCount=4)
     base = alt.Chart().encode(alt.X("before:Q", title="P before", scale=scale, axis=axis))
     picked = "datum.at === picked"  # on the page: the place of the problem that is shown
-    dots = base.mark_circle(opacity=0.5, cursor="pointer", strokeWidth=2).encode(
+    dots = base.mark_circle(clip=True, opacity=0.5, cursor="pointer", strokeWidth=2).encode(
         alt.Y("after:Q", title="P after", scale=scale, axis=axis), level_colour(frame), tooltip=tooltip("problem"),
         size=alt.condition(picked, alt.value(160), alt.value(24)),
         stroke=alt.condition(picked, alt.value(INK), alt.value(None)),

@@ -49,7 +49,7 @@ def hand_over(rows: pd.DataFrame, styles: Styles) -> Chart:
     starts = rows.assign(model=rows["start"], start="", after=rows["before"])
     frame = pd.concat([rows, starts]).drop_duplicates(["model", "outer", "inner"])
     frame = with_arms(frame, styles).sort_values("model", key=lambda names: names.map([*styles].index), kind="stable")
-    titles = {name: f"\nafter; before: {styles[name].title}" for name in rows["start"].unique()}
+    titles = {name: f"\nfrom {styles[name].title}" for name in rows["start"].unique()}
     frame["panel"] = frame["arm"] + frame["start"].map(titles).fillna("\nbefore")
     return pair_maps(frame.rename(columns={"after": "P"}), "P", (ANY,), 3)
 
@@ -59,10 +59,11 @@ def pair_maps(frame: pd.DataFrame, value: str, first: Sequence[str], columns: in
     names = sorted({*frame["outer"]} - {*first}, key=natural_key)
     short = dict(zip(names, short_names(names), strict=True))
     frame, order = frame.replace({"outer": short, "inner": short}), [*first, *short.values()]
+    legend = alt.Legend(type="symbol", format="%")  # a gradient would be an image, which the page's rules forbid
     cell = alt.Chart().mark_rect().encode(
         alt.X("inner:N", title="inner function", sort=order, axis=alt.Axis(labelAngle=-90, labelFontSize=9)),
         alt.Y("outer:N", title="outer function", sort=order, axis=alt.Axis(labelFontSize=9)),
-        alt.Color(f"{value}:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=alt.Legend(format="%")),
+        alt.Color(f"{value}:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=legend),
         tooltip=[alt.Tooltip("outer:N"), alt.Tooltip("inner:N"), *tooltip("arm", **{value: value})],
     )  # fmt: skip
     return panels([cell], frame[["panel", "outer", "inner", value, "arm"]], columns, 240, 220)

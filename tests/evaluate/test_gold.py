@@ -1,6 +1,7 @@
 """Exact probabilities of gold solutions: against sampling, by step and role, in any batches; what is not known."""
 
 import json
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,7 +38,9 @@ from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
 from compositionality.evaluate.table import RESULTS, SCHEMA, problem_columns, read, write
 from compositionality.report import gold_figures
+from compositionality.report.page.build import packed, vega_bundle
 from compositionality.report.page.exact import EXACT
+from compositionality.report.page.explorer import DOTS, MOST, PER_LEVEL, explorer
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.store import read_rollouts
@@ -305,15 +308,33 @@ def test_a_table_of_before_is_read_without_the_columns_that_came_later(tmp_path:
         read(tmp_path / "another")
 
 
-def test_means_of_committed_tables_are_those_of_the_results_and_stand_on_the_page(tmp_path: Path) -> None:
+def committed(folder: Path, n: int) -> Results:
+    """The results of the first replicates of a registered study, from its committed tables."""
     places = list[ReplicateTables]()
-    for seed, folder in enumerate(sorted(RECORD.glob("seed*-split*"))[:2]):
-        rows = pa.parquet.read_table(folder / RESULTS, filters=pc.field("evaluation") == "accuracy")
+    for seed, kept in enumerate(sorted(RECORD.glob("seed*-split*"))[:n]):
+        rows = pa.parquet.read_table(kept / RESULTS, filters=pc.field("evaluation") == "accuracy")
         columns = [field for field in SCHEMA if field.name in rows.column_names]
         rows = rows.select([field.name for field in columns]).cast(pa.schema(columns))
-        pa.parquet.write_table(rows, tmp_path / folder.name)
-        places.append(ReplicateTables(folder.name, {RESULTS: tmp_path / folder.name}, seed, seed))
-    results = Results.of({place.name: read(place.tables[RESULTS]) for place in places}, places)
+        pa.parquet.write_table(rows, folder / kept.name)
+        places.append(ReplicateTables(kept.name, {RESULTS: folder / kept.name}, seed, seed))
+    return Results.of({place.name: read(place.tables[RESULTS]) for place in places}, places)
+
+
+def test_a_page_of_ten_replicates_stays_under_three_megabytes(tmp_path: Path) -> None:
+    results = committed(tmp_path, 10)
+    seeds, summary = tuple(place.name for place in results.replicates), {"models": results.arms}
+    inputs: Any = SimpleNamespace(evaluated=results, seeds=seeds, summary=summary, own="accuracy", files={})
+    inputs.settings, inputs.starting = SimpleNamespace(arms={}, checkpoints=""), lambda prefix: ()
+    made = explorer(inputs, [EXACT[DOTS](inputs, DOTS)])
+    assert [len(replicate["level"]) for replicate in made["replicates"]] == [6 * PER_LEVEL] * 10
+    assert made["replicates"][0]["cluster"][-1].startswith("func_")
+    texts = random.Random(0).choices("abcdefghij (),=:\n", k=MOST)  # as many as a page may have, hardly compressed
+    most = packed(json.dumps({**made, "texts": "".join(texts)}))
+    assert len(most) + len(packed(vega_bundle())) + 400_000 < 3_000_000  # the rest of composition-3's page: 0.2 MB
+
+
+def test_means_of_committed_tables_are_those_of_the_results_and_stand_on_the_page(tmp_path: Path) -> None:
+    results = committed(tmp_path, 2)
     tables = {table["name"]: table for figure in on_page(results) for table in figure.details}
     assert [len(tables[name]["rows"]) for name in ("lift_by_decile", "chain_and_product")] == [6 * 10, 5 * 2]
     (cells,) = [figure.rows for figure in on_page(results) if figure.name == "hand_over"]

@@ -29,6 +29,8 @@ from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.claims import said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison
+from compositionality.report.page.exact import EXACT as EXPLORED
+from compositionality.report.page.explorer import explorer, validation
 from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
@@ -147,6 +149,7 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: 
     missing = html[html.index('<details id="not-run"') :].partition("</summary>")[0]
     assert "Not run: 10 figures, Transfer to Countdown; " in missing  # in one line, folded
     assert '<section id="problem"' not in html  # without rollouts among the inputs
+    assert "samples/validation_STEP.jsonl" in html  # of the slider along training
     with pytest.raises(UserError, match=r"seed0/section41_42/results.parquet: no such file; make it with bash"):
         report(replace(made, study=tmp_path / "nowhere"))
     with pytest.raises(UserError, match="nowhere: no such folder"):
@@ -516,7 +519,7 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         (
             {"measure": "beyond@1e-6", "threshold": 0.5},
             "On held-out functions, level 3: to over 50 % of the problems that RL on level 2 solves, "
-            "Stage 1 (single functions) gave P under 1e-6.",
+            "Stage 1 (single functions) gave P under 1e−6.",
         ),
         ({"times": 0.5}, "as claims write it"),
     ],
@@ -525,3 +528,19 @@ def test_a_comparison_of_the_forest_plot_is_a_sentence_that_stands_alone(changed
     row = {"comparison": "as claims write it", "group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1"}
     row |= {"rule": ">", "threshold": 0.0, **changed}
     assert sentence(row, arm_styles(["stage1", "rl-level2"])) == expected
+
+
+def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path: Path) -> None:
+    made = make_study(tmp_path, parts=("runs", "exact"))
+    Path(made.checkpoints, "seed1").mkdir()
+    inputs = find_inputs(made)
+    dots = EXPLORED["gold_probability"](inputs, "gold_probability")
+    assert dots is not None
+    said = explorer(inputs, [dots])["missing"]
+    assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The answers’ texts"]
+    steps = validation(inputs)
+    assert [[step["step"] for step in problem["steps"]] for problem in steps] == [[0, 5, 10, 15, 20]] * 4
+    assert {(problem["run"], problem["of"]) for problem in steps} == {("rl-level1", 20), ("rl-level2", 20)}
+    (Path(made.checkpoints) / "seed0/stage2-rl-level1/samples/validation_20.jsonl").write_text('{"problem": 1}')
+    with pytest.raises(UserError, match=r"validation_20\.jsonl: has no key 'data_source'"):
+        validation(find_inputs(made))

@@ -268,7 +268,7 @@ def test_a_click_on_a_dot_shows_its_problem_with_the_answers_of_all_models(opene
 def test_a_problem_of_another_replicate_is_chosen_by_the_keyboard(opened: Any) -> None:
     page = opened().page
     before = page.locator("#gold_probability-drawing .mark-symbol path").first.get_attribute("transform")
-    page.locator("#dots select[name=replicate]").focus()
+    page.locator("#dots select[name=dots-replicate]").focus()
     page.keyboard.press("ArrowDown")
     page.wait_for_function(
         "(old) => { const dot = document.querySelector('#gold_probability-drawing .mark-symbol path');"
@@ -299,7 +299,7 @@ def test_the_slider_goes_through_the_steps_of_a_run_by_the_keyboard(opened: Any)
     assert f"step 5 says {ATTACK}" in shown.inner_text()
     page.keyboard.press("Home")
     assert "step 0 of 20" in shown.inner_text()
-    page.locator("#steps-menus select[name=asked]").select_option("1")
+    page.locator("#steps-menus select[name=steps-problem]").select_option("1")
     assert page.locator("#step-strip").inner_text().split() == ["✗"] * 5
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 

@@ -100,7 +100,7 @@ def sentence(row: Row, styles: Styles) -> str:
     at = {DEEPEST: ", deepest level", ALL_LEVELS: ""}.get(level, f", level {level}")
     where, other = f"On {group_title(row['group'])}{at}", styles[base].title if base else ""
     if measure.startswith("beyond@") and rule == Rule.ABOVE:
-        least = measure.removeprefix("beyond@")
+        least = measure.removeprefix("beyond@").replace("-", "−")
         return f"{where}: to over {limit} % of the problems that {model} solves, {other} gave P under {least}."
     several = row.get("base_measure") or row.get("times", 1) != 1 or ", over " in row["comparison"]
     if several or row.get("metric") == Metric.SCALING or measure in QUERY_VALUES or measure.startswith("support"):

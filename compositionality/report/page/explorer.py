@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from compositionality.data.json_files import check_shape, parse_json_object
 from compositionality.data.problems import read_problems
+from compositionality.evaluate.gold_tables import read_exact
 from compositionality.evaluate.ladder import HELDOUT
 from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.figure import PageFigure, styles_of
@@ -39,11 +41,15 @@ def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
     drawn = next((figure for figure in figures if figure.name == DOTS), None)
     if drawn is None:
         return {}
-    rows = inputs.evaluated.rows
-    rows = rows[(rows["group"] == HELDOUT) & rows["gold_log_prob"].notna()].sort_values(["level", *PAIR])
+    starts = starts_of(inputs.evaluated)
+    asked = read_exact(inputs.evaluated, dict.fromkeys(starts, inputs.evaluated.arms[0]))
+    asked = asked[["replicate", *PAIR, "cluster"]].drop_duplicates(["replicate", *PAIR])
+    rows = inputs.evaluated.rows.drop(columns="cluster")
+    rows = rows[(rows["group"] == HELDOUT) & rows["gold_log_prob"].notna()]
+    rows = rows.merge(asked, on=["replicate", *PAIR]).sort_values(["level", *PAIR], kind="stable")
     codes, words = pd.factorize(outcomes(rows))
     rows = rows.assign(code=codes, p=(100 / np.log(10) * rows["gold_log_prob"]).round().astype(int))
-    starts = {name: start for name, start in starts_of(inputs.evaluated).items() if name in set(rows["arm"])}
+    starts = {name: start for name, start in starts.items() if name in set(rows["arm"])}
     styles, order = styles_of(inputs, [*starts]), [*starts]
     panels = {row["arm"]: row["panel"] for table in drawn.spec["datasets"].values() for row in table}
     models = [
@@ -108,6 +114,10 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
     lines = []
     if without := [name for name in inputs.seeds if name not in known]:
         lines.append(f"No exact probabilities yet of {', '.join(without)}.")
+    done = {name for seed in inputs.seeds for name in (seed, seed.split("-")[0])}
+    folders = Path(inputs.settings.checkpoints).glob("seed*") if inputs.settings.checkpoints else ()
+    if running := sorted({folder.name for folder in folders} - done):
+        lines.append(f"Not evaluated yet: {', '.join(running)}.")
     if not texts:
         lines.append("The answers’ texts are not here: they need the study’s problem files and rollouts (data=…).")
     elif len(known) > 1:

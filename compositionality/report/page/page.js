@@ -158,9 +158,9 @@
       refill(level, [...new Set(now.level)].map((one) => [String(one), one]));
       refill(problem, [["–", -1], ...places(level.value)]);
     };
-    const replicate = menu(form, "replicate", "replicate", replicates.map(({ name }) => [name, name]), async () => { turn(replicate.value); choose(-1); await drawOne(figure); });
-    const level = menu(form, "level", "level", [], () => { refill(problem, [["–", -1], ...places(level.value)]); choose(-1); });
-    const problem = menu(form, "problem", "problem", [], () => choose(Number(problem.value)));
+    const replicate = menu(form, "dots-replicate", "replicate", replicates.map(({ name }) => [name, name]), async () => { turn(replicate.value); choose(-1); await drawOne(figure); });
+    const level = menu(form, "dots-level", "level", [], () => { refill(problem, [["–", -1], ...places(level.value)]); choose(-1); });
+    const problem = menu(form, "dots-problem", "problem", [], () => choose(Number(problem.value)));
     form.addEventListener("submit", (event) => event.preventDefault());
     onDrawn.gold_probability = (made) => {
       view = made;
@@ -194,8 +194,8 @@
       show();
     };
     const of = () => runs.flatMap(({ run, source, problem: number }, place) => (run === arm.value ? [[`${source}, problem ${number}`, place]] : []));
-    const arm = menu(form, "run", "run", names.map((name) => [name, name]), () => { refill(problem, of()); choose(); });
-    const problem = menu(form, "asked", "problem", of(), choose);
+    const arm = menu(form, "steps-run", "run", names.map((name) => [name, name]), () => { refill(problem, of()); choose(); });
+    const problem = menu(form, "steps-problem", "problem", of(), choose);
     slider.addEventListener("input", show);
     form.addEventListener("submit", (event) => event.preventDefault());
     choose();

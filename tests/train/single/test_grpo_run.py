@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def test_a_run_trains_evaluates_saves_and_exports(small, whole, capsys):
     assert verify(whole / "best").facts["step"] == best
     assert verify(whole / "best").facts["training"] == rl_report(whole / "metrics.jsonl", best)["training"]
     assert "reward" in (whole / "samples" / "step_2.txt").read_text()
+    asked = []
+    for step in (0, 2, 4):
+        lines = (whole / "samples" / f"validation_{step}.jsonl").read_text().splitlines()
+        asked.append([(row["problem"], row["data_source"], row["prompt"]) for row in map(json.loads, lines)])
+    assert asked[0] == asked[1] == asked[2]
+    assert Counter(source for _, source, _ in asked[0]) == dict.fromkeys((name.split("/")[1] for name in sources), 3)
     assert apart(weights(whole / "final"), weights(small / "model")) > 1e-4
     train(settings(small, whole))
     assert "already there" in capsys.readouterr().out
