@@ -109,8 +109,8 @@ def test_the_command_asks_a_server(problems: Path, tmp_path: Path) -> None:
     with chat_server(said) as url:
         command = [
             Path(sys.executable).parent / "inspect", "eval", "examples/adapters/inspect_problems.py",
-            "-T", f"problems={problems}", "--model", "openai/m", "--model-base-url", url, "--display", "none",
-            "--log-dir", tmp_path / "logs",
+            "-T", f"problems={problems}", "--model", "openai/m", "-M", "responses_api=false", "--model-base-url", url,
+            "--display", "none", "--log-dir", tmp_path / "logs",
         ]  # fmt: skip
         own = {**os.environ, "OPENAI_API_KEY": "none"}
         done = subprocess.run(command, env=own, cwd=ROOT, capture_output=True, text=True, check=False)
