@@ -35,7 +35,7 @@ from compositionality.evaluate.gold_tables import (
 from compositionality.evaluate.measures import gold_pass, measure_of
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
-from compositionality.evaluate.table import RESULTS, SCHEMA, problem_columns, read, write
+from compositionality.evaluate.table import RESULTS, SCHEMA, joined, problem_columns, read, write
 from compositionality.report import gold_figures
 from compositionality.report.page.exact import EXACT
 from compositionality.report.theme import arm_styles, rendered, spec_of
@@ -221,7 +221,7 @@ def test_functions_are_read_from_the_outermost_to_the_one_that_the_gold_solution
     create_problems(settings_for("string", output=str(tmp_path / "problems"), **words))
     problems, place = read_problems(tmp_path / "problems"), ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})
     write(problem_columns(problems).assign(arm="base", file="f", gold_log_prob=-1.0), tmp_path / RESULTS)
-    exact = read_exact(Results.of({}, [place]), {"base": "base"})
+    exact = read_exact(Results.of([joined([])], [place]), {"base": "base"})
     solutions = [TASK.gold(problem).splitlines() for problem in iterate_problems(problems)]
     applied = [[line.partition(":")[0].split(",")[-1].partition("[")[0] for line in lines] for lines in solutions]
     assert exact["functions"].tolist() == [names[::-1] for names in applied]
@@ -287,7 +287,7 @@ def test_checkpoints_of_a_run_stand_in_the_order_of_their_steps(tmp_path: Path) 
         for arm, value in steps.items()
     ]
     write(pd.concat(rows).assign(skills=[[]] * 3), tmp_path / RESULTS)
-    results = Results.of({"seed0": read(tmp_path / RESULTS)}, [ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})])
+    results = Results.of([read(tmp_path / RESULTS)], [ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})])
     made = gold_figures.checkpoint_rows(results)
     hand_over = made[made["part"] == "hand-over"].set_index("step")["prob"]
     assert hand_over.to_dict() == pytest.approx({2.0: np.exp(-5), 10.0: np.exp(-2)})
@@ -313,7 +313,7 @@ def test_means_of_committed_tables_are_those_of_the_results_and_stand_on_the_pag
         rows = rows.select([field.name for field in columns]).cast(pa.schema(columns))
         pa.parquet.write_table(rows, tmp_path / folder.name)
         places.append(ReplicateTables(folder.name, {RESULTS: tmp_path / folder.name}, seed, seed))
-    results = Results.of({place.name: read(place.tables[RESULTS]) for place in places}, places)
+    results = Results.of([read(place.tables[RESULTS]) for place in places], places)
     tables = {table["name"]: table for figure in on_page(results) for table in figure.details}
     assert [len(tables[name]["rows"]) for name in ("lift_by_decile", "chain_and_product")] == [6 * 10, 5 * 2]
     (cells,) = [figure.rows for figure in on_page(results) if figure.name == "hand_over"]
