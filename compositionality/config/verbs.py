@@ -21,6 +21,7 @@ class Verb(NamedTuple):
     check: str = ""  # of the settings, in a dry run
     show: str = ""  # what ``--cfg`` prints of them
     main: str = ""  # reads the command line itself, whose words decide on the settings
+    result: str = ""  # behind its output: what is there when it is done
 
 
 class EntryPoint(NamedTuple):
@@ -39,18 +40,18 @@ VERBS = {
     "create_problems": Verb(
         "data.create_problems.create_problems", "data.create_problems.check", main="config.problem_sets.main"
     ),
-    "draw_figure": Verb("report.draw.draw_figure", "report.draw.check"),
-    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check"),
+    "draw_figure": Verb("report.draw.draw_figure", "report.draw.check", result=".png"),
+    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check", result="/training.json"),
     "export_checkpoint": Verb("train.verl.export.export_step", "train.verl.export.check"),
-    "failure_modes": Verb("evaluate.failures.find_failures", "evaluate.failures.check"),
+    "failure_modes": Verb("evaluate.failures.find_failures", "evaluate.failures.check", result="/results.parquet"),
     "filter_problems": Verb("rft.filter.filter_problems", "rft.filter.check_problems"),
     "filter_rollouts": Verb("rft.filter.filter_rollouts", "rft.filter.check_rollouts"),
-    "fit_scaling": Verb("analysis.scaling.fit_scaling", "analysis.scaling.chosen_laws"),
+    "fit_scaling": Verb("analysis.scaling.fit_scaling", "analysis.scaling.chosen_laws", result="/scaling.json"),
     "gpu_check": Verb("report.gpu_check.gpu_check", "report.gpu_check.check"),
-    "influence": Verb("analysis.influence.measure_influence", "analysis.influence.check"),
+    "influence": Verb("analysis.influence.measure_influence", "analysis.influence.check", result="/influence.parquet"),
     "make_domain_sample": Verb("domains.sample.make_domain_sample", "domains.sample.check"),
     "merge_data": Verb("rft.tables.merge_data", "rft.tables.check_merge"),
-    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check"),
+    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check", result="/results.parquet"),
     "preflight": Verb("study.preflight.preflight", "study.preflight.forecast_of"),
     "prepare_guru": Verb("domains.guru.prepare_guru", "domains.guru.check"),
     "pretrain_tiny": Verb("train.engines.pretrain_tiny", "train.tiny.settings.check"),
@@ -60,8 +61,8 @@ VERBS = {
     "set_chat_template": Verb("train.chat_template.set_chat_template", "train.chat_template.check"),
     "split_chunks": Verb("rft.tables.split_chunks", "rft.tables.check_chunks"),
     "summarise_seeds": Verb("evaluate.seeds.summarise", "evaluate.seeds.check"),
-    "train_grpo": Verb("train.engines.train_grpo", show="train.engines.show_verl"),
-    "train_sft": Verb("train.engines.train_sft", show="train.engines.show_verl"),
+    "train_grpo": Verb("train.engines.train_grpo", show="train.engines.show_verl", result="/final"),
+    "train_sft": Verb("train.engines.train_sft", show="train.engines.show_verl", result="/final"),
     "write_record": Verb("report.record.write_record", "report.record.check"),
     "write_solutions": Verb("rft.solutions.write_solutions", "rft.solutions.check"),
 }

@@ -26,7 +26,7 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import RowSettings, iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.gold import GoldFile, gold_of, measure_gold, read_gold
+from compositionality.evaluate.gold import gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, read, write
@@ -211,9 +211,9 @@ def sample(evaluation: Evaluation) -> None:
     """
     for model, folder in evaluation.models.items():
         _ask(list(evaluation.jobs_of(model).values()), force=evaluation.settings.force)
-        asked = {path: evaluation.problems[file] for (name, file), path in evaluation.gold.items() if name == model}
-        if asked:
-            measure_gold(folder, [GoldFile(path, part.path, part.table) for path, part in asked.items()])
+        parts = [(path, evaluation.problems[file]) for (name, file), path in evaluation.gold.items() if name == model]
+        if parts:
+            measure_gold(folder, [(path, part.path, part.table) for path, part in parts])
 
 
 def _ask(jobs: Sequence[CollectSettings], *, force: bool) -> None:

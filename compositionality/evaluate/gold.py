@@ -7,7 +7,7 @@ Names of tensors: B rows, T tokens, V vocabulary.
 # ruff: noqa: N803, N806
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,14 +46,6 @@ TOO_LONG, CROSSED = "longer than the model's window", "a token holds parts of tw
 CUT_OTHERWISE = "the chat template or tokenizer cuts the solution otherwise than sampling does"
 
 
-class GoldFile(NamedTuple):
-    """Where the values of one model are kept, the problem file, and its problems."""
-
-    path: Path
-    problems: Path
-    table: pa.Table
-
-
 class GoldSolution(NamedTuple):
     """Prompt, solution and EOS; ``cells``: of each token after the prompt, roles × step + role; empty: unknown."""
 
@@ -62,8 +54,11 @@ class GoldSolution(NamedTuple):
     why_not: str | None
 
 
-def measure_gold(model: str, files: Sequence[GoldFile]) -> None:
-    """Write the values of one model on every file, where they are not there; print what is not known and why."""
+def measure_gold(model: str, files: Iterable[tuple[Path, Path, pa.Table]]) -> None:
+    """Write the values of one model, where they are not there; print what is not known and why.
+
+    ``files``: where the values are kept, the problem file, its problems.
+    """
     folder = check_model(model)
     loaded = cache(partial(load, folder.path))
     for path, problems, table in files:

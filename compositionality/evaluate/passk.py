@@ -42,6 +42,8 @@ POINTS = 40
 """Values of k, or budget factors, that are looked at at most."""
 Pairs = Sequence[tuple[str, str]]
 """(model, base): the difference is the model − the base."""
+Runs = Mapping[str, tuple[float, TrainingReport]]
+"""FLOPs and training report of the models that are checkpoints of a run."""
 
 
 @dataclass
@@ -197,11 +199,8 @@ def table_ks(ks: Sequence[int], largest: int) -> list[int]:
     return [k for k in ks if k <= largest] if ks else [*powers, largest]
 
 
-def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Mapping[str, Row], console: Console) -> None:
-    """Print a table for every model, and two for every pair, on every problem file; intervals below the figures.
-
-    ``runs``: FLOPs and training report of the models that are checkpoints of a run.
-    """
+def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Runs, console: Console) -> None:
+    """Print a table for every model, and two for every pair, on every problem file; intervals below the figures."""
     largest = {file: largest_k(results, file) for file in dict.fromkeys(problems.file for problems in results.sets)}
     rows = curves(results, pairs, lambda file: table_ks(ks, largest[file]))
     sampling = results.replicates[0].sampling
@@ -259,17 +258,16 @@ def factor_text(row: Row) -> str:
     return f"{ends[0]}\n[{' … '.join(dict.fromkeys(ends[1:]))}]"
 
 
-def _along_training(curve: pd.DataFrame, runs: Mapping[str, Row]) -> pd.DataFrame:
+def _along_training(curve: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     """Return a line for each checkpoint; what pass@1 gained over the first line, and for a power of ten of FLOPs."""
-    unit = 10.0 ** math.floor(math.log10(max(run["flops"] for run in runs.values())))
+    unit = 10.0 ** math.floor(math.log10(max(flops for flops, _ in runs.values())))
     shares = 100 * curve.pivot(index="model", columns="k", values="value").reindex(curve["model"].unique())
     cells = shares.map("{:.1f}".format).add_prefix("k=")
-    cells.insert(0, "FLOPs", [f"{runs[model]['flops']:.2e}" if model in runs else "–" for model in cells.index])
+    cells.insert(0, "FLOPs", [f"{runs[model][0]:.2e}" if model in runs else "–" for model in cells.index])
     cells[["points", f"points for {unit:.0e} FLOPs"]] = "–"
     gained = shares.iloc[:, 0] - shares.iloc[0, 0]
-    for model, run in runs.items():
-        report = TrainingReport(**{name: value for name, value in run.items() if name != "flops"})
-        points = f"{gained[model]:+.2f}", f"{gained[model] / run['flops'] * unit:+.2f}"
+    for model, (flops, report) in runs.items():
+        points = f"{gained[model]:+.2f}", f"{gained[model] / flops * unit:+.2f}"
         cells.loc[model, cells.columns[-2:]] = [NOT_TESTABLE] * 2 if report.not_testable else points
     return cells
 

@@ -93,13 +93,12 @@ class Results:
     runs: int = 0
 
     @classmethod
-    def of(cls, tables: Mapping[str, pd.DataFrame], replicates: Sequence[ReplicateTables]) -> "Results":
-        """Put the tables of the replicates together, by their names."""
-        rows = joined(list(tables.values())).assign(
-            replicate=[name for name, table in tables.items() for _ in range(len(table))]
-        )
+    def of(cls, tables: Sequence[pd.DataFrame], replicates: Sequence[ReplicateTables]) -> "Results":
+        """Put the tables of the replicates together, each under its name."""
+        names = [place.name for place, table in zip(replicates, tables, strict=True) for _ in range(len(table))]
+        rows = joined(tables).assign(replicate=names)
         rows["cluster"] = pd.factorize(rows["cluster"])[0]  # numbers are compared faster than names
-        evaluated = [set(table["arm"].unique()) for table in tables.values()]
+        evaluated = [set(table["arm"].unique()) for table in tables]
         arms = [arm for arm in rows["arm"].unique().tolist() if all(arm in names for names in evaluated)]
         return cls(rows, tuple(replicates), tuple(arms))
 
@@ -218,9 +217,8 @@ def read_results(inputs: Sequence[str], arms: Sequence[str] = (), metric: Metric
 
     UserError if the evaluations cannot be compared, or a table is missing, altered or stale.
     """
-    places = {name: Path(path) for name, path in named_paths("inputs", with_run_names(inputs)).items()}
-    tables, replicates = zip(*(_read(name, path, metric) for name, path in places.items()), strict=True)
-    results = Results.of(dict(zip(places, tables, strict=True)), replicates)
+    places = named_paths("inputs", with_run_names(inputs))
+    results = Results.of(*zip(*(_read(name, Path(path), metric) for name, path in places.items()), strict=True))
     _check_comparable(results)
     return results.choose(arms) if arms else results
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from compositionality.config.profile import TRAINERS
-from compositionality.errors import UserError, check_installed
+from compositionality.errors import UserError
 from compositionality.gpus import LANES_PER_GPU, VISIBLE
 from compositionality.rollout import cluster
 from compositionality.study.model import ROOTS, study_folder
@@ -186,17 +186,3 @@ def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str)
     """Run a command on the node where this is called; its exit code."""
     code = subprocess.run(command, cwd=root, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, check=False)
     return 128 - code.returncode if code.returncode < 0 else code.returncode
-
-
-def choose_backend(
-    name: str, lanes: int, gpus: Sequence[str], ray_address: str, slurm_options: Sequence[str]
-) -> Backend:
-    """Return the backend of this name (local, ray or slurm). UserError for one that is not installed here."""
-    if name == "local":
-        return Local(lanes, gpus)
-    if name == "ray":
-        check_installed("ray", "backend=ray")
-        return Ray(ray_address)
-    if shutil.which("sbatch") is None:
-        raise UserError("backend=slurm: there is no sbatch here; start this on a machine of the Slurm cluster")
-    return Slurm([*slurm_options])

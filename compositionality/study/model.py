@@ -6,13 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from compositionality.config.makers import BASH
 from compositionality.config.profile import Profile, load_profile, merge
 from compositionality.errors import UserError
 from compositionality.ranges import validated
 from compositionality.yaml_files import read_yaml_mapping
 
 FOLDER = Path(__file__).parents[1] / "config" / "study"
-BASH = Path(__file__).parents[2] / "bash"
 ROOTS = {"data": "DATA_DIR", "checkpoints": "CKPT_DIR", "results": "RESULTS_DIR"}
 """The roots of a study's folders, and the variables that name others."""
 
@@ -154,7 +154,6 @@ class Request:
     countdown: str = ""
     registration: str = ""
     record: bool = False
-    one_lane: bool = False
     test_seed: int = 2027
     base_model: str = ""
     chat_template: str = ""

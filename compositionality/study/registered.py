@@ -166,7 +166,7 @@ def registered_request(name: str, content: Registration, given: Mapping[str, str
     return Request(
         content.study, profile,
         tuple(Replicate(study, seed, split) for seed, splits in content.replicates.items() for split in splits),
-        tuple(content.arms), tuple(content.controls), report=True, registration=name, record=True, one_lane=True,
+        tuple(content.arms), tuple(content.controls), report=True, registration=name, record=True,
         test_seed=content.test_seed, gpu=load_profile(profile).device == "gpu",
     )  # fmt: skip
 
@@ -245,15 +245,7 @@ def recipe_of(registration: Registration) -> str:
 
     Left out is where and how fast it is computed.
     """
-    request = Request(
-        registration.study,
-        profile_of(registration),
-        (Replicate("study", 0, 1),),
-        tuple(registration.arms),
-        tuple(registration.controls),
-        report=True,
-        test_seed=registration.test_seed,
-    )
+    request = replace(registered_request("", registration, {}), replicates=(Replicate("study", 0, 1),))
     rows = []
     for step in plan(request):
         if not step.whole:

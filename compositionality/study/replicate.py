@@ -196,7 +196,7 @@ class ReplicatePlan:
             tuple(place.filled(word) for word in [*stage.words, *words]),
             tuple(after),
             test_seed=request.test_seed,
-            one_lane=one_lane or beside_others or request.one_lane,
+            one_lane=one_lane or beside_others or bool(request.registration),
             gpu=request.gpu,
             ray=request.gpu and request.settings.engine == "verl",
         )

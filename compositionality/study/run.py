@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,16 +17,17 @@ from typing import Annotated
 from pydantic_core import to_jsonable_python
 
 from compositionality.config import cli
+from compositionality.config.makers import BASH
 from compositionality.config.profile import load_profile, use_device
 from compositionality.data.artefact import write_text
 from compositionality.data.test_seeds import check_not_registered
-from compositionality.errors import UserError
+from compositionality.errors import UserError, check_installed
 from compositionality.evaluate.registration import FOLDER
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import NonNegativeInt, OneOf, PositiveInt, Seed
-from compositionality.study.backends import Backend, Ray, choose_backend
+from compositionality.study.backends import Backend, Local, Ray, Slurm
 from compositionality.study.machine import MACHINE, machine, versions
-from compositionality.study.model import BASH, ROOTS, Replicate, Request, check_scripts, load_study
+from compositionality.study.model import ROOTS, Replicate, Request, check_scripts, load_study
 from compositionality.study.plan import plan
 from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import Runner
@@ -209,19 +211,19 @@ def backend_of(settings: RunStudySettings, request: Request) -> Backend:
             f"N_GPUS={wanted}, but the visible GPUs are {','.join(gpus)} "
             f"({VISIBLE}={os.environ.get(VISIBLE, 'not set')}); lower N_GPUS, or make more visible"
         )
+    name = settings.backend or os.environ.get("BACKEND")
+    if name == "slurm":
+        if shutil.which("sbatch") is None:
+            raise UserError("backend=slurm: there is no sbatch here; start this on a machine of the Slurm cluster")
+        return Slurm([*settings.slurm_options])
+    if name == "ray":
+        check_installed("ray", "backend=ray")
+        address = settings.ray_address or os.environ.get("RAY_ADDRESS", "")
+        return Ray(address, 1 if verl else None)  # each training of verl takes the GPUs of all nodes
     gpus = gpus[:wanted]
     cpu_lanes = min(len(os.sched_getaffinity(0)), MOST_LANES)
     lanes = cpu_lanes if not request.gpu else len(gpus) if len(gpus) > 1 else max(request.settings.lanes, 1)
-    backend = choose_backend(
-        settings.backend or os.environ.get("BACKEND") or "local",
-        1 if verl else settings.lanes or lanes,
-        gpus,
-        settings.ray_address or os.environ.get("RAY_ADDRESS", ""),
-        settings.slurm_options,
-    )
-    if isinstance(backend, Ray) and verl:
-        backend.lanes = 1  # each of its trainings takes the GPUs of all nodes
-    return backend
+    return Local(1 if verl else settings.lanes or lanes, gpus)
 
 
 def check_lasting_problems(steps: Sequence[Step]) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from compositionality.config.makers import BASH
 from compositionality.errors import UserError
-from compositionality.study.model import BASH, check_scripts
+from compositionality.study.model import check_scripts
 
 STEP_VARIABLES = ("MODEL_PATH", "TRAIN_FILES", "VAL_FILES", "OUTPUT", "DATA", "N_SAMPLES")
 """What a script may be given beside the identity of its run (bash/env.sh)."""

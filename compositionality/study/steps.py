@@ -11,7 +11,7 @@ from typing import Any
 
 from compositionality.config import cli
 from compositionality.config.problem_sets import check_problem_set, file_settings
-from compositionality.config.verbs import entry_point
+from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.artefact import manifest_path, read_manifest
 from compositionality.errors import UserError
 from compositionality.study.model import Replicate
@@ -19,17 +19,6 @@ from compositionality.study.scripts import read_script, words_of
 from compositionality.train.run_folder import flatten
 
 IS_STEP_WORD = re.compile(r"[\w.*?\[\]-]+:[^=]+=")
-RESULTS = {
-    **dict.fromkeys(("train_grpo", "train_sft"), "/final"),
-    **dict.fromkeys(("passk", "failure_modes"), "/results.parquet"),
-    **{
-        "draw_figure": ".png",
-        "evaluate": "/training.json",
-        "fit_scaling": "/scaling.json",
-        "influence": "/influence.parquet",
-    },
-}
-"""What lies in the output of these entry points, or is named after it."""
 
 
 @dataclass
@@ -161,7 +150,7 @@ class Step:
     def _result(self, output: str) -> Path:
         """Return the file or folder with a manifest that tells whether an output is complete."""
         if not self.flat.get("answers_only"):
-            return Path(output + RESULTS.get(self.entry_point, ""))
+            return Path(output + VERBS[self.entry_point].result)
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
         return min(rollouts.glob("[!.]*"), default=rollouts)
 

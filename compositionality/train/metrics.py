@@ -234,7 +234,7 @@ def rl_report(metrics: Path, last: int) -> dict[str, Any]:
     return {KEY: asdict(report)}
 
 
-def run_until(model: Path) -> dict[str, Any] | None:
+def run_until(model: Path) -> tuple[float, TrainingReport] | None:
     """Return FLOPs and report of a run of RL until it wrote this model (final/, or one step); None of other models."""
     step = re.search(r"/global_step_(\d+)", model.absolute().as_posix())
     if not step and model.name != "final":
@@ -242,7 +242,7 @@ def run_until(model: Path) -> dict[str, Any] | None:
     metrics = next((path for run in [*model.absolute().parents][:3] if (path := run / "metrics.jsonl").is_file()), None)
     last = int(step[1]) if step else sys.maxsize
     spent = [row[FLOPS] for row in read_metrics(metrics) if FLOPS in row and row["step"] <= last] if metrics else []
-    return {"flops": spent[-1], **rl_report(metrics, last)[KEY]} if metrics and spent else None
+    return (spent[-1], TrainingReport(**rl_report(metrics, last)[KEY])) if metrics and spent else None
 
 
 def sft_report(metrics: Path, updates: int, rows: int, train_files: Sequence[str]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def test_curve_with_intervals_beside_scipys_bootstrap(benchmark: BenchmarkFixtur
     """scipy: BCa with 2,000 draws at 4 of the k of a curve, times a fourth of them. Ours: one model on one level."""
     about = {"arm": "model", "file": "file", "group": "heldout", "level": 1, "data_source": ""}
     rows = pd.DataFrame({"problem": range(PROBLEMS), "right": CORRECT}).assign(**about, n=SAMPLES, judged=SAMPLES)
-    answers = Results.of({"seed0": rows.assign(cluster=rows["problem"].astype(str))}, [ReplicateTables("seed0")])
+    answers = Results.of([rows.assign(cluster=rows["problem"].astype(str))], [ReplicateTables("seed0")])
     ks = spaced(SAMPLES)
     curve = pass_at_k(CORRECT, JUDGED, range(1, SAMPLES + 1))
 

@@ -69,8 +69,8 @@ def answers(
 
 def results_of(seeds: Sequence[Sequence[pd.DataFrame]], **replicate: object) -> Results:
     """Results of seeds 0, 1, … from the rows of each."""
-    tables = {f"seed{number}": pd.concat(rows, ignore_index=True) for number, rows in enumerate(seeds)}
-    return Results.of(tables, [ReplicateTables(name, **replicate) for name in tables])
+    tables = [pd.concat(rows, ignore_index=True) for rows in seeds]
+    return Results.of(tables, [ReplicateTables(f"seed{number}", **replicate) for number in range(len(seeds))])
 
 
 def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Design) -> Results:

@@ -36,7 +36,7 @@ from compositionality.evaluate.gold_tables import (
 from compositionality.evaluate.measures import gold_pass, measure_of
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
-from compositionality.evaluate.table import RESULTS, SCHEMA, problem_columns, read, write
+from compositionality.evaluate.table import RESULTS, SCHEMA, joined, problem_columns, read, write
 from compositionality.report import gold_figures
 from compositionality.report.page.build import packed, vega_bundle
 from compositionality.report.page.exact import EXACT
@@ -224,7 +224,7 @@ def test_functions_are_read_from_the_outermost_to_the_one_that_the_gold_solution
     create_problems(settings_for("string", output=str(tmp_path / "problems"), **words))
     problems, place = read_problems(tmp_path / "problems"), ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})
     write(problem_columns(problems).assign(arm="base", file="f", gold_log_prob=-1.0), tmp_path / RESULTS)
-    exact = read_exact(Results.of({}, [place]), {"base": "base"})
+    exact = read_exact(Results.of([joined([])], [place]), {"base": "base"})
     solutions = [TASK.gold(problem).splitlines() for problem in iterate_problems(problems)]
     applied = [[line.partition(":")[0].split(",")[-1].partition("[")[0] for line in lines] for lines in solutions]
     assert exact["functions"].tolist() == [names[::-1] for names in applied]
@@ -290,7 +290,7 @@ def test_checkpoints_of_a_run_stand_in_the_order_of_their_steps(tmp_path: Path) 
         for arm, value in steps.items()
     ]
     write(pd.concat(rows).assign(skills=[[]] * 3), tmp_path / RESULTS)
-    results = Results.of({"seed0": read(tmp_path / RESULTS)}, [ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})])
+    results = Results.of([read(tmp_path / RESULTS)], [ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})])
     made = gold_figures.checkpoint_rows(results)
     hand_over = made[made["part"] == "hand-over"].set_index("step")["prob"]
     assert hand_over.to_dict() == pytest.approx({2.0: np.exp(-5), 10.0: np.exp(-2)})
@@ -317,7 +317,7 @@ def committed(folder: Path, n: int) -> Results:
         rows = rows.select([field.name for field in columns]).cast(pa.schema(columns))
         pa.parquet.write_table(rows, folder / kept.name)
         places.append(ReplicateTables(kept.name, {RESULTS: folder / kept.name}, seed, seed))
-    return Results.of({place.name: read(place.tables[RESULTS]) for place in places}, places)
+    return Results.of([read(place.tables[RESULTS]) for place in places], places)
 
 
 def test_a_page_of_ten_replicates_stays_under_three_megabytes(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def results_of(rows: pd.DataFrame, groups_with_signal: int = 1) -> Results:
     """The results of one seed; of ``rl`` so many groups of its training had signal."""
     report = TrainingReport(updates=2, groups=8, groups_with_signal=groups_with_signal)
     training = {"rl": report} if "rl" in set(rows["arm"]) else {}
-    return Results.of({"run": rows}, [ReplicateTables("run", sampling={"n_samples": 2}, training=training)])
+    return Results.of([rows], [ReplicateTables("run", sampling={"n_samples": 2}, training=training)])
 
 
 def screen(results: Results) -> str:

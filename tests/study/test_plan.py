@@ -176,7 +176,7 @@ def test_splits_share_what_knows_all_functions_and_controls_are_in_the_first_of_
     places = (Replicate("s", 20, 61), Replicate("s", 20, 62), Replicate("s", 21, 63))
     request = Request(
         "section41_42", "smoke", places, ("rl-level2",), ("rl-level2-shuffled",), report=True, record=True,
-        registration="composition-3", one_lane=True, test_seed=3,
+        registration="composition-3", test_seed=3,
     )  # fmt: skip
     steps = by_key(request)
     assert [key for key in steps if key.endswith("/stage1")] == ["seed20/stage1", "seed21/stage1"]

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.study.backends import Local, Ray, Slurm, alone, choose_backend, command_of, needs_of
-from compositionality.study.model import Replicate
+from compositionality.study.backends import Local, Ray, Slurm, alone, command_of, needs_of
+from compositionality.study.model import Replicate, Request
+from compositionality.study.run import RunStudySettings, backend_of
 from compositionality.study.runner import Runner
 from compositionality.study.steps import Step
 
@@ -308,7 +309,7 @@ def test_slurm_jobs_that_a_killed_run_left_are_waited_for_and_not_started_twice(
 def test_p18_a_backend_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match="there is no sbatch here"):
-        choose_backend("slurm", 1, (), "", [])
+        backend_of(RunStudySettings(backend="slurm"), Request("section41_42", "smoke", (Replicate("s", 0),)))
 
 
 @pytest.mark.slow

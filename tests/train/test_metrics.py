@@ -95,7 +95,8 @@ def test_what_a_run_had_spent_when_it_wrote_a_model(tmp_path: Path) -> None:
     for place, step in places.items():
         found = run_until(run / place)
         assert found
-        assert (found["flops"], found["groups"], found["groups_with_signal"]) == (10.0 * step, 8 * step, 3 * step)
+        flops, report = found
+        assert (flops, report.groups, report.groups_with_signal) == (10.0 * step, 8 * step, 3 * step)
     assert run_until(tmp_path / "base") is None
     assert run_until(metrics(tmp_path / "sft", [{"step": 1, "train/loss": 1.0}]).parent / "final") is None
 
