@@ -225,7 +225,7 @@ def test_a_studys_script_prints_the_plan_for_its_variables() -> None:
     assert steps["seed1/rl-level2"]["settings"]["model"]["path"] == "checkpoints/mine/seed1/stage1-rft/final"
 
 
-def test_without_an_environment_the_active_python_is_taken_if_it_has_the_package(tmp_path: Path) -> None:
+def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path: Path) -> None:
     """In a copy of the scripts beside which there is no .venv; a package in the current folder alone is not enough."""
     done = run(f"{SECTION}/stage1_rft.sh", PYTHON="no/such/python")
     assert (done.returncode, done.stderr) == (2, "error: no no/such/python; run: bash bash/setup.sh\n")
