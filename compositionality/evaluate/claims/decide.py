@@ -43,10 +43,7 @@ ByName = Mapping[str, Results]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A comparison with its estimate (None if what ``missing`` names was not run) and its decisions.
-
-    ``reason``: why it is not testable.
-    """
+    """A comparison with its estimate (None if what ``missing`` names was not run) and its decisions."""
 
     comparison: Comparison
     estimate: Estimate | None = None
@@ -54,7 +51,7 @@ class Outcome:
     these_seeds: Decision = Decision.NOT_RUN
     needs: tuple[Needed, ...] = ()  # seeds or problems that would decide an undecided one
     missing: str = ""
-    reason: str = ""
+    reason: str = ""  # why it is not testable
     n_problems: int = 0
 
     def decided(self, *, these_seeds: bool) -> Decision:
@@ -149,8 +146,7 @@ Compare = Callable[[Comparison], Outcome]
 def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, these_seeds: bool) -> str:
     """Return the phrase of the first gate that fails a comparison that was run, for ``these_seeds`` or others too.
 
-    An effect that the decision finds, where the claim is that there is none, needs no gate that asks whether one could
-    be found.
+    An effect that is found, where the claim is that there is none, needs no gate that asks whether one could be found.
     """
     comparison, rows = outcome.comparison, results[outcome.comparison.results]
     denies = comparison.denies and outcome.decided(these_seeds=these_seeds) is not Decision.CONTRADICTED
@@ -191,7 +187,7 @@ def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these
     """
 
     def figure(arm: str, measure: str) -> tuple[float, float]:
-        """Value and low end."""
+        """Return value and low end."""
         problems = rows.problem_set(comparison.group, comparison.level)
         estimate = share(rows, arm, problems, measure) if problems and arm else None
         if estimate is None:
@@ -238,7 +234,7 @@ def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt
 
 
 def _is_learnt(learnt: Learnt | None, compare: Compare, arm: str, *, these_seeds: bool) -> bool:
-    """Whether the arm ends above ``mastered`` on the level that it trained on, or its gain there is shown."""
+    """Return whether the arm ends above ``mastered`` on the level that it trained on, or its gain there is shown."""
     if learnt is None:
         return False
     level = learnt.levels.get(arm, learnt.level)
@@ -339,7 +335,7 @@ def p_of(decision: Decision, outcomes: Sequence[Outcome]) -> float | None:
 
 
 def _p_values(comparison: Comparison, estimate: Estimate) -> tuple[float, float]:
-    """p-values that the comparison holds and that it fails; 1 where the estimate says the contrary.
+    """Return the p-values that the comparison holds and that it fails; 1 where the estimate says the contrary.
 
     One-sided for > and ≤, which say a direction; two-sided for rules that may be decided on either side.
     """
