@@ -30,7 +30,7 @@ declare -A clients=(
   [verifiers]="verifiers uv" # its chat program is started with uv
 )
 # LightEval starts with these versions alone, math-verify (the judge of mathematics) and Hydra (engine=verl) do not.
-lighteval_pins=(latex2sympy2-extended==1.0.6 antlr4-python3-runtime==4.13.2 'hydra-core ; sys_platform == "never"')
+lighteval_pins=(latex2sympy2-extended==1.0.6 antlr4-python3-runtime==4.13.2 'xxhash<4' 'hydra-core ; sys_platform == "never"')
 own=$(mktemp)
 trap 'rm -f "$overrides" "$own"' EXIT
 for name in "${!clients[@]}"; do
