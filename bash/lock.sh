@@ -29,12 +29,15 @@ declare -A clients=(
   [trl]=trl
   [verifiers]="verifiers uv" # its chat program is started with uv
 )
+# LightEval starts with these versions alone, math-verify (the judge of mathematics) and Hydra (engine=verl) do not.
+lighteval_pins=(latex2sympy2-extended==1.0.6 antlr4-python3-runtime==4.13.2 'xxhash<4' 'hydra-core ; sys_platform == "never"')
+own=$(mktemp)
+trap 'rm -f "$overrides" "$own"' EXIT
 for name in "${!clients[@]}"; do
-  pins=$(mktemp) # LightEval starts with no other latex2sympy2-extended; math-verify, and so the judge of mathematics, with a newer one
-  if [[ $name == lighteval ]]; then printf "%s\n" latex2sympy2-extended==1.0.6 antlr4-python3-runtime==4.9.3 >"$pins"; fi
+  if [[ $name == lighteval ]]; then printf '%s\n' "${lighteval_pins[@]}"; fi >"$own"
+  # shellcheck disable=SC2086 # words
   printf '%s\n' ${clients[$name]} pytest pytest-benchmark pytest-timeout setuptools |
-    uv pip compile pyproject.toml - "${cpu[@]}" --override "$pins" "${common[@]}" \
-      -o "tests/adapters/$name.lock"
+    uv pip compile pyproject.toml - "${cpu[@]}" --override "$own" "${common[@]}" -o "tests/adapters/$name.lock"
 done
 [[ ${1:-} != --clients ]] || exit 0
 
@@ -51,7 +54,7 @@ grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu-small.
 mv requirements-dev.lock.new requirements-dev.lock
 
 report=$(mktemp)
-trap 'rm -f "$overrides" "$report"' EXIT
+trap 'rm -f "$overrides" "$own" "$report"' EXIT
 .venv/bin/pip install --quiet --dry-run --ignore-installed --no-deps --report "$report" --requirement \
   <(grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu.lock --file=requirements-dev.lock requirements-gpu.lock)
 .venv/bin/python tests/record_requirements.py "$report" >tests/gpu_requirements.json
