@@ -325,7 +325,8 @@ def test_a_page_of_ten_replicates_stays_under_three_megabytes(tmp_path: Path) ->
     seeds, summary = tuple(place.name for place in results.replicates), {"models": results.arms}
     inputs: Any = SimpleNamespace(evaluated=results, seeds=seeds, summary=summary, own="accuracy", files={})
     inputs.settings, inputs.starting = SimpleNamespace(arms={}, checkpoints=""), lambda prefix: ()
-    made = explorer(inputs, [EXACT[DOTS](inputs, DOTS)])
+    drawn: Any = SimpleNamespace(name=DOTS, spec={"datasets": {}})
+    made = explorer(inputs, [drawn])
     assert [len(replicate["level"]) for replicate in made["replicates"]] == [6 * PER_LEVEL] * 10
     assert made["replicates"][0]["cluster"][-1].startswith("func_")
     texts = random.Random(0).choices("abcdefghij (),=:\n", k=MOST)  # as many as a page may have, hardly compressed

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from compositionality.data.json_files import check_shape, parse_json_object
 from compositionality.data.problems import read_problems
-from compositionality.evaluate.gold_tables import read_exact
 from compositionality.evaluate.ladder import HELDOUT
+from compositionality.evaluate.results import ReplicateTables
+from compositionality.evaluate.table import RESULTS
 from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.figure import PageFigure, styles_of
 from compositionality.report.page.inputs import AGAIN, VALIDATION, Inputs
@@ -42,8 +45,7 @@ def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
     if drawn is None:
         return {}
     starts = starts_of(inputs.evaluated)
-    asked = read_exact(inputs.evaluated, dict.fromkeys(starts, inputs.evaluated.arms[0]))
-    asked = asked[["replicate", *PAIR, "cluster"]].drop_duplicates(["replicate", *PAIR])
+    asked = compositions(inputs.evaluated.replicates)
     rows = inputs.evaluated.rows.drop(columns="cluster")
     rows = rows[(rows["group"] == HELDOUT) & rows["gold_log_prob"].notna()]
     rows = rows.merge(asked, on=["replicate", *PAIR]).sort_values(["level", *PAIR], kind="stable")
@@ -66,6 +68,14 @@ def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
         {**part, "name": name, "texts": texts if name == inputs.seeds[0] else {}} for name, part in known.items()
     ]
     return {"models": models, "words": [*words], "replicates": replicates, "missing": missing(inputs, known, texts)}
+
+
+def compositions(replicates: Sequence[ReplicateTables]) -> pd.DataFrame:
+    """Return replicate, file, number and composition of every held-out problem (results have numbers for names)."""
+    held_out, columns = pc.field("group") == HELDOUT, [*PAIR, "cluster"]
+    tables = {place.name: place.tables[RESULTS] for place in replicates}
+    parts = {name: pq.read_table(path, columns=columns, filters=held_out).to_pandas() for name, path in tables.items()}
+    return pd.concat([part.drop_duplicates(PAIR).assign(replicate=name) for name, part in parts.items()])
 
 
 def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
