@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 READMES = sorted(
-    path for path in ROOT.glob("**/README.md") if not {".venv", "data"} & set(path.relative_to(ROOT).parts[:-2])
+    path
+    for path in ROOT.glob("**/README.md")
+    if not {".clients", ".venv", "data"} & set(path.relative_to(ROOT).parts[:-2])
 )
 RECORDS = ROOT / "results" / "records"
 TREES = ("bash", "compositionality", "examples", "tests")
