@@ -53,6 +53,7 @@ class Source(NamedTuple):
     hub: str
     path: Path
     made: Manifest | None
+    digests: set[str]  # of it and of the files in it
 
 
 class Link(NamedTuple):
@@ -71,37 +72,6 @@ class Split(NamedTuple):
     name: str
     part: Part
     files: dict[str, Path]
-
-
-def split_of(part: Part, name: str, path: Path, place: str) -> Split:
-    """Return the split that a file of rows makes: named as the file, shards of answers together as ``train``.
-
-    It stays at ``place`` if there is one. UserError for rows of unknown columns.
-    """
-    columns = pq.read_schema(path).names
-    kind = next((kind for kind, column in CONFIGURATIONS.items() if column in columns), "")
-    if not kind:
-        raise UserError(f"{path}: has none of the columns {', '.join(CONFIGURATIONS.values())}; leave it out")
-    config, stem = part.name or kind, re.sub(r"\W", "_", Path(name).stem)
-    split = "train" if kind == "rollouts" else stem
-    return Split(config, split, part, {place or f"data/{config}/{stem}.parquet": path})
-
-
-def splits_of(files: Sequence[Split]) -> list[Split]:
-    """Return the splits with all their files. UserError for two of a name, and for other columns in a configuration."""
-    splits, first = dict[tuple[str, str], Split](), dict[str, tuple[Path, Any]]()
-    for config, name, part, places in files:
-        split = splits.setdefault((config, name), Split(config, name, part, {}))
-        ((place, path),) = places.items()
-        if split.part is not part or place in split.files:
-            raise UserError(
-                f"{path}: {config} has a split {name} already; give it another name, what=[NAME:{part.path}]"
-            )
-        split.files[place] = path
-        other, schema = first.setdefault(config, (path, pq.read_schema(path).remove_metadata()))
-        if not schema.equals(pq.read_schema(path).remove_metadata()):
-            raise UserError(f"{path}: has other columns than {other}; give it another name, what=[NAME:{part.path}]")
-    return [*splits.values()]
 
 
 def evaluation_of(model: Part, entries: Sequence[str]) -> Pair:
@@ -186,8 +156,9 @@ def _figure(row: Mapping[str, Any]) -> str:
     return f"{TITLES.get(row['group'], row['group'])}{level}: share of right answers, 95 % interval {interval}"
 
 
-def eval_results(results: Results, hubs: Mapping[str, str]) -> dict[str, str]:
-    """Return ``.eval_results/FILE.yaml`` of each problem file that is on the Hub (``hubs``: OWNER/NAME by hash)."""
+def eval_results(results: Results, sources: Sequence[Source]) -> dict[str, str]:
+    """Return ``.eval_results/FILE.yaml`` of each problem file that is on the Hub."""
+    hubs = {digest: source.hub for source in sources for digest in source.digests}
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     entries: dict[str, list[EvalResultEntry]] = {}
@@ -218,7 +189,7 @@ def _dataset_data(texts: Mapping[str, Any], splits: Sequence[Split]) -> Any:
 
 def _row(split: Split) -> dict[str, Any]:
     """Return what the card says of a split."""
-    tables = [pq.read_table(path) for path in split.files.values()]
+    tables = [*map(pq.read_table, split.files.values())]
     levels = sorted(
         {level for table in tables if "level" in table.column_names for level in pc.unique(table["level"]).to_pylist()}
     )

@@ -4,22 +4,24 @@ What goes into the folder is on a list, by the step that made it; the rest is le
 edited, or holds a secret or a path of this machine is refused.
 """
 
-import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from compositionality.data import artefact
-from compositionality.data.artefact import Recipe
+from compositionality.data.artefact import Manifest, Recipe
 from compositionality.errors import UserError, without_secrets
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.ranges import REQUIRED, NonEmptyStr, check_ranges
 from compositionality.report.card import (
+    CONFIGURATIONS,
     Link,
     Part,
     Source,
@@ -27,8 +29,6 @@ from compositionality.report.card import (
     card,
     eval_results,
     evaluation_of,
-    split_of,
-    splits_of,
 )
 from compositionality.report.private import check_public
 from compositionality.rollout.model_folder import HUB_ID, resolve_model
@@ -60,7 +60,7 @@ FILES = {
     ),
 }
 """Files that are published of each: no optimizer's state."""
-TO_BE_NAMED = {MODEL: r"model", ROWS: r"model|(problems|rollouts|inputs)(/.*)?"}
+TO_BE_NAMED = {MODEL: r"model", ROWS: r"model|(problems|rollouts|inputs)(/.*)?", STUDY: ""}
 """Inputs that a source has to be given of: models, and what rows are copied from."""
 
 
@@ -85,16 +85,16 @@ def publish(settings: PublishSettings) -> Path:
 
     UserError for what is not published, and for an upload that the Hub refuses.
     """
-    parts, known, output = parts_of(settings), sources_of(settings.sources), settings.output
-    write = partial(_write, settings=settings, parts=parts, known=known)
-    artefact.make(output, _recipe(settings, parts, known), write, force=settings.force)
+    parts, sources, output = parts_of(settings), sources_of(settings.sources), settings.output
+    write = partial(_write, settings=settings, parts=parts, sources=sources)
+    artefact.make(output, _recipe(settings, parts, sources), write, force=settings.force)
     print((output / CARD).read_text(encoding="utf-8"))
     for name in artefact.verify(output).files:
         print(f"{name}: {(output / name).stat().st_size:,} bytes")
     for path in (part.root / name for part in parts for name in part.left_out):
         print(f"left out: {path}")
     if settings.upload:
-        _upload(settings, "model" if kind_of(parts[0]) == MODEL else "dataset")
+        _upload(settings, "model" if kind_of(parts[0].made) == MODEL else "dataset")
     else:
         print(f"{output}: nothing was sent; upload=true repo=OWNER/NAME sends these files")
     return output
@@ -118,7 +118,7 @@ def parts_of(settings: PublishSettings) -> list[Part]:
     if settings.upload and not get_token():
         raise UserError("upload=true: set HF_TOKEN to a token that may write, or run hf auth login")
     parts = [_part(name, path) for name, path in _named(settings.what)]
-    models = [part for part in parts if kind_of(part) == MODEL]
+    models = [part for part in parts if kind_of(part.made) == MODEL]
     if models and len(parts) > 1:
         raise UserError(f"what: {models[0].path}: a model is published alone; give the rest another output")
     if settings.results and not models:
@@ -156,37 +156,48 @@ def _part(name: str, path: Path) -> Part:
     return Part(name, path, made, files, sorted({*there, *made.files} - {*files, artefact.MANIFEST}))
 
 
+def kind_of(made: Manifest) -> str:
+    """Return MODEL, ROWS or STUDY; MODEL for what is a step of ours that is not published."""
+    return STEPS.get(made.step, (MODEL,))[0]
+
+
 # ---- what it was made from
 
 
-def sources_of(entries: Sequence[str]) -> dict[str, Source]:
-    """Return what PATH, OWNER/NAME and OWNER/NAME:PATH stand for, by its hash. UserError for what is not there."""
-    sources = {}
+def sources_of(entries: Sequence[str]) -> list[Source]:
+    """Return what PATH, OWNER/NAME and OWNER/NAME:PATH stand for. UserError for what is not there."""
+    sources = []
     for entry in entries:
-        hub, _, place = entry.rpartition(":") if not Path(entry).exists() else ("", "", entry)
-        if not hub and HUB_ID.fullmatch(entry) and not Path(entry).exists():
-            hub = place = entry
+        hub, _, place = ("", "", entry) if Path(entry).exists() else entry.rpartition(":")
+        if not Path(entry).exists() and HUB_ID.fullmatch(entry):
+            hub = entry
         if hub and not HUB_ID.fullmatch(hub):
             raise UserError(f"sources: {entry}: give PATH, OWNER/NAME or OWNER/NAME:PATH")
         path = resolve_model(place) if hub == place else Path(place)
+        made, digest = artefact.read_manifest(path), artefact.input_hash(path)
+        folder = artefact.read_manifest(path.parent) if made is None and path.is_file() else None
+        if folder and digest in folder.files.values():
+            made = folder
         name = hub or "/".join(path.absolute().parts[-2:])
-        sources[artefact.input_hash(path)] = Source(name, hub, path, artefact.read_manifest(path))
+        sources.append(Source(name, hub, path, made, {digest, *(made.files.values() if made else ())}))
     return sources
 
 
-def lineage(parts: Sequence[Part], known: Mapping[str, Source]) -> list[Link]:
+def lineage(parts: Sequence[Part], sources: Sequence[Source]) -> list[Link]:
     """Return the inputs of all parts, and of those the inputs, as far as they are known; each once.
 
     UserError for one that has to be named and is not, or is not ours.
     """
     links, steps = dict[tuple[str, str], Link](), [part.made for part in parts]
+    kinds = set(map(kind_of, steps))
     for made in steps:
-        needed = TO_BE_NAMED.get(STEPS[made.step][0] if made.step in STEPS else MODEL, "")
+        needed = TO_BE_NAMED[kind_of(made)] if kind_of(made) in kinds else ""
         for name, digest in made.inputs.items():
-            source, what = known.get(digest), f"{made.step}: its input {name} (sha256 {digest[:16]})"
-            if re.fullmatch(needed, name) and source is None:
+            source = next((source for source in sources if digest in source.digests), None)
+            what, copied = f"{made.step}: its input {name} (sha256 {digest[:16]})", re.fullmatch(needed, name)
+            if copied and source is None:
                 raise UserError(f"{what} is not named; add it to sources, as PATH, OWNER/NAME or OWNER/NAME:PATH")
-            if re.fullmatch(needed, name) and source and not source.made and not (source.hub and name == "model"):
+            if copied and source and not source.made and not (source.hub and name == "model"):
                 raise UserError(f"{what}, {source.path}, has no manifest: not ours; of a model give OWNER/NAME:PATH")
             links[made.step, digest] = Link(made.step, name, digest, source)
             if source and source.made and source.made not in steps:
@@ -197,75 +208,62 @@ def lineage(parts: Sequence[Part], known: Mapping[str, Source]) -> list[Link]:
 # ---- the folder
 
 
-def kind_of(part: Part) -> str:
-    """Return MODEL, ROWS or STUDY."""
-    return STEPS[part.made.step][0]
-
-
-def _recipe(settings: PublishSettings, parts: Sequence[Part], known: Mapping[str, Source]) -> Recipe:
+def _recipe(settings: PublishSettings, parts: Sequence[Part], sources: Sequence[Source]) -> Recipe:
     results = named_paths("results", with_run_names(settings.results)) if settings.results else {}
     inputs = {f"what/{number}": part.path for number, part in enumerate(parts)}
-    inputs |= {f"sources/{number}": source.path for number, source in enumerate(known.values())}
+    inputs |= {f"sources/{number}": source.path for number, source in enumerate(sources)}
     inputs |= {f"results/{name}": Path(path) for name, path in results.items()}
     kept = {name: getattr(settings, name) for name in ("licence", "repo", "command", "limits")}
-    names = {"configurations": [part.name for part in parts], "hub": [source.hub for source in known.values()]}
+    names = {"configurations": [part.name for part in parts], "hub": [source.hub for source in sources]}
     return Recipe(STEP, {**kept, **names}, inputs)
 
 
-def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], known: Mapping[str, Source]) -> None:
+def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], sources: Sequence[Source]) -> None:
     """Write the files, their manifests and the card. UserError for a source that is none, and for what is private."""
-    links, model = lineage(parts, known), kind_of(parts[0]) == MODEL
+    links, (places, splits) = lineage(parts, sources), layout(parts)
     results = evaluation_of(parts[0], settings.results) if settings.results else None
     used = {link.digest for link in links} | set(results[0].files.values() if results else ())
-    if strange := [source.path for digest, source in known.items() if digest not in used]:
+    if strange := [source.path for source in sources if not used & source.digests]:
         raise UserError(f"sources: {strange[0]}: nothing was made from it or tested on it, by its hash; leave it out")
-    places, tables = _places(parts)
-    splits = splits_of(tables)
-    places |= {place: path for split in splits for place, path in split.files.items()}
     for place, path in places.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        _link_or_copy(path, folder / place)
-    made = {part.digest: part.made for part in parts}
-    made |= {digest: source.made for digest, source in known.items() if source.made}
-    texts = {f"manifests/{digest[:16]}.json": manifest.model_dump_json(indent=1) for digest, manifest in made.items()}
+        shutil.copyfile(path, folder / place)
+    known = [made for made in (*(part.made for part in parts), *(source.made for source in sources)) if made]
+    texts = {f"manifests/{n}-{made.step}.json": made.model_dump_json(indent=1) for n, made in enumerate(known)}
     kept = {name: getattr(settings, name) for name in ("licence", "command", "limits")}
     words = list(dict.fromkeys(STEPS[part.made.step][1] for part in parts))
-    title = settings.repo or settings.output.name
-    texts[CARD] = card({**kept, "model": model, "title": title, "words": words}, parts, links, splits, results)
-    if results:
-        texts |= eval_results(results[0], {digest: source.hub for digest, source in known.items()})
+    kept |= {"title": settings.repo or settings.output.name, "words": words, "model": kind_of(parts[0].made) == MODEL}
+    texts[CARD] = card(kept, parts, links, splits, results)
+    texts |= eval_results(results[0], sources) if results else {}
     for place, text in texts.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(text + "\n", encoding="utf-8")
-    inputs = [*(part.path for part in parts), *(source.path for source in known.values())]
-    check_public(folder, inputs)
+    check_public(folder, [*(part.path for part in parts), *(source.path for source in sources)])
 
 
-def _places(parts: Sequence[Part]) -> tuple[dict[str, Path], list[Split]]:
-    """Return where the files go, and of those that are rows the splits; of a study they keep their names."""
-    places, tables = dict[str, Path](), list[Split]()
-    for part in parts:
-        kind = kind_of(part)
-        for name in part.files:
-            place = {MODEL: name, ROWS: "", STUDY: f"{part.name or part.path.stem}/{name}"}[kind]
-            if place in places:
-                raise UserError(
-                    f"{part.path}: another part has the file {place}; give it a name, what=[NAME:{part.path}]"
-                )
-            if name.endswith(".parquet"):
-                tables.append(split_of(part, name, part.root / name, place))
-            else:
-                places[place] = part.root / name
-    return places, tables
+def layout(parts: Sequence[Part]) -> tuple[dict[str, Path], list[Split]]:
+    """Return the files by their places, and the splits that those of rows make: named as the file, shards ``train``.
 
-
-def _link_or_copy(path: Path, target: Path) -> None:
-    """Make ``target`` a hard link to a large file where the file system can, else a copy."""
-    if path.stat().st_size >= artefact.LARGE:
-        with suppress(OSError):
-            return os.link(path.resolve(), target)
-    shutil.copyfile(path, target)
-    return None
+    UserError for two of a name, rows of unknown columns, and different columns in a configuration.
+    """
+    places, splits, columns = dict[str, Path](), dict[tuple[str, str], Split](), dict[str, pa.Schema]()
+    for part, name in [(one, name) for one in parts for name in one.files]:
+        path, own, rows = part.root / name, part.name or part.path.stem, kind_of(part.made) == ROWS
+        place, again = f"{own}/{name}" if kind_of(part.made) == STUDY else name, f"what=[NAME:{part.path}]"
+        if path.suffix == ".parquet":
+            schema = pq.read_schema(path).remove_metadata()
+            kind = next((kind for kind, column in CONFIGURATIONS.items() if column in schema.names), "")
+            config, stem = part.name or kind, re.sub(r"\W", "_", path.stem)
+            split, place = "train" if kind == "rollouts" else stem, f"data/{config}/{stem}.parquet" if rows else place
+            if not kind or not schema.equals(columns.setdefault(config, schema)):
+                raise UserError(f"{path}: has other columns than {config or 'any rows of ours'}; rename it, {again}")
+            if splits.setdefault((config, split), Split(config, split, part, {})).part is not part:
+                raise UserError(f"{path}: {config} has a split {split} already; rename it, {again}")
+            splits[config, split].files[place] = path
+        if place in places:
+            raise UserError(f"{path}: another file is {place} already; rename it, {again}")
+        places[place] = path
+    return places, [*splits.values()]
 
 
 def _upload(settings: PublishSettings, repo_type: str) -> None:
