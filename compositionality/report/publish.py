@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from compositionality.data import artefact
 from compositionality.data.artefact import Manifest, Recipe
 from compositionality.errors import UserError, without_secrets
-from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.naming import check_name, named_paths, with_run_names
 from compositionality.ranges import REQUIRED, NonEmptyStr, check_ranges
 from compositionality.report.card import (
     CONFIGURATIONS,
@@ -131,8 +131,8 @@ def _named(entries: Sequence[str]) -> list[tuple[str, Path]]:
     if not entries:
         raise UserError("what: give at least one, as what=[FOLDER_OR_FILE,…]")
     parts = [("", entry) if Path(entry).exists() else entry.rpartition(":")[::2] for entry in entries]
-    if wrong := [name for name, _ in parts if not re.fullmatch(r"[\w.-]*", name)]:
-        raise UserError(f"what: {wrong[0]}: letters, digits, . _ - only; write CONFIGURATION:PATH")
+    for name in (name for name, _ in parts if name):
+        check_name("what", name)
     return [(name, Path(path)) for name, path in parts]
 
 
@@ -146,7 +146,7 @@ def _part(name: str, path: Path) -> Part:
     if made.step not in STEPS:
         raise UserError(f"{path}: made by {made.step}, which is not published; give a result of {', '.join(STEPS)}")
     artefact.verify(path)
-    kind = STEPS[made.step][0]
+    kind = kind_of(made)
     there = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]  # none of a file
     files = [file for file in made.files if any(fnmatch(Path(file).name, form) for form in FILES[kind])]
     if kind == MODEL:
@@ -194,15 +194,22 @@ def lineage(parts: Sequence[Part], sources: Sequence[Source]) -> list[Link]:
         needed = TO_BE_NAMED[kind_of(made)] if kind_of(made) in kinds else ""
         for name, digest in made.inputs.items():
             source = next((source for source in sources if digest in source.digests), None)
-            what, copied = f"{made.step}: its input {name} (sha256 {digest[:16]})", re.fullmatch(needed, name)
-            if copied and source is None:
+            what, must = f"{made.step}: its input {name} (sha256 {digest[:16]})", re.fullmatch(needed, name)
+            if must and source is None:
                 raise UserError(f"{what} is not named; add it to sources, as PATH, OWNER/NAME or OWNER/NAME:PATH")
-            if copied and source and not source.made and not (source.hub and name == "model"):
-                raise UserError(f"{what}, {source.path}, has no manifest: not ours; of a model give OWNER/NAME:PATH")
+            if must and source and not _is_known(source, name):
+                raise UserError(f"{what}, {source.path}, is not a result of ours; of a model give OWNER/NAME:PATH")
             links[made.step, digest] = Link(made.step, name, digest, source)
             if source and source.made and source.made not in steps:
                 steps.append(source.made)
     return [*links.values()]
+
+
+def _is_known(source: Source, name: str) -> bool:
+    """Return whether a model is of the Hub or made by a step of ours, and rows by one whose rows are published."""
+    if name == "model":
+        return bool(source.hub or source.made)
+    return source.made is not None and source.made.step in STEPS
 
 
 # ---- the folder
@@ -248,7 +255,8 @@ def layout(parts: Sequence[Part]) -> tuple[dict[str, Path], list[Split]]:
     """
     places, splits, columns = dict[str, Path](), dict[tuple[str, str], Split](), dict[str, pa.Schema]()
     for part, name in [(one, name) for one in parts for name in one.files]:
-        path, own, rows = part.root / name, part.name or part.path.stem, kind_of(part.made) == ROWS
+        path, rows = part.root / name, kind_of(part.made) == ROWS
+        own = part.name or (part.path.resolve().name if part.path.is_dir() else part.path.stem)
         place, again = f"{own}/{name}" if kind_of(part.made) == STUDY else name, f"what=[NAME:{part.path}]"
         if path.suffix == ".parquet":
             schema = pq.read_schema(path).remove_metadata()

@@ -185,6 +185,10 @@ def test_p18_what_is_not_ours_or_not_named_is_refused(study: Path, tmp_path: Pat
     bare = save(tmp_path / "bare", *tiny_model(["func_1"]))
     foreign = shutil.copy(study / "train.parquet", tmp_path / "foreign.parquet")
     write_solutions(SolutionSettings(str(foreign), str(tmp_path / "copied")))
+    with new_artefact(tmp_path / "theirs", Recipe("prepare_guru", {})) as partial:
+        shutil.copytree(study / "sft", partial)
+    with new_artefact(tmp_path / "guru", Recipe("filter_problems", {}, {"problems": tmp_path / "theirs"})) as partial:
+        shutil.copytree(study / "sft", partial)
     edited = shutil.copytree(study / "base", tmp_path / "edited")
     (edited / "config.json").write_text("{}")
     base, final, file = (str(study / name) for name in ("base", "run/final", "train.parquet"))
@@ -198,7 +202,9 @@ def test_p18_what_is_not_ours_or_not_named_is_refused(study: Path, tmp_path: Pat
         ({"what": [final, base]}, "a model is published alone"),
         ({"what": [final]}, r"sft: its input model \(sha256 \w{16}\) is not named"),
         ({"what": [str(study / "sft")]}, r"write_solutions: its input problems .* is not named"),
-        ({"what": [str(tmp_path / "copied")], "sources": [f"me/x:{foreign}"]}, "has no manifest: not ours"),
+        ({"what": [str(tmp_path / "copied")], "sources": [f"me/x:{foreign}"]}, "foreign.parquet, is not a result"),
+        ({"what": [str(tmp_path / "guru")], "sources": [str(tmp_path / "theirs")]}, "theirs, is not a result of ours"),
+        ({"what": [f"..:{file}"]}, r"what: name '\.\.'"),
         ({"what": [base], "sources": [str(study / "sft")]}, "sft: nothing was made from it or tested on it"),
         ({"what": [file], "results": ["r"]}, "results: go with a model"),
         ({"what": [f"a:{file}", f"a:{study}/sft"], "sources": [file]}, "other columns"),
