@@ -111,7 +111,7 @@ def card(
         **texts,
         parts=parts,
         links=links,
-        recipes=[yaml.safe_dump({"settings": one.settings, "facts": one.facts}, width=100) for one in made],
+        recipes=[yaml.safe_dump({"settings": one.settings, "facts": one.facts}, width=100).strip() for one in made],
         splits=[_row(split) for split in splits],
         base=", ".join(_on_hub(links, model=True)[:1]),
         from_scratch="pretrain_tiny" in steps,
