@@ -18,6 +18,7 @@ LONG: dict[str, list[str]] = {
     ],
     "report/test_page.py": [],
     "report/test_page_browser.py": [],
+    "report/test_publish.py": [],
     "rft/test_filter.py": ["test_p07_kill_at_random_moments_gives_the_same_files"],
     "rollout/test_collect.py": [
         "test_p07_kill_at_random_moments_gives_the_same_files",

@@ -55,6 +55,7 @@ VERBS = {
     "preflight": Verb("study.preflight.preflight", "study.preflight.forecast_of"),
     "prepare_guru": Verb("domains.guru.prepare_guru", "domains.guru.check"),
     "pretrain_tiny": Verb("train.engines.pretrain_tiny", "train.tiny.settings.check"),
+    "publish": Verb("report.publish.publish", "report.publish.check"),
     "report": Verb("report.page.build.report", "report.page.build.check_inputs"),
     "run_study": Verb("study.run.run_study", main="study.run.main"),
     "send_to_wandb": Verb("train.log.send_runs", "train.log.check_runs"),
