@@ -19,7 +19,7 @@ SECRET = re.compile(
     r"|A[KS]IA[A-Z0-9]{16}|wandb_v\d_\w{20,})|BEGIN [A-Z ]*PRIVATE KEY"
     r"|(?i:wandb_?(api)?_?key|aws_secret_access_key)\W{1,4}[A-Za-z0-9/+=]{40}"
 )
-HOMES = r"/(?:home|Users|mnt|scratch)/[\w.-]+"
+HOMES = r"/(?:home|root|Users|mnt|media|scratch|workspace|nfs|lustre|gpfs|fsx)/[\w.-]+"
 PACKED = re.compile(r"H4sI[A-Za-z0-9+/]+=*")
 """Gzip in base64, as a page has it."""
 

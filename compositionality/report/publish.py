@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import partial
+from glob import escape
 from pathlib import Path
 
 import pyarrow as pa
@@ -275,14 +276,14 @@ def layout(parts: Sequence[Part]) -> tuple[dict[str, Path], list[Split]]:
 
 
 def _upload(settings: PublishSettings, repo_type: str) -> None:
-    """Send the folder to the Hub. UserError for what it refuses."""
+    """Send what was made, and nothing that came into the folder later, to the Hub. UserError for what it refuses."""
     import httpx
     from huggingface_hub import HfApi
 
-    api = HfApi()
+    api, files = HfApi(), [escape(name) for name in (*artefact.verify(settings.output).files, artefact.MANIFEST)]
     try:
         api.create_repo(settings.repo, repo_type=repo_type, private=True, exist_ok=True)
-        api.upload_folder(repo_id=settings.repo, folder_path=settings.output, repo_type=repo_type)
+        api.upload_folder(repo_id=settings.repo, folder_path=settings.output, repo_type=repo_type, allow_patterns=files)
     except (OSError, ValueError, httpx.HTTPError) as error:
         reason = without_secrets(" ".join(str(error).split()))[:200]
         raise UserError(f"{settings.repo}: the Hub did not take it ({reason}); nothing here has changed") from error

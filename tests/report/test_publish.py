@@ -12,6 +12,7 @@ from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ import pytest
 import yaml
 from assets import save, string_task, tiny_model
 from huggingface_hub import DatasetCard, HfApi, ModelCard, parse_eval_result_entries
+from huggingface_hub.utils import filter_repo_objects
 
 from compositionality.data.artefact import Manifest, Recipe, new_artefact, read_manifest, verify
 from compositionality.data.create_problems import create_problems, settings_for
@@ -248,7 +250,7 @@ def test_p14_a_secret_is_refused_and_not_shown(secret: str, study: Path, tmp_pat
 
 
 def test_paths_of_the_machine_are_refused(study: Path, tmp_path: Path) -> None:
-    for place in (tmp_path, Path.home() / "x", Path("/") / "home" / "someone"):
+    for place in (tmp_path, Path.home() / "x", Path("/") / "home" / "someone", Path("/") / "lustre" / "x"):
         with pytest.raises(UserError, match=r"README.md: holds the path .* of a machine"):
             publish(of_rows(study, tmp_path, limits=[f"It was made in {place}."]))
     publish(of_rows(study, tmp_path, limits=["Not on https://example.test/home/page; see bash/home/x."]))
@@ -301,11 +303,14 @@ def test_only_upload_sends_and_needs_a_token(
     with pytest.raises(UserError, match="set HF_TOKEN"):
         publish(sending)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
+    (tmp_path / "out/notes.txt").write_text("put there by hand")
     publish(sending)
-    assert Hub.calls == [
-        ("me/model", {"repo_type": "model", "private": True, "exist_ok": True}),
-        ("upload", {"repo_id": "me/model", "folder_path": tmp_path / "out", "repo_type": "model"}),
-    ]
+    made, upload = Hub.calls
+    assert made == ("me/model", {"repo_type": "model", "private": True, "exist_ok": True})
+    words = {"repo_id": "me/model", "folder_path": tmp_path / "out", "repo_type": "model"}
+    assert upload == ("upload", {**words, "allow_patterns": ANY})
+    here = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert set(filter_repo_objects(sorted(here), allow_patterns=upload[1]["allow_patterns"])) == here - {"notes.txt"}
     monkeypatch.setattr(Hub, "error", OSError(f"403 Forbidden for {TOKEN}"))
     with pytest.raises(UserError, match=r"me/model: the Hub did not take it \(403 Forbidden for \*\*\*\)"):
         publish(sending)
