@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
@@ -96,7 +97,8 @@ def registered_study(
     check_test_seed(request.test_seed, identity)
     if dry:
         seeds = registration.replicates
-        print(f"# {name}: {sum(map(len, seeds.values()))} replicates of {len(seeds)} seeds, commit {commit}")
+        n = sum(map(len, seeds.values()))  # beside the plan, which print=json writes for a program
+        print(f"# {name}: {n} replicates of {len(seeds)} seeds, commit {commit}", file=sys.stderr)
     else:
         keep(name, commit, folder)
         note_test_seed(request.test_seed, identity, request.name)

@@ -1,6 +1,7 @@
 """A problem file as a task of inspect_ai. Needs `pip install 'inspect_ai>=0.3.285'`.
 
-inspect eval examples/adapters/inspect_problems.py -T problems=data/test.parquet --model openai/MODEL
+PROBLEMS=$PWD/data/composition/seed0/string_task/test_heldout.parquet
+inspect eval examples/adapters/inspect_problems.py -T problems=$PROBLEMS --model openai/MODEL
 """
 
 from compositionality.adapters.inspect_task import inspect_task  # first, as it says how to install inspect_ai

@@ -2,8 +2,8 @@ r"""GRPO with TRL's trainer on a problem file, judged by the problems' own task.
 
 Reads the model (a folder or a Hub id) and the problem file; writes the trained model to OUTPUT.
 
-    python examples/adapters/trl_grpo.py model=Qwen/Qwen2.5-1.5B-Instruct problems=data/train.parquet \
-        output=checkpoints/trl
+    python examples/adapters/trl_grpo.py model=Qwen/Qwen2.5-1.5B-Instruct output=checkpoints/trl \
+        problems=data/composition/seed0/string_task/stage2_level2/train.parquet
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,9 @@ r"""A problem file as an environment of verifiers: this module's name is the env
 Needs `pip install 'verifiers>=0.4'` and uv. Put it on PYTHONPATH, or copy it into a package of your own:
 
     export PYTHONPATH=examples/adapters
-    vf-eval verifiers_problems --env.taskset.problems data/test.parquet --env.agent.runtime.type subprocess \
-        --model MODEL --client.base-url URL --client.api-key-var OPENAI_API_KEY --no-push
+    vf-eval verifiers_problems -n 20 --env.taskset.problems data/composition/seed0/string_task/test_heldout.parquet \
+        --env.agent.runtime.type subprocess --model MODEL --client.base-url URL \
+        --client.api-key-var OPENAI_API_KEY --no-push
 
 NullHarness, a plain chat without tools, is exported to be the default in place of verifiers' coding agent.
 """

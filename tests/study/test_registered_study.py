@@ -130,7 +130,7 @@ def test_results_of_a_registration_stay_its_own(
 ) -> None:
     steps, _ = registered_study(str(committed), [], {}, dry=True)
     made = git(tmp_path, "rev-parse", "HEAD")
-    assert capsys.readouterr().out == f"# {committed}: 3 replicates of 2 seeds, commit {made}\n"
+    assert capsys.readouterr() == ("", f"# {committed}: 3 replicates of 2 seeds, commit {made}\n")
     assert not (tmp_path / "results").exists()
     registered_study(str(committed), [], {})
     kept = tmp_path / "results" / "small" / "registration" / "registration.yaml"
