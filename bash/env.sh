@@ -37,7 +37,7 @@ if [[ $step == */* ]]; then export STUDY=${place%%/seed*}; fi # the scripts abov
 DATA=${DATA_DIR:-data}/$place CKPT=${CKPT_DIR:-checkpoints}/$place RESULTS=${RESULTS_DIR:-results}/$place
 OWN=${MODEL_PATH:-} OWN=${OWN%]} OWN=${OWN%/} OWN=${OWN%/final} OWN=${OWN%/best}
 OWN=${OWN:+-${OWN##*[/:]}} # the name of a given model, in OUTPUT: what is its own never lies in the study's place
-export WANDB_RUN_GROUP=${WANDB_RUN_GROUP:-${STUDY:-}} WANDB_TAGS=${WANDB_TAGS:-${place##*/},$PROFILE}
+export WANDB_RUN_GROUP=${WANDB_RUN_GROUP:-${STUDY:-}}
 # run NAME key=value …: print and run examples/NAME.py with this profile and what it says of this script; ends with the script.
 run() {
   local words=("examples/$1.py" "profile=$PROFILE" "step=$step" "${@:2}" ${DRY_RUN:+--dry-run})

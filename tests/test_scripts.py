@@ -362,15 +362,15 @@ def test_unknown_options_are_refused(script: str) -> None:
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
-        ({}, "composition seed0,tiny"),
-        ({"SEED": "2", "SPLIT": "1"}, "composition seed2-split1,tiny"),
-        ({"STUDY": "mine", "SEED": "1"}, "mine seed1,tiny"),
-        ({"PROFILE": "paper"}, "composition-paper seed0,paper"),
-        ({"WANDB_RUN_GROUP": "other"}, "other seed0,tiny"),
+        ({}, "composition"),
+        ({"SEED": "2", "SPLIT": "1"}, "composition"),
+        ({"STUDY": "mine", "SEED": "1"}, "mine"),
+        ({"PROFILE": "paper"}, "composition-paper"),
+        ({"WANDB_RUN_GROUP": "other"}, "other"),
     ],
 )
 def test_wandb_has_one_group_for_all_seeds_of_a_study(variables: dict[str, str], expected: str, tmp_path: Path) -> None:
-    (tmp_path / "python").write_text('#!/bin/sh\necho "$WANDB_RUN_GROUP $WANDB_TAGS"\n')
+    (tmp_path / "python").write_text('#!/bin/sh\necho "$WANDB_RUN_GROUP"\n')
     (tmp_path / "python").chmod(0o755)
     own = {"PYTHON": str(tmp_path / "python"), "PROFILE": "tiny", **variables}
     assert run("bash/section41_42/stage1_rft.sh", **own).stdout.strip() == expected

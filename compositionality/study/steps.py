@@ -59,7 +59,6 @@ class Step:
             "SEED": str(self.place.seed),
             "SPLIT": str(self.place.split),
             "TEST_SEED": str(self.test_seed),
-            "WANDB_TAGS": f"{self.place.name},{self.profile}",
             **self.env,
         }
 

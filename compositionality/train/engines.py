@@ -18,6 +18,7 @@ from compositionality.train.launch import check_a_gpu_each, choose_device, count
 from compositionality.train.run_folder import check_run, skips
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
+from compositionality.train.wandb_runs import facts_at_start, facts_of, tags_of
 from compositionality.yaml_files import as_yaml
 
 SLOW_ATTENTION = (
@@ -34,6 +35,7 @@ def train_grpo(settings: GrpoSettings) -> None:
         from compositionality.train.verl import configure, grpo
 
         settle_cluster(settings, imagined=settings.dry_run)
+        tag_run(settings)
         grpo.train(configure.grpo_config(settings))
     else:
         _on_ranks(settings, grpo_settings.make_recipe)
@@ -50,6 +52,7 @@ def train_sft(settings: SftSettings) -> None:
         from compositionality.train.verl import configure, sft
 
         settle_cluster(settings, imagined=settings.dry_run)
+        tag_run(settings)
         sft.train(configure.sft_config(settings))
     else:
         _on_ranks(settings, sft_settings.make_recipe)
@@ -59,6 +62,12 @@ def pretrain_tiny(settings: PretrainSettings) -> None:
     """Make the model ``settings.output``; UserError for settings that no run can have."""
     if not skips(Path(settings.output), make_recipe(settings), force=settings.force):
         on_ranks(settings.run, lambda: _train(settings))
+
+
+def tag_run(settings: GrpoSettings | SftSettings) -> None:
+    """Give the tags of the run to its process in the environment: verl opens the run in wandb, and sets none."""
+    facts = facts_at_start("verl", map(Path, settings.data.train_files))
+    os.environ["WANDB_TAGS"] = ",".join(tags_of({**facts_of(Path(settings.trainer.output)), **facts}))
 
 
 def show_verl(settings: GrpoSettings | SftSettings) -> str:

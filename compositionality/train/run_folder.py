@@ -26,9 +26,12 @@ from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import ALL, CountOrAll
 from compositionality.train.metrics import rl_report, truncate_metrics
+from compositionality.train.wandb_runs import RUN, facts_at_start
 
 RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
+OF_VERL = ("train_grpo", "train_sft")
+"""Steps of its recipes."""
 TRACKER = "latest_checkpointed_iteration.txt"
 FINISHED = "finished"
 """In ``steps/``: verl's trainer has come to its end."""
@@ -83,6 +86,8 @@ def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if not before:
         write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
+        engine = "verl" if recipe.step in OF_VERL else "single"
+        write_text(out / RUN, json.dumps(facts_at_start(engine, recipe.inputs.values())) + "\n")
     write_text(out / RECIPE, json.dumps(own, indent=1, sort_keys=True) + "\n")
 
 
@@ -101,7 +106,7 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
             return before
         raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
     for found in out.glob("[!.]*"):
-        if found.name != WANDB_ID:
+        if found.name not in (WANDB_ID, RUN):
             raise UserError(f"{found}: not of a training run; choose another folder than {out}, or add --force")
     return {}
 

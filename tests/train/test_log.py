@@ -7,11 +7,16 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from offline_wandb import history, records
 
+from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
 from compositionality.train.log import RunLog, SendSettings, check_runs
+from compositionality.train.run_folder import take_run_folder
+from compositionality.train.wandb_runs import facts_of, run_name, tags_of
 
 ROOT = Path(__file__).parents[2]
 TWO_STEPS = """
@@ -32,12 +37,12 @@ log.close()
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two runs in one folder: steps 1 and 2, then, as after a kill, steps 3 and 4."""
-    out = tmp_path_factory.mktemp("study") / "seed3" / "rl-level2"
-    variables = {"WANDB_MODE": "offline", "WANDB_RUN_GROUP": "mine", "WANDB_TAGS": "seed3,tiny", "SEED": "3"}
+    out = tmp_path_factory.mktemp("runs") / "study" / "seed3-split1" / "stage2-rl-level2"
+    variables = {"WANDB_MODE": "offline", "WANDB_RUN_GROUP": "mine", "WANDB_TAGS": "own,seed3", "PROFILE": "tiny"}
     for first in (1, 3):
         subprocess.run(
             [sys.executable, "-c", TWO_STEPS, str(out), str(first)], cwd=ROOT, check=True, capture_output=True,
-            env={**os.environ, **variables, "WANDB_PROJECT": "ours", "PYTHONPATH": str(ROOT)},
+            env={**os.environ, **variables, "WANDB_PROJECT": "ours", "WANDB_ENTITY": "us", "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
     return sorted(out.glob("wandb/offline-run-*"), key=lambda run: len(history(run)))
 
@@ -45,13 +50,37 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_a_run_says_what_it_is(offline: list[Path]) -> None:
     for run in offline:
         (found,) = [record.run for record in records(run) if record.HasField("run")]
-        assert (found.project, found.run_group, found.job_type) == ("ours", "mine", "rl")
-        assert (found.display_name, found.run_id, set(found.tags)) == ("rl-level2/seed3", "abc", {"seed3", "tiny"})
+        assert (found.entity, found.project, found.run_group, found.job_type) == ("us", "ours", "mine", "rl")
+        assert (found.display_name, found.run_id) == ("rl-level2/seed3-split1", "abc")
+        assert set(found.tags) == {"tiny", "rl-level2", "seed3", "split1", "own"}
         config = {item.key: json.loads(item.value_json) for item in found.config.update}
         assert config["optim"] == {"lr": 0.1}
         assert config["rollout"] == {"url": "http://***@host"}
-        assert config["run"]["seed"] == "3"
+        about = {"profile": "tiny", "study": "study", "seed": "3", "split": "1", "arm": "rl-level2"}
+        assert about.items() <= config["run"].items()
         assert config["run"]["code"]
+
+
+def test_a_name_that_is_given_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_NAME", "mine")
+    assert run_name(Path("checkpoints/composition/seed0/stage2-rl-level2")) == "mine"
+    monkeypatch.delenv("WANDB_NAME")
+    assert run_name(Path("checkpoints/composition/seed0/stage2-rl-level2")) == "rl-level2/seed0"
+    assert run_name(Path("somewhere/lr1e-4")) == "lr1e-4/somewhere"
+
+
+def test_a_run_folder_keeps_what_it_is_a_run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it is sent as that later, by whomever: not as a run of the sender's profile and seed."""
+    rows, out = tmp_path / "train.parquet", tmp_path / "composition" / "seed4" / "stage2-rl-level2"
+    pq.write_table(pa.table({"data_source": ["string-trained-level2"]}), rows)
+    monkeypatch.setenv("PROFILE", "smoke")
+    take_run_folder(out, Recipe("train_grpo", {}, {"train": rows}), force=False)
+    monkeypatch.setenv("PROFILE", "paper")
+    monkeypatch.setenv("SEED", "9")
+    facts = facts_of(out)
+    known = {"profile": "smoke", "engine": "verl", "task": "string", "arm": "rl-level2", "seed": "4", "split": "0"}
+    assert known.items() <= facts.items()
+    assert tags_of(facts) == ["smoke", "verl", "string", "rl-level2", "seed4", "split0"]
 
 
 def test_a_resumed_run_sends_what_an_earlier_process_wrote(offline: list[Path]) -> None:
@@ -73,7 +102,7 @@ def test_completions_are_a_growing_table(offline: list[Path]) -> None:
 
 
 def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
-    run = tmp_path / "composition" / "seed4" / "rl-level2"
+    run = tmp_path / "composition" / "seed4" / "stage2-rl-level2"
     (run / "final").mkdir(parents=True)
     (run / "wandb.id").write_text("def")
     (run / "recipe.json").write_text(json.dumps({"step": "train_grpo_single", "settings": {"n": 4}, "inputs": {}}))
@@ -97,7 +126,7 @@ def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
     axes = {one.glob_name: one.step_metric for one in (record.metric for record in records(sent)) if one.glob_name}
     assert axes == {"val-core/*": "compute/flops"}
     (found,) = [record.run for record in records(sent) if record.HasField("run")]
-    assert (found.run_group, found.job_type, [*found.tags]) == ("composition", "rl", ["seed4"])
+    assert (found.run_group, found.job_type, [*found.tags]) == ("composition", "rl", ["rl-level2", "seed4", "split0"])
     assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from compositionality.data.artefact import Recipe, check_target
+from compositionality.data.artefact import Recipe, beside, check_target
 from compositionality.errors import UserError
 from compositionality.ranges import (
     REQUIRED,
@@ -100,7 +100,7 @@ def make_recipe(settings: PretrainSettings) -> Recipe:
 
 def progress_path(out: Path) -> Path:
     """Return where an unfinished run keeps its checkpoints and metrics."""
-    return out.with_name(f".{out.name}.progress")
+    return beside(out, "progress")
 
 
 def optim(settings: PretrainSettings) -> OptimSettings:
