@@ -41,7 +41,7 @@ def read(run: Path) -> Iterator[Any]:
 
 
 def artifacts(run: Path) -> list[Any]:
-    """Return the artifacts that one offline run made, without those that wandb makes of its tables."""
+    """Return the artifacts that one offline run made or used, without those that wandb makes of its tables."""
     made = [record.artifact for record in records(run) if record.HasField("artifact")]
     return [artifact for artifact in made if artifact.type != "run_table"]
 

@@ -7,6 +7,7 @@ of the contents that it was made from: who holds the metadata alone can draw wha
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +62,22 @@ def send_result(
 
 
 def send_artifacts(run: Any, used: Iterable[Path], made: Iterable[Path]) -> None:
-    """Send what a run used and what it made, those of it that have a manifest.
-
-    Offline, wandb refuses what was used: that is in the metadata of what was made.
-    """
-    for places, send in ((() if run.offline else used, run.use_artifact), (made, run.log_artifact)):
+    """Send what a run used and what it made, those of it that have a manifest."""
+    for places, send in ((used, partial(use, run)), (made, run.log_artifact)):
         for artifact in map(artifact_of, places):
             if artifact is not None:
                 send(artifact, aliases=[artifact.metadata["manifest"][:ALIAS]])
+
+
+def use(run: Any, artifact: Any, aliases: list[str]) -> None:
+    """Send what a run used. Offline, wandb refuses that of an artifact that its server may not have.
+
+    Then what its ``use_artifact`` does is done here, without its waiting for the server.
+    """
+    if run.offline:
+        run._log_artifact(artifact, aliases=aliases, is_user_created=True, use_after_commit=True)
+    else:
+        run.use_artifact(artifact, aliases=aliases)
 
 
 def artifact_of(target: Path) -> Any:

@@ -75,6 +75,26 @@ def made(target: Path, step: str, **inputs: Path) -> Path:
     return target
 
 
+def test_what_was_used_is_an_artifact_offline_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Problem files and rows are made by no run: without this the chain of hashes would end in them."""
+    for name, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}.items():
+        monkeypatch.setenv(name, value)
+    run = tmp_path / "composition" / "seed0" / "stage2-rl-level2"
+    run.mkdir(parents=True)
+    (run / "wandb.id").write_text("rl")
+    problems = made(tmp_path / "composition" / "seed0" / "train.parquet", "create_problems")
+    model = made(run / "final", "train_grpo_single", train=problems)
+    log = RunLog(run, [], "rl", {})
+    log.send_artifacts(used=[problems], made=[model])
+    log.close()
+    (offline,) = run.glob("wandb/offline-run-*")
+    sent = {artifact.name: artifact for artifact in artifacts(offline)}
+    used, trained = sent["composition-seed0-train.parquet"], sent["composition-seed0-stage2-rl-level2-final"]
+    assert (used.use_after_commit, trained.use_after_commit) == (True, False)
+    assert json.loads(trained.metadata)["inputs"] == {"train": json.loads(used.metadata)["content"]}
+    assert {entry.ref for entry in used.manifest.contents} >= {problems.as_uri()}
+
+
 def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}.items():
         monkeypatch.setenv(name, value)
@@ -121,7 +141,7 @@ def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeyp
         "composition-seed0-stage1-rft-final",
         "composition-seed0-base",
     ]
-    (model,) = [artifact for artifact in sent if artifact.name == "composition-seed0-rl-final"]
+    model, *_ = [artifact for artifact in sent if artifact.name == "composition-seed0-rl-final"]
     manifest = file_hash(rl / "final" / "manifest.json")
     assert (model.type, told[model.name]["manifest"], manifest[:16] in model.aliases) == ("model", manifest, True)
     places = {entry.path: entry.ref for entry in model.manifest.contents}
