@@ -1,8 +1,9 @@
 """The command ``compositionality VERB key=value …``, also as ``python -m compositionality``."""
 
+import os
 import sys
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from compositionality.config.verbs import VERBS, entry_point, function, helps
 
@@ -43,11 +44,18 @@ def main(verb: str = "") -> NoReturn:
 
 def _run(name: str) -> NoReturn:
     from compositionality.config.cli import run, with_errors_in_one_line
+    from compositionality.train.wandb_runs import wandb_is_usable
 
     if own := VERBS[name].main:
         with_errors_in_one_line(lambda: function(own)(helps()[name]))
     schema, step, check, show = entry_point(name)
-    run(schema, step, helps()[name], show, check)
+
+    def step_and_send(settings: Any) -> None:
+        step(settings)
+        if VERBS[name].sent and wandb_is_usable(os.environ):
+            function(VERBS[name].sent)(settings)
+
+    run(schema, step_and_send, helps()[name], show, check)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Reads what wandb would send of an offline run from the file that it keeps."""
 
 import json
+import re
 import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 
 def records(run: Path) -> list[Any]:
@@ -50,3 +53,26 @@ def history(run: Path) -> list[dict[str, Any]]:
     """Return the rows of one offline run."""
     rows = [record.history.item for record in records(run) if record.HasField("history")]
     return [{item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in row} for row in rows]
+
+
+def about(run: Path) -> Any:
+    """Return what one offline run says of itself: project, group, name, job type, tags."""
+    (found,) = [record.run for record in records(run) if record.HasField("run")]
+    return found
+
+
+def config(run: Path) -> dict[str, Any]:
+    """Return the configuration of one offline run."""
+    return {item.key: json.loads(item.value_json) for item in about(run).config.update}
+
+
+def summary(run: Path) -> dict[str, Any]:
+    """Return the summary of one offline run."""
+    return {item.key: json.loads(item.value_json) for record in records(run) for item in record.summary.update}
+
+
+def tables(run: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables that one offline run logged below ``tables``; of one that grew its last part."""
+    files = sorted(run.glob("files/media/table/tables/*.table.json"), key=lambda path: path.stat().st_mtime)
+    content = {re.sub(r"_\d+_\w+\.table$", "", path.stem): json.loads(path.read_text()) for path in files}
+    return {name: pd.DataFrame(table["data"], columns=table["columns"]) for name, table in content.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
+SENT = "report.dashboard.send_made"
 HELP = Path(__file__).with_suffix(".md")
 
 
@@ -22,6 +23,7 @@ class Verb(NamedTuple):
     show: str = ""  # what ``--cfg`` prints of them
     main: str = ""  # reads the command line itself, whose words decide on the settings
     result: str = ""  # behind its output: what is there when it is done
+    sent: str = ""  # sends what was made with these settings to wandb, where that can be used
 
 
 class EntryPoint(NamedTuple):
@@ -35,15 +37,17 @@ class EntryPoint(NamedTuple):
 
 VERBS = {
     "audit_data": Verb("data.audit.audit_data", "data.audit.check"),
-    "claims": Verb("evaluate.claims.run.decide_claims", "evaluate.claims.run.check"),
-    "collect_rollouts": Verb("rollout.collect.collect", "rollout.collect.check"),
+    "claims": Verb("evaluate.claims.run.decide_claims", "evaluate.claims.run.check", sent=SENT),
+    "collect_rollouts": Verb("rollout.collect.collect", "rollout.collect.check", sent=SENT),
     "create_problems": Verb(
         "data.create_problems.create_problems", "data.create_problems.check", main="config.problem_sets.main"
     ),
     "draw_figure": Verb("report.draw.draw_figure", "report.draw.check", result=".png"),
-    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check", result="/training.json"),
+    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check", result="/training.json", sent=SENT),
     "export_checkpoint": Verb("train.verl.export.export_step", "train.verl.export.check"),
-    "failure_modes": Verb("evaluate.failures.find_failures", "evaluate.failures.check", result="/results.parquet"),
+    "failure_modes": Verb(
+        "evaluate.failures.find_failures", "evaluate.failures.check", result="/results.parquet", sent=SENT
+    ),
     "filter_problems": Verb("rft.filter.filter_problems", "rft.filter.check_problems"),
     "filter_rollouts": Verb("rft.filter.filter_rollouts", "rft.filter.check_rollouts"),
     "fit_scaling": Verb("analysis.scaling.fit_scaling", "analysis.scaling.chosen_laws", result="/scaling.json"),
@@ -51,7 +55,7 @@ VERBS = {
     "influence": Verb("analysis.influence.measure_influence", "analysis.influence.check", result="/influence.parquet"),
     "make_domain_sample": Verb("domains.sample.make_domain_sample", "domains.sample.check"),
     "merge_data": Verb("rft.tables.merge_data", "rft.tables.check_merge"),
-    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check", result="/results.parquet"),
+    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check", result="/results.parquet", sent=SENT),
     "preflight": Verb("study.preflight.preflight", "study.preflight.forecast_of"),
     "prepare_guru": Verb("domains.guru.prepare_guru", "domains.guru.check"),
     "pretrain_tiny": Verb("train.engines.pretrain_tiny", "train.tiny.settings.check"),

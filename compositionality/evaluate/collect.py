@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -29,7 +29,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.gold import gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import replicate_of
-from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, read, write
+from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
 from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
 from compositionality.rollout.collect import check as check_collection
 from compositionality.rollout.collect import collect
@@ -41,7 +41,6 @@ from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
-from compositionality.train.wandb_artifacts import send_result
 from compositionality.types import CHAIN, Problem, Reason
 
 EXPORTED = "exported"
@@ -272,12 +271,6 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
                 gold = evaluation.gold.get((model, file))
                 tables.append(rows.merge(read_gold(gold), "left", on="problem") if gold else rows)
         write(pd.concat(tables), path)
-    used = [*map(Path, evaluation.models.values()), *(sampled.source for sampled in problems.values())]
-
-    def rights() -> pd.DataFrame:
-        return read(table).groupby(["arm", "file", "group", "level"], sort=False)[["n", "right"]].sum().reset_index()
-
-    send_result(table, step, asdict(evaluation.settings), rights, used, folders.values())
     return table
 
 

@@ -164,6 +164,14 @@ def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -
     return pd.DataFrame(rows)
 
 
+def spaced_curves(results: Results, pairs: Pairs) -> pd.DataFrame:
+    """Return ``curves`` at evenly spaced k; of all levels together only where a group has no levels."""
+    largest = {problems.file: results.samples(problems) for problems in results.sets}
+    table = curves(results, pairs, lambda file: spaced(largest[file]))
+    has_levels = set(table.loc[table["level"] != ALL_LEVELS, "group"])
+    return table[(table["level"] != ALL_LEVELS) | ~table["group"].isin(has_levels)]
+
+
 def levels_and_pools(results: Results) -> list[ProblemSet]:
     """Return the levels of every file and group, then all of them pooled (``ALL_LEVELS``)."""
     names = []

@@ -1,70 +1,194 @@
-"""A finished report as one run in wandb: its page, figures and tables, and what is decided of the claims."""
+"""Results as runs in wandb: rollouts, evaluations, pass@k, failures, claims and reports, each with tables and figures.
+
+A run is called as its folder, and the same result is the same run, whoever sends it.
+"""
 
 import base64
 import json
 import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from compositionality.data.artefact import file_hash, manifest_path
+from compositionality.data.artefact import Manifest, file_hash, manifest_path, read_manifest
+from compositionality.evaluate.failures import class_shares
+from compositionality.evaluate.passk import spaced_curves
+from compositionality.evaluate.results import LABELS, Results, read_results
+from compositionality.evaluate.seeds import summary_rows
 from compositionality.evaluate.table import RESULTS
+from compositionality.report import figures
+from compositionality.report.draw import FigureSettings, chart_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
-from compositionality.train.wandb_artifacts import models_in, send_artifacts
+from compositionality.report.theme import arm_styles, rendered, spec_of
+from compositionality.rollout.store import read_rollouts
+from compositionality.train.run_facts import task_of_files
+from compositionality.train.wandb_artifacts import ALIAS, models_in, send_artifacts
 from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
+from compositionality.types import Metric
+
+COUNTED = ["model", "problems", "group", "level", "data_source"]
+"""What the rows of a table are about."""
+SOURCES = ("model", "models", "problems", "rollouts", "evaluation", "results")
+"""Settings that name what a verb reads, some as NAME:PATH."""
+ESTIMATE = {"": "difference", "/low": "low", "/high": "high"}
+"""What the summary has of a comparison of a claim, and behind its name."""
+COMPLETIONS = 20
+"""Of a folder of rollouts, to read."""
 
 
-def send_report(inputs: Inputs) -> None:
-    """Send the report of these inputs, where wandb can be used; the same report is the same run."""
-    settings = inputs.settings
-    output, claims = settings.output, settings.study / CLAIMS
-    if not wandb_is_usable(os.environ):
-        return
-    run = open_wandb(output, "report", asdict(settings), file_hash(manifest_path(output))[:16])
-    if run is None:
-        return
+class Content(NamedTuple):
+    """What is sent of a result: tables, pages and figures as HTML, figures for the summary of the run, its arms."""
+
+    tables: Mapping[str, Any]
+    html: Mapping[str, str] = {}
+    summary: Mapping[str, Any] = {}
+    arms: Iterable[str] = ()
+
+
+def send_made(settings: Any) -> None:
+    """Send what a verb with these settings has made, where wandb can be used; nothing where that is no such result."""
+    given = [getattr(settings, name, ()) for name in SOURCES]
+    texts = [str(text) for value in given for text in (value if isinstance(value, list) else [value]) if text]
+    parts = [part for text in texts for part in (text, text.partition(":")[2]) if part]
+    output = Path(settings.output)
+    target = output / RESULTS if (output / RESULTS).is_file() else output
+    send_result(target, asdict(settings), [Path(part, name) for part in parts for name in ("", RESULTS)])
+
+
+def send_result(target: Path, settings: Mapping[str, Any], used: Iterable[Path]) -> bool:
+    """Send a result with its ``settings`` and what it ``used``; False if it is none of which a run is made."""
+    manifest = read_manifest(target) if target.exists() else None
+    if manifest is None or manifest.step not in JOBS or not wandb_is_usable(os.environ):
+        return False
+    job, content_of = JOBS[manifest.step]
+    folder = target.parent if target.name == RESULTS else target
     with or_left_out():
-        send(run, output, claims)
-        send_artifacts(run, used_by(inputs), made=[claims, output])
-        run.finish()
+        content = content_of(target, manifest)
+        facts = {"task": task_of_files([target, *used]), "arm": ",".join(content.arms)}
+        facts["engine"] = manifest.settings.get("sampling", manifest.settings).get("engine", "")
+        identity = file_hash(manifest_path(target))[:ALIAS]
+        run = open_wandb(folder, job, settings, identity, code=manifest.code, facts=facts)
+        if run is not None:
+            send(run, content)
+            collected = sorted(folder.glob("rollouts/*/*")) if folder != target else []
+            send_artifacts(run, used, made=[*collected, folder / LABELS, target])
+            run.finish()
+            return True
+    return False
 
 
-def used_by(inputs: Inputs) -> list[Path]:
-    """Return the tables that a report shows, and the models of the runs that it reports."""
-    runs = [path.parent for name, path in inputs.files.items() if name.endswith("/recipe.json")]
-    bases = [path.parent for name, path in inputs.files.items() if name.endswith("/base/manifest.json")]
-    tables = [path for path in inputs.files.values() if path.name == RESULTS]
-    return [*tables, *bases, *(model for run in runs for model in models_in(run))]
-
-
-def send(run: Any, output: Path, claims: Path) -> None:
-    """Send what lies in the folder of a report, and the claims of its study if it has some."""
+def send(run: Any, content: Content) -> None:
+    """Log the tables and figures of a result, and its summary."""
     import wandb
 
-    sent: dict[str, Any] = {"page": wandb.Html((output / "index.html").read_text(), inject=False)}
-    for path in sorted(output.glob("figures/*.png")):  # wandb.Image needs pillow, which nothing else does
-        pixels = base64.b64encode(path.read_bytes()).decode()
-        sent[f"figures/{path.stem}"] = wandb.Html(f'<img src="data:image/png;base64,{pixels}">', inject=False)
-    tables = {path.stem: pd.read_csv(path) for path in sorted(output.glob("tables/*.csv"))}
-    if claims.is_file():
-        content = json.loads(claims.read_text())
-        listed = [*content["claims"], *content["controls"]]
-        rows = [
-            {"claim": claim["claim"], "text": claim["text"], "claim_decision": claim["decision"], **row}
-            for claim in listed
-            for row in claim["comparisons"]
-        ]
-        tables["claims"] = pd.DataFrame(rows)
-        run.summary.update({f"claims/{claim['claim']}": str(claim["decision"]) for claim in listed})
-        estimates = {row["comparison"]: row["difference"] for claim in listed for row in claim["comparisons"]}
-        run.summary.update({f"estimates/{name}": value for name, value in estimates.items() if value is not None})
-    for name, table in tables.items():
+    sent: dict[str, Any] = {name: wandb.Html(text, inject=False) for name, text in content.html.items()}
+    for name, rows in content.tables.items():
+        table = pd.DataFrame(rows)
         sent[f"tables/{name}"] = wandb.Table(dataframe=table.map(plain).astype(object).where(table.notna(), None))
+    run.summary.update(content.summary)
     run.log(sent)
 
 
 def plain(value: Any) -> Any:
     """Return a cell as a wandb table takes it."""
     return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def image(png: bytes) -> str:
+    """Return a picture as HTML: wandb.Image needs pillow, which nothing else does."""
+    return f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+
+
+def drawn(chart: Any) -> str:
+    """Return a chart as HTML."""
+    return image(rendered(spec_of(chart), "png"))
+
+
+def figure(name: str, results: Results, folder: Path) -> dict[str, str]:
+    """Return a figure that ``draw_figure`` draws of results; none where they have no level."""
+    if not any(problems.level for problems in results.sets):
+        return {}
+    settings = FigureSettings([str(folder)], folder, name)
+    return {f"figures/{name}": drawn(chart_of(settings, results, arm_styles(results.arms)))}
+
+
+def with_counts(rows: Any, results: Results) -> pd.DataFrame:
+    """Return rows of a table with how many completions they are about, and how many of these are right."""
+    counts = results.rows.rename(columns={"arm": "model", "file": "problems"})
+    counts = counts.groupby(COUNTED, as_index=False, observed=True)[["n", "right"]].sum()
+    return pd.DataFrame(rows).merge(counts, "left", COUNTED)
+
+
+def evaluation(target: Path, _: Manifest) -> Content:
+    """Return accuracy, chains and differences by level, as the report's table of one replicate has them."""
+    results = read_results([f"run:{target.parent}"])
+    table = with_counts(summary_rows(results), results)
+    return Content({"accuracy": table}, figure("accuracy", results, target.parent), arms=results.arms)
+
+
+def passk(target: Path, manifest: Manifest) -> Content:
+    """Return pass@k over k, and its paired differences."""
+    results = read_results([f"run:{target.parent}"], metric=Metric.PASS_AT_K)
+    table = spaced_curves(results, [(arm, base) for arm, base in manifest.settings["pairs"]])
+    chart = figures.pass_at_k(table[table["base"] == ""].to_dict("records"), arm_styles(results.arms))
+    return Content({"passk": with_counts(table, results)}, {"figures/passk": drawn(chart)}, arms=results.arms)
+
+
+def failures(target: Path, _: Manifest) -> Content:
+    """Return the share of every class of failure, by model."""
+    results = read_results([f"run:{target.parent}"], metric=Metric.FAILURES)
+    table = with_counts(class_shares(results), results)
+    drawing = figure("failure_modes", results, target.parent)
+    return Content({"failure_modes": table}, drawing, arms=results.arms)
+
+
+def claims(target: Path, _: Manifest) -> Content:
+    """Return every comparison of every claim; decisions, and estimates with their intervals, for the summary."""
+    content = json.loads(target.read_text(encoding="utf-8"))
+    listed = [*content["claims"], *content["controls"]]
+    rows = [
+        {"claim": claim["claim"], "text": claim["text"], "claim_decision": claim["decision"], **row}
+        for claim in listed
+        for row in claim["comparisons"]
+    ]
+    decisions = {f"claims/{claim['claim']}": str(claim["decision"]) for claim in listed}
+    known = [row for row in rows if row.get("difference") is not None]
+    estimates = {f"estimates/{row['comparison']}{end}": row.get(key) for row in known for end, key in ESTIMATE.items()}
+    return Content({"claims": rows}, summary=decisions | estimates)
+
+
+def rollouts(target: Path, manifest: Manifest) -> Content:
+    """Return how many completions of each level are right, the verdicts, and some completions to read."""
+    levels = pd.DataFrame(manifest.facts["levels"]).rename(columns={"correct": "right"})
+    reasons = pd.DataFrame(manifest.facts["reasons"].items(), columns=["reason", "n"])
+    first = next(read_rollouts(target)).slice(0, COMPLETIONS).to_pandas()
+    return Content({"rollouts": levels, "reasons": reasons, "completions": first})
+
+
+def page(target: Path, _: Manifest) -> Content:
+    """Return the page of a report, its tables and figures."""
+    tables = {path.stem: pd.read_csv(path) for path in sorted(target.glob("tables/*.csv"))}
+    pictures = {f"figures/{path.stem}": image(path.read_bytes()) for path in sorted(target.glob("figures/*.png"))}
+    return Content(tables, {"page": (target / "index.html").read_text(encoding="utf-8"), **pictures})
+
+
+def used_by(inputs: Inputs) -> list[Path]:
+    """Return the tables and claims that a report shows, and the models of the runs that it reports."""
+    runs = [path.parent for name, path in inputs.files.items() if name.endswith("/recipe.json")]
+    bases = [path.parent for name, path in inputs.files.items() if name.endswith("/base/manifest.json")]
+    shown = [path for path in inputs.files.values() if path.name in (RESULTS, CLAIMS)]
+    return [*shown, *bases, *(model for run in runs for model in models_in(run))]
+
+
+JOBS: Mapping[str, tuple[str, Callable[[Path, Manifest], Content]]] = {
+    "collect_rollouts": ("rollouts", rollouts),
+    "evaluate_accuracy": ("evaluate", evaluation),
+    "passk": ("passk", passk),
+    "find_failures": ("failures", failures),
+    "decide_claims": ("claims", claims),
+    "report": ("report", page),
+}
+"""Job type of a run, and what is sent of it, by the step that made the result."""

@@ -26,7 +26,7 @@ from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import ALL, CountOrAll
 from compositionality.train.metrics import rl_report, truncate_metrics
-from compositionality.train.wandb_runs import RUN, facts_at_start
+from compositionality.train.run_facts import RUN, facts_at_start
 
 RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"

@@ -6,17 +6,14 @@ of the contents that it was made from: who holds the metadata alone can draw wha
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compositionality.data.artefact import Recipe, combined_hash, file_hash, manifest_path, read_manifest
 from compositionality.train.run_folder import WANDB_ID
 from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ALIAS = 16
 """Digits of a manifest's hash by which its artifact is called."""
@@ -36,29 +33,6 @@ def send_models(out: Path, job: str, recipe: Recipe) -> None:
 def models_in(out: Path) -> list[Path]:
     """Return the models of a run folder: the last, and the best where it is kept."""
     return [folder for folder in (out / "final", out / "best") if folder.is_dir()]
-
-
-def send_result(
-    result: Path,
-    job: str,
-    settings: Mapping[str, Any],
-    rows: "Callable[[], pd.DataFrame]",
-    used: Iterable[Path],
-    made: Iterable[Path],
-) -> None:
-    """Send a table of results as a wandb run of its own, called as its folder; the same result is the same run.
-
-    ``rows`` reads what to show of it; ``made``: what was made on the way to it.
-    """
-    if wandb_is_usable(os.environ):
-        run = open_wandb(result.parent, job, settings, file_hash(manifest_path(result))[:ALIAS])
-        if run is not None:
-            with or_left_out():
-                import wandb
-
-                run.log({"results": wandb.Table(dataframe=rows())})
-                send_artifacts(run, used, [*made, result])
-                run.finish()
 
 
 def send_artifacts(run: Any, used: Iterable[Path], made: Iterable[Path]) -> None:

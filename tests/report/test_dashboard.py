@@ -1,33 +1,141 @@
-"""What wandb is sent of a report: a real offline run, read back."""
+"""What wandb is sent of results: real offline runs, read back."""
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
-from offline_wandb import artifacts, history, records
+from offline_wandb import about, artifacts, config, history, summary, tables
+from report_study import MODELS, make_study
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact
-from compositionality.report.dashboard import send_report
-from compositionality.report.page.inputs import Inputs, ReportSettings
+from compositionality.evaluate.claims.run import ClaimsSettings
+from compositionality.evaluate.collect import EvaluationSettings
+from compositionality.evaluate.failures import FailureSettings, class_shares
+from compositionality.evaluate.passk import PasskSettings, spaced_curves
+from compositionality.evaluate.results import read_results
+from compositionality.evaluate.seeds import summary_rows
+from compositionality.report.dashboard import JOBS, Content, send_made, send_result
+from compositionality.rollout.settings import CollectSettings
 from compositionality.train.log import RunLog
-from compositionality.train.wandb_artifacts import send_artifacts, send_models, send_result
+from compositionality.train.wandb_artifacts import send_artifacts, send_models
+from compositionality.types import Metric
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
 CLAIM = {
     "claim": "chain", "text": "RL gives more right chains", "decision": "supported", "origin": "own",
-    "comparisons": [{"comparison": "heldout L3: rl − stage1 > 0", "difference": 0.49, "values": [0.4, 0.5]}],
+    "comparisons": [
+        {"comparison": "heldout L3: rl − stage1 > 0", "difference": 0.49, "low": 0.3, "high": 0.6, "values": [0.4, 0.5]}
+    ],
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offline() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "PROFILE": "mine"}.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of one replicate, each sent as its verb sends it. Not to be changed."""
+    root = tmp_path_factory.mktemp("study")
+    make_study(root, parts=("passk", "failures"))
+    place, problems = root / "results/tiny/seed0", [str(root / "data/tiny/seed0/string_task/test_heldout.parquet")]
+    send_made(EvaluationSettings(problems=problems, output=place / "section41_42"))
+    send_made(PasskSettings(problems=problems, output=place / "section44"))
+    send_made(FailureSettings(problems=problems, output=place / "section45"))
+    (place.parent / "claims.json").unlink(missing_ok=True)
+    with new_artefact(place.parent / "claims.json", Recipe("decide_claims", {}, {})) as partial:
+        partial.write_text(json.dumps({"claims": [CLAIM], "controls": [], "notes": []}))
+    send_made(ClaimsSettings(output=place.parent / "claims.json"))
+    return place
+
+
+def only(place: Path) -> Path:
+    """The run that was sent of a result."""
+    (run,) = place.glob("wandb/offline-run-*")
+    return run
+
+
+def same(sent: pd.DataFrame, rows: Any) -> bool:
+    """Whether a table holds these rows, whatever more columns it has; wandb has its figures as JSON has them."""
+    expected = pd.DataFrame(rows)
+    lists = expected.map(lambda cell: json.dumps(cell) if isinstance(cell, list) else cell)
+    pd.testing.assert_frame_equal(sent[[*lists.columns]], lists.reset_index(drop=True), check_dtype=False, rtol=1e-12)
+    return True
+
+
+def test_an_evaluation_is_sent_with_counts_intervals_and_its_figure(results: Path) -> None:
+    run, measured = only(results / "section41_42.wandb"), read_results([f"run:{results / 'section41_42'}"])
+    found = about(run)
+    assert (found.run_group, found.job_type, found.display_name) == ("tiny", "evaluate", "section41_42/seed0")
+    assert {*found.tags} == {"mine", "string", "seed0", "split0", "openai", *MODELS}
+    assert config(run)["run"].items() >= {"arm": ",".join(MODELS), "seed": "0", "study": "tiny"}.items()
+    table = tables(run)["accuracy"]
+    assert same(table, summary_rows(measured))
+    one = table[(table["model"] == "stage1") & (table["measure"] == "correct") & (table["base"] == "")]
+    assert (one["n"] == one["n_problems"]).all()
+    assert (one["right"] / one["n"] - one["value"]).abs().max() < 1e-12
+    assert "figures/accuracy" in logged(run)
+
+
+def test_pass_at_k_and_failures_are_those_of_the_report(results: Path) -> None:
+    run, measured = (
+        only(results / "section44.wandb"),
+        read_results([f"r:{results / 'section44'}"], (), Metric.PASS_AT_K),
+    )
+    assert about(run).job_type == "passk"
+    assert same(tables(run)["passk"], spaced_curves(measured, [("rl-level2", "stage1")]))
+    assert "figures/passk" in logged(run)
+    run = only(results / "section45.wandb")
+    measured = read_results([f"run:{results / 'section45'}"], metric=Metric.FAILURES)
+    assert about(run).job_type == "failures"
+    assert same(tables(run)["failure_modes"], class_shares(measured))
+    assert "figures/failure_modes" in logged(run)
+
+
+def test_claims_are_sent_with_decisions_and_estimates(results: Path) -> None:
+    run = only(results.parent / "claims.json.wandb")
+    assert (about(run).job_type, about(run).run_group, about(run).display_name) == ("claims", "tiny", "claims/tiny")
+    (row,) = tables(run)["claims"].to_dict("records")
+    assert (row["claim"], row["claim_decision"], row["difference"]) == ("chain", "supported", 0.49)
+    found, name = summary(run), "estimates/heldout L3: rl − stage1 > 0"
+    assert found["claims/chain"] == "supported"
+    assert [found[name + end] for end in ("", "/low", "/high")] == [0.49, 0.3, 0.6]
+
+
+def test_rollouts_are_sent_with_completions_to_read(tmp_path: Path) -> None:
+    make_study(tmp_path, parts=())
+    collected = tmp_path / "results/tiny/seed0/section41_42/rollouts/stage1/test_heldout"
+    (tmp_path / "results/tiny/seed0/rollouts").parent.mkdir(parents=True, exist_ok=True)
+    place = collected.rename(tmp_path / "results/tiny/seed0/rollouts")
+    manifest = json.loads((place / "manifest.json").read_text())
+    manifest["facts"] = {"levels": [{"group": "heldout", "level": 1, "n": 8, "correct": 3}], "reasons": {"correct": 3}}
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    send_made(CollectSettings(problems=Path("p"), output=place, model="m"))
+    run = only(tmp_path / "results/tiny/seed0/rollouts.wandb")
+    assert about(run).job_type == "rollouts"
+    assert tables(run)["rollouts"].to_dict("records") == [{"group": "heldout", "level": 1, "n": 8, "right": 3}]
+    assert tables(run)["completions"]["response"].str.contains("stage1, seed 0, says").all()
+
+
+def logged(run: Path) -> set[str]:
+    """The names of what a run logged."""
+    return {name.partition(".")[0] for row in history(run) for name in row}
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A study called composition, with claims and a report of one table and one figure."""
+    """A study called composition, with a report of one table and one figure."""
     study = tmp_path / "composition"
     study.mkdir()
-    (study / "claims.json").write_text(json.dumps({"claims": [CLAIM], "controls": [], "notes": []}))
     with new_artefact(study / "report", Recipe("report", {}, {})) as partial:
         (partial / "tables").mkdir(parents=True)
         (partial / "figures").mkdir()
@@ -37,31 +145,23 @@ def study(tmp_path: Path) -> Path:
     return study
 
 
-def test_page_figures_tables_and_decisions_are_sent(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"WANDB_MODE": "offline", "WANDB_RUN_GROUP": "composition", "WANDB_SILENT": "true"}.items():
-        monkeypatch.setenv(name, value)
-    send_report(Inputs(ReportSettings(study=study, output=study / "report"), (), {}))
-    (run,) = study.glob("report.wandb/wandb/offline-run-*")
-    (found,) = [record.run for record in records(run) if record.HasField("run")]
+def test_page_figures_and_tables_are_sent(study: Path) -> None:
+    assert send_result(study / "report", {}, [])
+    run = only(study / "report.wandb")
+    found = about(run)
     assert (found.run_group, found.job_type, found.display_name) == ("composition", "report", "report/composition")
-    sent = {name.partition(".")[0] for row in history(run) for name in row if "/" in name or name.startswith("page")}
-    assert sent == {"page", "figures/accuracy", "tables/accuracy", "tables/claims"}
-    tables = {
-        path.name.partition("_")[0]: json.loads(path.read_text()) for path in run.glob("files/media/table/tables/*")
-    }
-    assert tables["accuracy"]["data"] == [["stage1", 0.03], ["rl-level2", None]]
-    row = dict(zip(tables["claims"]["columns"], tables["claims"]["data"][0], strict=True))
-    assert (row["claim"], row["claim_decision"], row["difference"]) == ("chain", "supported", 0.49)
-    summary = {item.key: item.value_json for record in records(run) for item in record.summary.update}
-    assert json.loads(summary["claims/chain"]) == "supported"
-    assert json.loads(summary["estimates/heldout L3: rl − stage1 > 0"]) == 0.49
+    assert {"page", "figures/accuracy", "tables/accuracy"} <= logged(run)
+    assert tables(run)["accuracy"].astype(object).where(lambda cells: cells.notna(), None).to_numpy().tolist() == [
+        ["stage1", 0.03],
+        ["rl-level2", None],
+    ]
 
 
 def test_nothing_is_sent_where_wandb_cannot_be_used(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WANDB_MODE", "WANDB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    send_report(Inputs(ReportSettings(study=study, output=study / "report"), (), {}))
-    assert sorted(path.name for path in study.iterdir()) == ["claims.json", "report"]
+    assert not send_result(study / "report", {}, [])
+    assert [path.name for path in study.iterdir()] == ["report"]
 
 
 def made(target: Path, step: str, **inputs: Path) -> Path:
@@ -75,10 +175,8 @@ def made(target: Path, step: str, **inputs: Path) -> Path:
     return target
 
 
-def test_what_was_used_is_an_artifact_offline_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_used_is_an_artifact_offline_too(tmp_path: Path) -> None:
     """Problem files and rows are made by no run: without this the chain of hashes would end in them."""
-    for name, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}.items():
-        monkeypatch.setenv(name, value)
     run = tmp_path / "composition" / "seed0" / "stage2-rl-level2"
     run.mkdir(parents=True)
     (run / "wandb.id").write_text("rl")
@@ -96,8 +194,6 @@ def test_what_was_used_is_an_artifact_offline_too(tmp_path: Path, monkeypatch: p
 
 
 def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}.items():
-        monkeypatch.setenv(name, value)
     runs, study = tmp_path / "checkpoints" / "composition" / "seed0", tmp_path / "results" / "composition"
     base, stage1, rl = runs / "base", runs / "stage1-rft", runs / "rl"
     starts = {base: base, stage1: stage1 / "final", rl: rl / "final"}
@@ -116,17 +212,12 @@ def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeyp
     section = study / "seed0" / "section41_42"
     rollouts = made(section / "rollouts" / "rl" / "heldout", "collect_rollouts", model=rl / "final")
     table = made(section / "results.parquet", "evaluate_accuracy", rollouts=rollouts)
-    rows = pd.DataFrame({"arm": ["rl"], "n": [4], "right": [3]})
-    send_result(table, "evaluate_accuracy", {}, lambda: rows, used=[rl / "final"], made=[rollouts])
+    monkeypatch.setitem(JOBS, "evaluate_accuracy", ("evaluate", lambda *_: Content({"counts": [{"n": 4, "right": 3}]})))
+    assert send_result(table, {}, used=[rl / "final"])
     with new_artefact(study / "claims.json", Recipe("decide_claims", {}, {"table": table})) as partial:
         partial.write_text(json.dumps({"claims": [CLAIM], "controls": [], "notes": []}))
-    page = made(study / "report", "report", claims=study / "claims.json")
-    (page / "index.html").write_text("<p>the page</p>")
-    send_report(Inputs(ReportSettings(study=study, output=page), (), {"accuracy/seed0/results.parquet": table}))
+    assert send_result(study / "claims.json", {}, used=[table])
 
-    (evaluation,) = study.glob("seed0/section41_42.wandb/wandb/offline-run-*")
-    (found,) = [record.run for record in records(evaluation) if record.HasField("run")]
-    assert (found.display_name, found.job_type) == ("section41_42/seed0", "evaluate_accuracy")
     sent = [artifact for run in tmp_path.rglob("offline-run-*") for artifact in artifacts(run)]
     told = {artifact.name: json.loads(artifact.metadata) for artifact in sent}
     by_content = {metadata["content"]: name for name, metadata in told.items()}

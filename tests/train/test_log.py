@@ -15,8 +15,9 @@ from offline_wandb import history, records
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
 from compositionality.train.log import RunLog, SendSettings, check_runs
+from compositionality.train.run_facts import facts_of, tags_of
 from compositionality.train.run_folder import take_run_folder
-from compositionality.train.wandb_runs import facts_of, run_name, tags_of
+from compositionality.train.wandb_runs import run_name
 
 ROOT = Path(__file__).parents[2]
 TWO_STEPS = """

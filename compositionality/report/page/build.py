@@ -25,7 +25,7 @@ from compositionality.data.artefact import (
 from compositionality.errors import UserError
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import csv_text
-from compositionality.report.dashboard import send_report
+from compositionality.report.dashboard import send_result, used_by
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
 from compositionality.report.page.explorer import DOTS, explorer, validation
@@ -71,7 +71,7 @@ def report(settings: ReportSettings) -> Path:
                 for name, (written, _) in files.items():
                     (partial / name).parent.mkdir(parents=True, exist_ok=True)
                     (partial / name).write_bytes(written)
-    send_report(inputs)
+    send_result(output, asdict(settings), used_by(inputs))
     print(page)
     return page
 

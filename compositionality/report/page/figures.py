@@ -47,7 +47,6 @@ from compositionality.report.theme import arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
 from compositionality.train.metrics import read_metrics
-from compositionality.types import ALL_LEVELS
 
 ORDER = {  # of a section's page
     COMPOSITION: (
@@ -115,10 +114,7 @@ def passk(inputs: Inputs, name: str) -> PageFigure | None:
         return None
     made = inputs.made_with[f"{PASS_AT_K}/{results.replicates[0].name}/{RESULTS}"]
     pairs = [(arm, base) for arm, base in made["pairs"] if {arm, base} <= set(results.arms)]
-    largest = {problems.file: results.samples(problems) for problems in results.sets}
-    table = pass_at_k.curves(results, pairs, lambda file: pass_at_k.spaced(largest[file]))
-    has_levels = set(table.loc[table["level"] != ALL_LEVELS, "group"])
-    table = table[(table["level"] != ALL_LEVELS) | ~table["group"].isin(has_levels)]
+    table = pass_at_k.spaced_curves(results, pairs)
     rows = table[table["base"] == ""].to_dict("records")
     sampling = made["sampling"]
     values = {"samples": f"{sampling['n_samples']:,}", "temperature": f"{sampling['temperature']:g}"}
