@@ -62,12 +62,12 @@ VERBS = {
     "publish": Verb("report.publish.publish", "report.publish.check"),
     "report": Verb("report.page.build.report", "report.page.build.check_inputs"),
     "run_study": Verb("study.run.run_study", main="study.run.main"),
-    "send_to_wandb": Verb("train.log.send_runs", "train.log.check_runs"),
     "set_chat_template": Verb("train.chat_template.set_chat_template", "train.chat_template.check"),
     "split_chunks": Verb("rft.tables.split_chunks", "rft.tables.check_chunks"),
     "summarise_seeds": Verb("evaluate.seeds.summarise", "evaluate.seeds.check"),
     "train_grpo": Verb("train.engines.train_grpo", show="train.engines.show_verl", result="/final"),
     "train_sft": Verb("train.engines.train_sft", show="train.engines.show_verl", result="/final"),
+    "wandb": Verb("report.send.send_runs", "report.send.check", main="report.send.main"),
     "write_record": Verb("report.record.write_record", "report.record.check"),
     "write_solutions": Verb("rft.solutions.write_solutions", "rft.solutions.check"),
 }

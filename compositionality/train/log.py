@@ -5,19 +5,13 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import read_manifest
-from compositionality.data.json_files import read_json_object
-from compositionality.errors import MissingPackageError, UserError
-from compositionality.ranges import REQUIRED
 from compositionality.train.metrics import numbers, read_metrics
-from compositionality.train.run_folder import RECIPE, WANDB_ID
-from compositionality.train.wandb_artifacts import models_in, send_artifacts
-from compositionality.train.wandb_runs import open_wandb, or_left_out, run_name, wandb_is_usable
+from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.wandb_artifacts import send_artifacts
+from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
 
 
 class Clock:
@@ -148,50 +142,6 @@ class RunLog:
         if self.wandb is not None:
             with or_left_out():
                 self.wandb.finish()
-
-
-@dataclass
-class SendSettings:
-    """Settings of ``send_runs``."""
-
-    runs: list[str] = REQUIRED  # folders of trainings, or folders that hold some
-
-
-def send_runs(settings: SendSettings) -> None:
-    """Send finished or stopped runs to wandb from their metrics.jsonl: those of machines that could not.
-
-    UserError where wandb cannot be used, or a folder holds no run.
-    """
-    check_runs(settings)
-    for folder in runs_in(settings):
-        recipe = read_json_object(folder / RECIPE, "train it again")
-        made = read_manifest(folder / "final") if (folder / "final").is_dir() else None
-        job = "rl" if "grpo" in recipe["step"] else "sft"
-        log = RunLog(folder, [], job, recipe["settings"], code=made.code if made else "")
-        log.send_artifacts(used=(), made=models_in(folder))
-        log.close()
-        print(f"{folder}: sent as {run_name(folder)}")
-
-
-def check_runs(settings: SendSettings) -> None:
-    """Raise UserError as ``send_runs`` does."""
-    if find_spec("wandb") is None:
-        raise MissingPackageError("wandb is not installed; run: pip install wandb")
-    if not wandb_is_usable(os.environ):
-        raise UserError("wandb cannot be used: set WANDB_API_KEY, or WANDB_MODE=offline")
-    runs_in(settings)
-
-
-def runs_in(settings: SendSettings) -> list[Path]:
-    """Return the run folders: those that are named, and those below them."""
-    runs = list[Path]()
-    for place in map(Path, settings.runs):
-        folders = dict.fromkeys(path.parent for path in [place / RECIPE, *sorted(place.glob(f"**/{RECIPE}"))])
-        trained = [run for run in folders if (run / "metrics.jsonl").is_file() and (run / WANDB_ID).is_file()]
-        if not trained:
-            raise UserError(f"{place}: holds no training run (recipe.json, metrics.jsonl); give the folder of one")
-        runs += trained
-    return list(dict.fromkeys(runs))
 
 
 class SupervisedLog(RunLog):

@@ -20,6 +20,7 @@ from compositionality.evaluate.passk import PasskSettings, spaced_curves
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_rows
 from compositionality.report.dashboard import JOBS, Content, send_made, send_result
+from compositionality.report.send import SendSettings, send_runs
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.log import RunLog
 from compositionality.train.wandb_artifacts import send_artifacts, send_models
@@ -124,6 +125,23 @@ def test_rollouts_are_sent_with_completions_to_read(tmp_path: Path) -> None:
     assert about(run).job_type == "rollouts"
     assert tables(run)["rollouts"].to_dict("records") == [{"group": "heldout", "level": 1, "n": 8, "right": 3}]
     assert tables(run)["completions"]["response"].str.contains("stage1, seed 0, says").all()
+
+
+def test_results_are_sent_afterwards_as_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a folder that holds several, each with what it was made from; rollouts of an evaluation are part of that."""
+    make_study(tmp_path, parts=())
+    for name, value in {"PROFILE": "paper", "SEED": "9"}.items():
+        monkeypatch.setenv(name, value)
+    send_runs(SendSettings([str(tmp_path / "results"), str(tmp_path / "data")]))
+    (run,) = tmp_path.rglob("offline-run-*")
+    assert about(run).display_name == "section41_42/seed0"
+    facts = config(run)["run"]
+    assert (facts["seed"], facts.get("profile"), config(run)["sampling"]["n_samples"]) == ("0", None, 1)
+    used = {artifact.name for artifact in artifacts(run) if artifact.use_after_commit}
+    assert used >= {
+        "tiny-seed0-string_task-test_heldout.parquet",
+        "tiny-seed0-section41_42-rollouts-stage1-test_heldout",
+    }
 
 
 def logged(run: Path) -> set[str]:

@@ -50,7 +50,7 @@ def test_no_input_need_be_there(name: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_every_entry_point_is_covered() -> None:
     examples = {path.stem for path in (Path(__file__).parents[2] / "examples").glob("*.py")}
-    assert examples - STEPS.keys() == {"create_problems", "run_study", "send_to_wandb"}  # no inputs; no steps
+    assert examples - STEPS.keys() == {"create_problems", "run_study"}  # no inputs; no steps
 
 
 def test_sft_does_without_a_file_that_its_data_were_made_without(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from offline_wandb import history, records
+from offline_wandb import config, history, records
 
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
-from compositionality.train.log import RunLog, SendSettings, check_runs
+from compositionality.report.send import SendSettings, check
+from compositionality.train.log import RunLog
 from compositionality.train.run_facts import facts_of, tags_of
 from compositionality.train.run_folder import take_run_folder
 from compositionality.train.wandb_runs import run_name
@@ -106,13 +107,15 @@ def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
     run = tmp_path / "composition" / "seed4" / "stage2-rl-level2"
     (run / "final").mkdir(parents=True)
     (run / "wandb.id").write_text("def")
-    (run / "recipe.json").write_text(json.dumps({"step": "train_grpo_single", "settings": {"n": 4}, "inputs": {}}))
+    (run / "recipe.json").write_text(
+        json.dumps({"step": "train_grpo_single", "settings": {"rollout.n": 4}, "inputs": {}})
+    )
     rows = [{"step": step, "critic/score/mean": step / 4} for step in (1, 2, 3)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     known = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
 
     def send(place: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "examples/send_to_wandb.py", f"runs=[{place}]"]
+        command = [sys.executable, "-m", "compositionality", "wandb", str(place)]
         environment = {**known, **variables, "PYTHONPATH": str(ROOT)}
         return subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
 
@@ -122,20 +125,27 @@ def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
     nothing = send(run / "final", WANDB_MODE="offline")
     assert (nothing.returncode, nothing.stderr.count("\n")) == (2, 1)
     assert "holds no training run" in nothing.stderr
-    assert "sent as rl-level2/seed4" in send(tmp_path, WANDB_MODE="offline").stdout
+    (run / "run.json").write_text(json.dumps({"profile": "tiny", "seed": "4"}))
+    done = send(tmp_path, WANDB_MODE="offline", PROFILE="paper", SEED="9", STUDY="other")
+    assert "sent as rl-level2/seed4" in done.stdout
     (sent,) = run.glob("wandb/offline-run-*")
     axes = {one.glob_name: one.step_metric for one in (record.metric for record in records(sent)) if one.glob_name}
     assert axes == {"val-core/*": "compute/flops"}
     (found,) = [record.run for record in records(sent) if record.HasField("run")]
-    assert (found.run_group, found.job_type, [*found.tags]) == ("composition", "rl", ["rl-level2", "seed4", "split0"])
+    assert (found.run_group, found.job_type, [*found.tags]) == (
+        "composition", "rl", ["tiny", "rl-level2", "seed4", "split0"],
+    )  # fmt: skip
+    assert config(sent)["rollout"] == {"n": 4}
+    about = {"profile": "tiny", "study": "composition", "seed": "4", "split": "0", "arm": "rl-level2"}
+    assert about.items() <= config(sent)["run"].items(), "its own, not the sender's"
     assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]
 
 
 def test_nothing_is_sent_without_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setattr("compositionality.train.log.find_spec", lambda _: None)
+    monkeypatch.setattr("compositionality.report.send.find_spec", lambda _: None)
     with pytest.raises(UserError, match="wandb is not installed; run: pip install wandb"):
-        check_runs(SendSettings([str(tmp_path)]))
+        check(SendSettings([str(tmp_path)]))
 
 
 @pytest.mark.parametrize(
