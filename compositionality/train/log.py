@@ -8,10 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from compositionality.data.artefact import write_text
 from compositionality.train.metrics import numbers, read_metrics
 from compositionality.train.run_folder import WANDB_ID
 from compositionality.train.wandb_artifacts import send_artifacts
 from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
+
+GENERATIONS = "samples/generations.jsonl"
+"""In a run folder: the completions to read of every step so far."""
 
 
 class Clock:
@@ -95,10 +99,23 @@ class RunLog:
             identity = (out / WANDB_ID).read_text().strip()
             self.wandb = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
         self.generations: Any = None
-        if self.wandb is not None:  # rows of before that a killed process did not send
-            for row in read_metrics(out / "metrics.jsonl"):
-                if self.wandb is not None and row["step"] >= self.wandb.step:
-                    self.send(scalars(row), row["step"])
+        self.completions = out / GENERATIONS
+        for row, generations in self.before(out / "metrics.jsonl"):  # that a killed process did not send
+            if self.wandb is not None and row["step"] >= self.wandb.step:
+                self.send(scalars(row), row["step"])
+                self.send_generations(row["step"], generations)
+
+    def before(self, metrics: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+        """Return the rows of the run so far with the completions of their steps, and keep no later ones of these."""
+        rows = read_metrics(metrics)
+        last = {row["step"]: place for place, row in enumerate(rows)}
+        kept = [row for row in read_metrics(self.completions) if row["step"] in last]
+        if self.completions.is_file():
+            write_text(self.completions, "".join(f"{json.dumps(row)}\n" for row in kept))
+        found: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(row, []) for row in rows]
+        for row in kept:
+            found[last[row["step"]]][1].append({name: value for name, value in row.items() if name != "step"})
+        return found
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Write the metrics of ``row["step"]``."""
@@ -117,7 +134,14 @@ class RunLog:
                 self.wandb = run
 
     def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Add completions to read, all with the same keys, to wandb's growing table ``val/generations``."""
+        """Keep completions to read, all with the same keys, and add them to wandb's table."""
+        self.completions.parent.mkdir(exist_ok=True)
+        with self.completions.open("a") as stream:
+            stream.writelines(f"{json.dumps({'step': step, **generation})}\n" for generation in generations)
+        self.send_generations(step, generations)
+
+    def send_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
+        """Add completions to wandb's growing table ``val/generations``."""
         if self.wandb is None or not generations:
             return
         import wandb

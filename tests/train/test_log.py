@@ -97,10 +97,25 @@ def test_a_resumed_run_sends_what_an_earlier_process_wrote(offline: list[Path]) 
 def test_completions_are_a_growing_table(offline: list[Path]) -> None:
     tables = [json.loads(path.read_text()) for path in sorted(offline[1].glob("files/media/table/val/*.json"))]
     assert tables[0]["columns"] == ["step", "prompt", "completion", "reward", "right"]
-    assert [row for table in tables for row in table["data"]] == [
-        [3, "f:a", "a3", 1.0, True],
-        [4, "f:a", "a4", 1.0, True],
+    assert [row for table in tables for row in table["data"]] == [  # those of the process that was killed, too
+        [step, "f:a", f"a{step}", 1.0, True] for step in (1, 2, 3, 4)
     ]
+
+
+def test_completions_after_the_step_that_a_run_goes_on_from_are_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are sampled again: of the process that was killed the rows of metrics.jsonl are cut there, too."""
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    for name in ("metrics", "samples/generations"):
+        (tmp_path / "samples").mkdir(exist_ok=True)
+        steps = (1, 2) if name == "metrics" else (1, 2, 3)
+        (tmp_path / f"{name}.jsonl").write_text("".join(f'{{"step": {step}, "x": {step}}}\n' for step in steps))
+    run = RunLog(tmp_path, [], "rl", {})
+    run.write_generations(3, [{"x": 4}])
+    run.close()
+    kept = [json.loads(line) for line in (tmp_path / "samples/generations.jsonl").read_text().splitlines()]
+    assert kept == [{"step": 1, "x": 1}, {"step": 2, "x": 2}, {"step": 3, "x": 4}]
 
 
 def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
