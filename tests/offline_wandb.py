@@ -46,7 +46,7 @@ def read(run: Path) -> Iterator[Any]:
 def artifacts(run: Path) -> list[Any]:
     """Return the artifacts that one offline run made or used, without those that wandb makes of its tables."""
     made = [record.artifact for record in records(run) if record.HasField("artifact")]
-    return [artifact for artifact in made if artifact.type != "run_table"]
+    return [artifact for artifact in made if artifact.metadata]
 
 
 def history(run: Path) -> list[dict[str, Any]]:

@@ -55,17 +55,19 @@ def use(run: Any, artifact: Any, aliases: list[str]) -> None:
 
 
 def artifact_of(target: Path) -> Any:
-    """Return a result as a wandb artifact that refers to its files; None if it has no manifest.
+    """Return a result, or a file of one, as a wandb artifact that refers to its files; None if it has no manifest.
 
     wandb reads the manifest alone, which has the hashes of the others: a model may take a hundred gigabytes.
     """
     import wandb
 
     target = target.absolute()
-    manifest = read_manifest(target)
+    manifest, place = read_manifest(target), manifest_path(target)
+    if manifest is None and target.is_file() and (whole := read_manifest(target.parent)) and target.name in whole.files:
+        files = {target.name: whole.files[target.name]}
+        manifest, place = whole.model_copy(update={"files": files}), manifest_path(target.parent)
     if manifest is None:
         return None
-    place = manifest_path(target)
     hashes = {"manifest": file_hash(place), "content": combined_hash(target, manifest.files)}
     made = {"step": manifest.step, "inputs": manifest.inputs, "code": manifest.code, **hashes}
     kind = "model" if "config.json" in manifest.files else manifest.step
