@@ -96,5 +96,5 @@ def test_every_script_of_a_section_is_named_in_its_readme(folder: Path) -> None:
 
 def test_the_first_page_is_short() -> None:
     text = (ROOT / "README.md").read_text()
-    assert text.count("\n") < 200
+    assert text.count("\n") <= 160
     assert len(text.split()) < 2000
