@@ -66,13 +66,14 @@ def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
         right = {model: {n for n, row in rows.items() if row["reason"] == "correct"} for model, rows in first.items()}
         told_apart = sorted(right[what.model] - right.get(what.base, set()))
         number = (told_apart or numbers)[0]
-        styles = styles_of(inputs, [*first])
+        styles = styles_of(inputs, [*first, what.base])
         answers = [
             {**completion_row(rows[number], model), "title": styles[model].title}
             for model, rows in first.items()
             if number in rows
         ]
         about = {"level": what.level, "number": number, "answers": answers, "chosen": bool(told_apart)}
+        about |= {"model": styles[what.model].title, "base": styles[what.base].title}
         return {**question(table.slice(number, 1).to_pylist()[0], number), **about}
     return {}
 
