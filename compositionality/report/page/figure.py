@@ -52,7 +52,7 @@ def figure_of(
     stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
     caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
     title = said["title"].format(**values)
-    finding = {key: said[key].format(**values) for key in ("sentence", "lead") if key in said}
+    finding = {str(key): said[key].format(**values) for key in ("sentence", "lead") if key in said}
     return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details, finding)
 
 

@@ -180,7 +180,8 @@ def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
     runs = Path(settings.checkpoints, first)
-    for file in runs.glob(f"*/samples/{VALIDATION}_*.jsonl") if settings.checkpoints else ():
+    samples = f"*/samples/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"  # the single-file engine's, verl's
+    for file in (file for kind in samples for file in runs.glob(kind)) if settings.checkpoints else ():
         yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
     data = Path(settings.data, first)
     for manifest in data.glob("*/**/.*.parquet.manifest.json") if settings.data else ():
