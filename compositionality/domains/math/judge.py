@@ -315,7 +315,7 @@ def _verified(gold: str, answer: str) -> bool:
 
 @cache
 def _check_symbols() -> None:
-    """Raise UserError where math-verify does not find an expression equal to itself: beside another package's antlr4."""
+    """Raise UserError where math-verify does not find an expression equal to itself, as with an unknown antlr4."""
     why = f"it does not find {KNOWN} equal to itself"
     try:
         if _verified(KNOWN, KNOWN):
@@ -323,9 +323,8 @@ def _check_symbols() -> None:
     except Exception as error:  # noqa: BLE001 - antlr4 raises Exception itself
         why = f"{type(error).__name__}: {error}"
     there = ", ".join(f"{name} {version(name)}" for name in PARSERS)
-    raise UserError(
-        f"math-verify cannot compare by symbols with {there} ({why}); pip install 'math-verify[antlr4_9_3]'"
-    )
+    fix = "pip install 'math-verify[antlr4_9_3]'"
+    raise UserError(f"math-verify cannot compare by symbols with {there} ({why}); {fix}")
 
 
 def _is_expression(text: str) -> bool:
