@@ -525,7 +525,22 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
             "On held-out functions, level 3: to over 50 % of the problems that RL on level 2 solves, "
             "Stage 1 (single functions) gave P under 1e−6.",
         ),
-        ({"times": 0.5}, "as claims write it"),
+        (
+            {"times": 2},
+            "On held-out functions, level 3, RL on level 2 has more than 2 times as many right answers as "
+            "Stage 1 (single functions).",
+        ),
+        (
+            {"times": 0.5, "rule": "≤", "threshold": 0.05},
+            "On held-out functions, level 3, RL on level 2 has at most 0.5 times as many right answers as "
+            "Stage 1 (single functions), plus 5 points.",
+        ),
+        (
+            {"times": 2, "rule": "within ±", "threshold": 0.05},
+            "On held-out functions, level 3, RL on level 2 has 2 times as many right answers as "
+            "Stage 1 (single functions), within ±5 points.",
+        ),
+        ({"base_measure": "pass@64"}, "as claims write it"),
     ],
 )
 def test_a_comparison_of_the_forest_plot_is_a_sentence_that_stands_alone(changed: Any, expected: str) -> None:
