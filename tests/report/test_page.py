@@ -593,3 +593,20 @@ def test_validations_of_verl_are_read_as_those_of_the_single_file_engine(tmp_pat
     (run / "validation" / "20.jsonl").write_text('{"input": "1"}')
     with pytest.raises(UserError, match=r"20\.jsonl: has no key 'output'"):
         validation(find_inputs(made))
+
+
+def test_a_study_of_which_nothing_is_evaluated_yet_shows_its_training_and_says_what_is_not_there(
+    tmp_path: Path,
+) -> None:
+    made = make_study(tmp_path, parts=("runs", "data"))
+    shutil.rmtree(made.study)
+    with pytest.raises(UserError, match=r"seed0/section41_42/results\.parquet: no such file; make it with bash"):
+        find_inputs(replace(made, checkpoints=""))
+    html = report(made).read_text()
+    assert "No model has been evaluated yet" in html
+    assert re.findall(r'data-figure="(\w+)"', html) == ["training", "budget"]
+    assert 'id="step-shown"' in html
+    missing = html.partition('id="not-run"')[2]
+    assert "pass@k by level" in missing
+    assert "bash bash/section44/passk.sh" in missing
+    report(replace(made, check=True))

@@ -156,7 +156,7 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
         explored=explored,
         explorer=packed(json.dumps({**explored, "runs": (runs := validation(inputs))})),
         runs=runs,
-        finding=content.finding(inputs, what, figures[0]) if what else {},
+        finding=content.finding(inputs, what, figures[0] if figures else None),
         main=figures[0].name if what else "",
         problem=worked_problem(inputs, what) if what else {},
         figures=figures,

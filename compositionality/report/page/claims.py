@@ -49,7 +49,7 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
         "ticks": [f"{100 * share * scale:+.0f}".replace("-", "−") if share else "0" for share in (-1, -0.5, 0, 0.5, 1)],
         "tallies": [(title, tally(map(said, rows))) for title, rows in by_origin(claims).items()],
         "primary": tally(primary),
-        "n_seeds": inputs.evaluated.n_seeds,
+        "n_seeds": inputs.evaluated.n_seeds if inputs.summary["models"] else 0,
         "notes": content["notes"],
         "claims_stamp": inputs.stamp([CLAIMS]) if claims else "",
     }

@@ -62,8 +62,11 @@ def main_first(inputs: Inputs, what: HeadlineComparison | None, figures: list[Pa
     return [*(main or ([headline(inputs, what)] if what else [])), *others]
 
 
-def finding(inputs: Inputs, what: HeadlineComparison, main: PageFigure) -> Mapping[str, str]:
+def finding(inputs: Inputs, what: HeadlineComparison | None, main: PageFigure | None) -> Mapping[str, str]:
     """Return the page's sentence and its lead: of the main figure, or of the accuracies that are compared."""
+    if what is None or main is None:
+        unknown = "" if inputs.summary["models"] else "No model has been evaluated yet: below is its training so far."
+        return {"sentence": "", "lead": unknown}
     if main.finding:
         return main.finding
     sentence, over = compared(inputs, what)
@@ -116,6 +119,8 @@ def headline(inputs: Inputs, what: HeadlineComparison) -> PageFigure:
 
 def facts(inputs: Inputs) -> dict[str, str]:
     """Return what was run, on what, how long, by title."""
+    if not inputs.summary["models"]:
+        return {"Study": f"trained: {', '.join(inputs.seeds)}; none evaluated"}
     summary, seeds = inputs.summary, inputs.evaluated.n_seeds
     splits = f", {len(summary['seeds'])} function splits" if len(summary["seeds"]) > seeds else ""
     problems = [

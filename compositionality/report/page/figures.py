@@ -77,7 +77,8 @@ CURVE = ["model", "base", "problems", "group", "level"]  # columns of a curve of
 
 def page_figures(inputs: Inputs) -> list[PageFigure]:
     """Return the figures in the order of the page, without those of which nothing was run."""
-    made = [FIGURES[name](inputs, name) for name in ORDER[inputs.settings.section]]
+    is_evaluated, names = inputs.summary["models"], ORDER[inputs.settings.section]
+    made = [FIGURES[name](inputs, name) for name in names if is_evaluated or WORDS[name]["chapter"] == "training"]
     return [figure for figure in made if figure]
 
 

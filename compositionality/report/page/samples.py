@@ -30,6 +30,8 @@ Row = dict[str, Any]
 
 def samples(inputs: Inputs) -> list[Row]:
     """Return rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
+    if not inputs.summary["models"]:
+        return []
     problems = {name: read_problems(path) for name, path in problem_files(inputs).items()}
     rows = [
         first_of_each_cell(folder, table).assign(model=model, file=name)
