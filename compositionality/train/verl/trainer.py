@@ -164,6 +164,11 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         prune(self.steps_folder, self.config.run.keep, keep_best=True)
         return metrics
 
+    def _val_metrics_update(self, *args: Any, **_: Any) -> dict[str, float]:
+        """Return verl's metrics of a validation, without responses that got no verdict: it counts those as wrong."""
+        metrics: dict[str, float] = super()._val_metrics_update(*args)
+        return metrics
+
 
 class Seal(CheckpointCallback):  # type: ignore[misc]
     """Seals what verl has saved, then deletes what is no longer needed."""
