@@ -313,9 +313,9 @@ class GrpoTrainer:
         return norm
 
     def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
-        """Return metrics of a step: sums over micro-batches and data ranks, means over updates."""
+        """Return metrics of a step: sums over micro-batches and data ranks, means over updates; none without any."""
         if not sums:
-            return {"actor/grad_norm": 0.0}
+            return {}
         totals = torch.stack([torch.stack([*figures.values()]) for figures in sums]).sum(0)
         group = None if self.mesh is None else self.mesh["data"].get_group()
         if group is not None:

@@ -70,8 +70,7 @@ def rollout_metrics(
 
 def advantage_metrics(samples: Sequence[TrainSample]) -> dict[str, float]:
     """Return the advantages of the tokens of an update, under verl's names; nothing without samples."""
-    values = [sample.advantage for sample in samples for _ in sample.response_ids]
-    return spread("critic/advantages", values) if values else {}
+    return spread("critic/advantages", [sample.advantage for sample in samples for _ in sample.response_ids])
 
 
 class RolloutGap:
@@ -154,9 +153,10 @@ def actor_mfu(
 
 
 def spread(name: str, values: Sequence[float]) -> dict[str, float]:
-    """Return mean, largest and smallest of the values, as verl names them; 0 where there are none."""
-    ends = {"max": max(values), "min": min(values)} if values else {}
-    return {f"{name}/mean": sum(values) / max(len(values), 1), **{f"{name}/{end}": ends[end] for end in ends}}
+    """Return mean, largest and smallest of the values, as verl names them; nothing where there are none."""
+    if not values:
+        return {}
+    return {f"{name}/mean": sum(values) / len(values), f"{name}/max": max(values), f"{name}/min": min(values)}
 
 
 def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -193,7 +193,7 @@ def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float], processes
         "perf/time_per_step": seconds["step"],
         "perf/throughput": metrics[SAMPLED_TOKENS] / max(seconds["step"], 1e-9) / processes,
         "perf/sampled_tokens_per_second": sampled / max(seconds["gen"], 1e-9),
-        "perf/trained_tokens_per_second": trained / max(seconds["update_actor"], 1e-9),
+        **({"perf/trained_tokens_per_second": trained / max(seconds["update_actor"], 1e-9)} if trained else {}),
     }
 
 

@@ -116,8 +116,8 @@ def step_row(checkpoint: Path) -> dict[str, Any]:
 
 
 def is_update(row: Mapping[str, Any]) -> bool:
-    """Return True for the row of a training step (a validation may have one of its own)."""
-    return any(key.endswith("/grad_norm") for key in row)
+    """Return True for the row of a training step, of RL also without samples (a validation may have a row of its own)."""
+    return UPDATES in row or any(key.endswith("/grad_norm") for key in row)
 
 
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:

@@ -314,6 +314,9 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
     out = train(settings(small, tmp_path / "run", "trainer.steps=2"))
     rows = read_metrics(out / "metrics.jsonl")[1:]
     assert [row["training/no_signal"] for row in rows] == [1, 1]
+    made = ("actor/grad_norm", "actor/pg_loss", "actor/entropy", "training/rollout_probs_diff_mean")
+    of_updates = (*made, "critic/score/mean", "critic/advantages/mean", "response_length/mean", "prompt_length/mean")
+    assert not {*of_updates} & {*rows[0], *rows[1]}, "nothing was in the update: absent, not 0"
     assert "no group with signal" in capsys.readouterr().out
     report = report_of(out / "final")
     assert report is not None
