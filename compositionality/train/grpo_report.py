@@ -31,7 +31,7 @@ from compositionality.train.metrics import (
     non_embedding_parameters,
 )
 from compositionality.train.prompts import TokenizedProblem
-from compositionality.types import LENGTH, PromptGroup, Reason, TrainSample
+from compositionality.types import LENGTH, Completion, PromptGroup, Reason, TrainSample
 
 PROBABILITIES = "training/rollout_probs_diff"
 
@@ -39,33 +39,54 @@ PROBABILITIES = "training/rollout_probs_diff"
 def rollout_metrics(
     sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup], *, by_reward: bool = False
 ) -> dict[str, float]:
-    """Return metrics of all completions of a step, and of the groups that reach the update; ``by_reward``: signal."""
+    """Return metrics of all completions of a step; ``by_reward``: what signal is.
+
+    Those under verl's names are of the groups that reach the update, ``batch``, as verl's are.
+    """
     completions = [completion for group in sampled for completion in group.completions]
     rewards = [reward for group in sampled for reward in group.rewards if reward is not None]
-    prompts = [len(group.prompt_ids) for group in sampled for _ in group.completions]
     lengths = [completion.n_tokens for completion in completions]
     log_probs = [value for completion in completions for value in completion.log_probs]
     correct = [sum(group.correct) for group in sampled]
     return {
-        **spread("critic/score", rewards),
-        **spread("critic/rewards", rewards),  # nothing is taken off the score
+        **batch_metrics(batch),
         "critic/acc/mean": sum(correct) / len(completions),
-        **spread("prompt_length", prompts),
-        **spread("response_length", lengths),
-        "response_length/clip_ratio": sum(one.finish_reason == LENGTH for one in completions) / len(completions),
+        **({"rollout/score/mean": sum(rewards) / len(rewards)} if rewards else {}),
+        "rollout/response_length/mean": sum(lengths) / len(lengths),
+        "rollout/response_length/clip_ratio": cut_share(completions),
         ROLLOUT_ENTROPY: -sum(log_probs) / max(len(log_probs), 1),
         SAMPLED: len(completions),
         GROUPS: len(sampled),
         SIGNAL: sum(group.has_signal(by_reward=by_reward) for group in sampled),
-        TOKENS: sum(completion.n_tokens for group in batch for completion in group.completions),
         "training/filter_groups/all_right": sum(all(group.correct) for group in sampled),
         "training/filter_groups/all_wrong": correct.count(0),
         "training/filter_groups/kept": len(batch),
         "perf/sampled_tokens": sum(lengths),
         SAMPLED_TOKENS: n_tokens(sampled),
-        TRAINED: n_tokens(batch),
         **_means([metrics for group in sampled for metrics in group.metrics]),
     }
+
+
+def batch_metrics(batch: Sequence[PromptGroup]) -> dict[str, float]:
+    """Return what verl reports of the prompts and completions of an update, and their tokens."""
+    completions = [completion for group in batch for completion in group.completions]
+    lengths = [completion.n_tokens for completion in completions]
+    rewards = [reward for group in batch for reward in group.rewards if reward is not None]
+    return {
+        **spread("critic/score", rewards),
+        **spread("critic/rewards", rewards),  # nothing is taken off the score
+        **spread("prompt_length", [len(group.prompt_ids) for group in batch for _ in group.completions]),
+        **spread("response_length", lengths),
+        **({"response_length/clip_ratio": cut_share(completions)} if completions else {}),
+        TOKENS: sum(lengths),
+        TRAINED: n_tokens(batch),
+        "perf/total_num_tokens": n_tokens(batch),
+    }
+
+
+def cut_share(completions: Sequence[Completion]) -> float:
+    """Return the share of completions that the limit of tokens ended."""
+    return sum(one.finish_reason == LENGTH for one in completions) / len(completions)
 
 
 def advantage_metrics(samples: Sequence[TrainSample]) -> dict[str, float]:
@@ -186,12 +207,16 @@ def n_tokens(groups: Sequence[PromptGroup]) -> int:
 def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float], processes: int) -> dict[str, float]:
     """Return seconds by stage, milliseconds a token and tokens a second, under verl's names where it has them."""
     sampled, trained = metrics["perf/sampled_tokens"], metrics[TRAINED]
-    per_token = {"gen": sampled, "update_actor": trained}
+    per_token = {"gen": metrics[TOKENS], "ref": trained, "update_actor": trained}
     return {
         **{f"timing_s/{name}": value for name, value in seconds.items()},
-        **{f"timing_per_token_ms/{name}": 1000 * seconds[name] / n for name, n in per_token.items() if n},
+        **{
+            f"timing_per_token_ms/{name}": 1000 * seconds[name] / n
+            for name, n in per_token.items()
+            if n and name in seconds
+        },
         "perf/time_per_step": seconds["step"],
-        "perf/throughput": metrics[SAMPLED_TOKENS] / max(seconds["step"], 1e-9) / processes,
+        "perf/throughput": trained / max(seconds["step"], 1e-9) / processes,
         "perf/sampled_tokens_per_second": sampled / max(seconds["gen"], 1e-9),
         **({"perf/trained_tokens_per_second": trained / max(seconds["update_actor"], 1e-9)} if trained else {}),
     }
@@ -259,7 +284,7 @@ def step_parts(row: Mapping[str, Any]) -> list[str]:
     """Return ``right 31.2 %``, ``groups 40/64`` and so on, for the line of progress."""
     groups = f"{row['training/filter_groups/kept']}/{row[GROUPS]}"
     parts = [f"right {100 * row['critic/acc/mean']:4.1f} %", f"groups {groups}"]
-    parts += [f"length {row['response_length/mean']:.0f}"]
+    parts += [f"length {row['rollout/response_length/mean']:.0f}"]
     if ENTROPY not in row:
         parts += ["no group with signal: no update"]
     else:

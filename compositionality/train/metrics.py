@@ -116,7 +116,7 @@ def step_row(checkpoint: Path) -> dict[str, Any]:
 
 
 def is_update(row: Mapping[str, Any]) -> bool:
-    """Return True for the row of a training step, of RL also without samples (a validation may have a row of its own)."""
+    """Return True for the row of a training step, with samples or without; a validation may have a row of its own."""
     return UPDATES in row or any(key.endswith("/grad_norm") for key in row)
 
 
@@ -137,8 +137,8 @@ def plain(value: Any) -> str | int | float | None:
 
 
 FORWARD, FORWARD_AND_BACKWARD, THROUGH_FROZEN = 2, 6, 4
-SAMPLED_TOKENS = "perf/total_num_tokens"
-"""Prompts and responses that a step has sampled: verl's name."""
+SAMPLED_TOKENS = "perf/sampled_tokens_with_prompts"
+"""Prompts and responses that a step has sampled, those of groups that were dropped included."""
 EVALUATED_TOKENS = "perf/evaluated_tokens"
 """Prompts and responses of an evaluation."""
 FLOPS, PAPER_FLOPS = "compute/flops", "compute/flops_paper"

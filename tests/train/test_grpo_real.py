@@ -70,7 +70,7 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, killed, capsys):
     assert report.completions == 4 * report.groups
     assert 8 * 4 * STEPS < report.tokens < 8 * 4 * STEPS * 23
     assert report.last_entropy is None  # verl computes it for an entropy_coef only
-    assert all(row["actor/rollout_gap"] < 1e-4 for row in steps)  # vLLM and the trainer hold the same weights
+    assert all(row["actor/rollout_gap_mean"] < 1e-4 for row in steps)  # vLLM and the trainer hold the same weights
     assert not any("actor/kl_loss" in row or "timing_s/ref" in row for row in steps)
     levels = {key for row in rows for key in row if key.startswith("val-core/") and key.endswith("/acc/mean@1")}
     assert len(levels) == 2
@@ -119,7 +119,7 @@ def test_p07_a_killed_run_ends_like_an_uninterrupted_one(killed, loop_of_gpus):
     scored = {row["score"] for step in (1, 3, 4) for row in responses(killed / f"rollouts/{step}.jsonl")}
     assert scored == {-1, 0, 1}, "no right, wrong or overlong response"
     rows, expected = (read_metrics(run / "metrics.jsonl") for run in (killed, loop_of_gpus))
-    for key in ("actor/grad_norm", "actor/rollout_gap", "critic/score/mean", "response_length/max"):
+    for key in ("actor/grad_norm", "actor/rollout_gap_mean", "critic/score/mean", "response_length/max"):
         assert [row[key] for row in rows if key in row] == [row[key] for row in expected if key in row]
     assert report_of(killed / "final") == report_of(loop_of_gpus / "final")
     assert verify(loop_of_gpus / "final").facts["step"] == STEPS

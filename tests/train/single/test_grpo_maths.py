@@ -175,7 +175,7 @@ def test_overlong_answers_cost_more_the_longer_they_are():
 
 @pytest.mark.full
 def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
-    """The same prompts, completions, rewards and advantages; names that only one engine has are the same always."""
+    """The same prompts, completions, rewards and advantages; ours has sampled groups besides that it dropped."""
     from verl import DataProto
     from verl.trainer.ppo.metric_utils import compute_data_metrics, compute_throughout_metrics, compute_timing_metrics
 
@@ -194,8 +194,9 @@ def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
         for number in range(GROUPS)
     ]
     samples = to_samples(groups, "grpo")
-    seconds = {"gen": 2.0, "update_actor": 3.0, "step": 6.0}
-    metrics = rollout_metrics(groups, groups) | advantage_metrics(samples)
+    seconds = {"gen": 2.0, "ref": 1.0, "update_actor": 3.0, "step": 6.0}
+    alike = PromptGroup(9, [1], [Completion("", 50, "length", [7] * 50, [-1.0] * 50)] * 2, [9.0] * 2, [True] * 2)
+    metrics = rollout_metrics([alike, *groups, alike], groups) | advantage_metrics(samples)
     metrics |= speeds(seconds, metrics, processes=2)
     rows, longest = GROUPS * SAMPLES, max(prompts)
     n = torch.tensor(lengths).flatten()
@@ -217,7 +218,9 @@ def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
     assert {name: metrics[name] for name in shared} == pytest.approx({name: theirs[name] for name in shared}, abs=1e-5)
     families = ["critic/score", "critic/rewards", "critic/advantages", "prompt_length", "response_length"]
     assert shared >= {f"{family}/{end}" for family in families for end in ("mean", "max", "min")}
-    assert shared >= {"response_length/clip_ratio", "perf/throughput", "perf/time_per_step", "timing_per_token_ms/gen"}
+    assert shared >= {"response_length/clip_ratio", "perf/throughput", "perf/time_per_step", "perf/total_num_tokens"}
+    assert shared >= {f"timing_per_token_ms/{stage}" for stage in ("gen", "ref", "update_actor")}
+    assert metrics["rollout/response_length/mean"] > metrics["response_length/mean"]
 
 
 @pytest.mark.full

@@ -87,7 +87,7 @@ def test_flops_are_logged_by_both_counts(small, whole):
     rows = read_metrics(whole / "metrics.jsonl")
     assert rows[0]["perf/evaluated_tokens"] > 0
     for row in rows:
-        sampled, updated = row.get("perf/total_num_tokens", 0), row.get("perf/trained_tokens", 0)
+        sampled, updated = row.get("perf/sampled_tokens_with_prompts", 0), row.get("perf/trained_tokens", 0)
         full += 2 * n * (sampled + row.get("perf/evaluated_tokens", 0)) + 6 * n * updated
         paper += 6 * n * sampled
         assert (row["compute/flops"], row["compute/flops_paper"]) == (full, paper)
