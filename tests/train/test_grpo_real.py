@@ -67,7 +67,7 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, killed, capsys):
     report = report_of(killed / "final")
     assert (report.updates, report.updates_without_signal) == (STEPS, 0)
     assert report.groups == sum(row[GROUPS] for row in steps) > report.groups_with_signal >= 8 * STEPS
-    assert report.completions == 4 * report.groups
+    assert report.completions == 4 * report.groups == steps[-1]["compute/sampled_completions"]
     assert 8 * 4 * STEPS < report.tokens < 8 * 4 * STEPS * 23
     assert report.last_entropy is None  # verl computes it for an entropy_coef only
     assert all(row["actor/rollout_gap_mean"] < 1e-4 for row in steps)  # vLLM and the trainer hold the same weights

@@ -67,7 +67,7 @@ def test_the_model_says_what_its_training_did(small, whole):
     given = settings(small, whole)
     assert report is not None
     assert (report.updates, report.groups) == (4, 4 * given.data.prompts_per_step)
-    assert report.completions == report.groups * given.rollout.n
+    assert report.completions == report.groups * given.rollout.n == steps[-1]["compute/sampled_completions"]
     assert report.groups_with_signal == sum(row["training/filter_groups/kept"] for row in steps)
     assert report.updates_without_signal == sum(row["training/filter_groups/kept"] == 0 for row in steps)
     assert 0 < report.tokens < sum(row["perf/trained_tokens"] for row in steps)  # those count the prompts too
