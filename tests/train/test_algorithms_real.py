@@ -50,14 +50,14 @@ def changed(model: Path, out: Path) -> tuple[set[str], set[str]]:
 
 def test_p09_ppo_moves_adapters_and_verl_asks_the_tokens_of_the_other_engine(tmp_path: Path) -> None:
     """Rows in own columns, without a chat template. The critic has no adapters; without them is the reference."""
-    base, out, dump = user_rows.make(tmp_path), tmp_path / "run", tmp_path / "rollouts"
+    base, out, dump = user_rows.make(tmp_path), tmp_path / "run", tmp_path / "run" / "rollouts"
     own = [
         "algorithm=ppo", "model.lora.rank=4", "data.shuffle=false",
         f"verl.reward.custom_reward_function.path={OWN}",
         "verl.reward.custom_reward_function.name=odd",
         f"data.val_files={base / 'rows.jsonl'}",
     ]  # fmt: skip
-    words = user_rows.words(base, out, *own, f"verl.trainer.rollout_data_dir={dump}")
+    words = user_rows.words(base, out, *own)
     rows, problems = two_steps(out, words, 2 + 4 + 2 + 8), user_rows.inputs(base).problems
     assert "critic/vf_loss" in rows[0]
     names, moved = changed(base / "model", out)

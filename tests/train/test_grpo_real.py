@@ -31,8 +31,7 @@ def words(made, out, *more):
         f"data.val_files=[{made / 'test.parquet'}]", f"trainer.output={out}", "reward.shape=paper",
         "data.max_prompt_tokens=32", "rollout.max_tokens=23", "data.prompts_per_step=8", "rollout.n=4",
         "algorithm=dapo", "optim.lr=1e-3", "trainer.micro_batch_tokens=4096", "trainer.keep=1",
-        f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2",
-        f"verl.trainer.rollout_data_dir={out}/rollouts", f"verl.trainer.validation_data_dir={out}/validation", *more,
+        f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2", *more,
     ]  # fmt: skip
 
 
