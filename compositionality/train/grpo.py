@@ -429,10 +429,11 @@ class RolloutWorker:
         correct = [verdict.reason is Reason.CORRECT for verdict in verdicts]
         metrics = [verdict.metrics for verdict in verdicts]
         reasons = [verdict.reason for verdict in verdicts]
-        judged = (completions, rewards, correct, metrics, reasons)
         own = [slice(start, start + len(samples)) for start in range(0, len(repeated), len(samples))]
         return [
-            PromptGroup(place, problem.prompt_ids, *(values[part] for values in judged))
+            PromptGroup(
+                place, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part], reasons[part]
+            )
             for place, problem, part in zip(positions, problems, own, strict=True)
         ]
 

@@ -189,7 +189,7 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         "trainer.test_freq": eval_every or -1,
         "trainer.val_before_train": eval_every > 0,
         **({"trainer.total_epochs": trainer.epochs} if trainer.epochs else {}),
-        "trainer.logger": ["console", *trainer.logger],
+        "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
     }
     return {
         **keys,
@@ -221,7 +221,7 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
         "trainer.total_epochs": trainer.epochs,
         "trainer.total_training_steps": trainer.steps,
         "trainer.save_freq": trainer.save_every or "after_each_epoch",
-        "trainer.logger": ["console", *trainer.logger],
+        "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
         **_model_keys(settings.model, settings.run.device, "model"),
         **_optim_keys(settings.optim, "optim"),
     }
