@@ -1,4 +1,4 @@
-"""What a training run of either engine writes down: metrics.jsonl, TensorBoard, wandb, lines on the screen."""
+"""What a training run of either engine writes down: metrics.jsonl, boards, wandb, lines on the screen."""
 
 import contextlib
 import json
@@ -14,6 +14,7 @@ from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import MissingPackageError, UserError
 from compositionality.ranges import REQUIRED
+from compositionality.train.boards import open_boards
 from compositionality.train.metrics import numbers, read_metrics
 from compositionality.train.run_folder import RECIPE, WANDB_ID
 from compositionality.train.wandb_artifacts import models_in, send_artifacts
@@ -95,7 +96,7 @@ class RunLog:
     ) -> None:
         self.file = MetricsFile(out / "metrics.jsonl")
         names = loggers(chosen, os.environ)
-        self.board: Any = _tensorboard(out) if "tensorboard" in names else None
+        self.boards = open_boards(names, out, result or out, settings)
         self.wandb: Any = None
         if "wandb" in names:
             identity = (out / WANDB_ID).read_text().strip()
@@ -109,9 +110,8 @@ class RunLog:
     def write(self, row: Mapping[str, Any]) -> None:
         """Write the metrics of ``row["step"]``."""
         self.file.write(row)
-        if self.board is not None:
-            for name, value in scalars(row).items():
-                self.board.add_scalar(name, value, row["step"])
+        for board in self.boards:
+            board.write(scalars(row), row["step"])
         self.send(scalars(row), row["step"])
 
     def send(self, content: Mapping[str, Any], step: int) -> None:
@@ -123,8 +123,12 @@ class RunLog:
                 self.wandb = run
 
     def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Add completions to read, all with the same keys, to wandb's growing table ``val/generations``."""
-        if self.wandb is None or not generations:
+        """Add completions to read, all with the same keys, to the growing table ``val/generations``."""
+        if not generations:
+            return
+        for board in self.boards:
+            board.write_generations(step, generations)
+        if self.wandb is None:
             return
         import wandb
 
@@ -143,8 +147,8 @@ class RunLog:
     def close(self) -> None:
         """Flush and close all of them."""
         self.file.close()
-        if self.board is not None:
-            self.board.close()
+        for board in self.boards:
+            board.close()
         if self.wandb is not None:
             with or_left_out():
                 self.wandb.finish()
@@ -232,9 +236,3 @@ def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     elif "wandb" in chosen:
         print("wandb is left out: set WANDB_API_KEY, or WANDB_MODE=offline", flush=True)
     return [*wanted, "file"]
-
-
-def _tensorboard(out: Path) -> Any:
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(out / "tensorboard"))
