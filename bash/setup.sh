@@ -2,6 +2,7 @@
 # Creates .venv with the locked packages; does nothing where they are installed already.
 #   bash bash/setup.sh           what the single-file trainers need (torch, transformers, pandas …): 1 minute, 1.7 GB on a CPU
 #   bash bash/setup.sh --full    also verl, Ray and vLLM, for engine=verl: 2 minutes more, 3 GB in all (12 GB on a GPU)
+#   bash bash/setup.sh --tensorboard  also TensorBoard, for trainer.logger=[tensorboard]; it is in --full
 #   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium (tests of the HTML page) and
 #                                bubblewrap (sandbox of model-written programs, README in compositionality/domains/code)
 #   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see README.md)
@@ -17,15 +18,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 fail() { echo "error: $*" >&2; exit 2; }
 
-device="" full="" dev="" flash="" client=""
+device="" full="" dev="" flash="" board="" client=""
 for word in "$@"; do
   case "$word" in
     --cpu | --gpu) device=${word#--} ;;
     --full) full=full ;;
     --dev) dev=dev ;;
+    --tensorboard) board=board ;;
     --flash-attn) flash=flash full=full ;;
     --client=*) client=${word#*=} ;;
-    *) fail "setup.sh: unknown option $word; known: --cpu --gpu --full --dev --flash-attn --client=NAME" ;;
+    *) fail "setup.sh: unknown option $word; known: --cpu --gpu --full --tensorboard --dev --flash-attn --client=NAME" ;;
   esac
 done
 if [[ -n $client ]]; then
@@ -92,6 +94,16 @@ install() {
   stamp "$1" >"$venv/.installed-$device-$1"
 }
 
+# TensorBoard and what it needs beside the small set, as the lock of --full pins them.
+install_tensorboard() {
+  local pins stamp=.venv/.installed-$device-tensorboard
+  mapfile -t pins < <(grep -E '^(absl-py|grpcio|markdown|pillow|tensorboard|tensorboard-data-server|werkzeug)==' "${lock_of[full]}")
+  if [[ -f $stamp && $(<"$stamp") == "${pins[*]}" ]]; then return; fi
+  echo "set-up: installing TensorBoard into .venv"
+  .venv/bin/pip install --quiet --no-deps "${pins[@]}" || fail "${pins[*]} could not be installed; see above"
+  echo "${pins[*]}" >"$stamp"
+}
+
 # The compiler that --flash-attn needs, asked for before anything is downloaded. flash-attn has no wheel for this CUDA and torch.
 check_nvcc() {
   local nvcc=nvcc there
@@ -153,6 +165,7 @@ if [[ ! -x $venv/bin/pip ]]; then
   "$python" -m venv "$venv" || fail "$python cannot create a virtual environment; on Debian: apt-get install python3-venv"
 fi
 for name in "${sets[@]}"; do install "$name"; done
+if [[ -n $board && -z $full ]]; then install_tensorboard; fi
 if [[ -n $flash ]]; then install_flash_attn; fi
 if [[ -n $dev ]]; then
   install_debian chromium "the tests of the HTML page will be skipped" chromium chromium-browser google-chrome

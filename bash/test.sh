@@ -31,7 +31,7 @@ tests() { env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest "$@" || (($?
 client() {
   local python=.clients/$1/bin/python
   if [[ $1 == verl ]]; then python=.venv/bin/python; bash bash/setup.sh --full --dev; else bash bash/setup.sh --client="$1"; fi &&
-    OMP_NUM_THREADS=1 "$python" -m pytest tests/adapters/test_"$1"_*.py "${@:2}"
+    CLIENT=$1 OMP_NUM_THREADS=1 "$python" -m pytest tests/adapters/test_"$1"_*.py "${@:2}"
 }
 if [[ -n $adapters ]]; then
   failed=()

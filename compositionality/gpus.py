@@ -22,6 +22,10 @@ LOCKED_CUDA = 13
 """Major version of CUDA that the packages of requirements-gpu*.lock are built for."""
 OLDEST_DRIVER = {12: "525.60", 13: "580.65"}
 """By major version of CUDA, on Linux."""
+PEAKS = {"B200": 2250e12, "H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12}
+"""FLOP/s of dense bfloat16, by a word of a GPU's name."""
+OTHER_PEAKS = {"PCIe", "NVL", "Laptop", "D", "MIG"}
+"""Words in the names of variants of these GPUs, whose peaks are others."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,13 @@ def check_gpus_are_used() -> None:
         raise UserError(f"{reason}; {VISIBLE}= (empty) computes on the CPU")
     if "RANK" not in os.environ:
         print(f"this computes on the CPU: {reason}", file=sys.stderr, flush=True)
+
+
+def peak_of(name: str) -> float | None:
+    """Return the FLOP/s of a GPU in dense bfloat16, by its name; None where its peak is not known."""
+    words = set(name.replace("-", " ").split())
+    known = [] if words & OTHER_PEAKS else sorted(words & PEAKS.keys())
+    return PEAKS[known[0]] if known else None
 
 
 def gpu_share() -> float:

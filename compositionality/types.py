@@ -83,8 +83,8 @@ class Completion:
 class PromptGroup:
     """All completions of one problem in one step.
 
-    ``position`` is the place of the problem in the stream of prompts. ``rewards``, ``correct`` and ``metrics`` have an
-    entry for each completion; a reward is None where the judge failed.
+    ``position`` is the place of the problem in the stream of prompts. ``rewards``, ``correct``, ``metrics`` and
+    ``reasons`` have an entry for each completion; a reward is None where the judge failed.
     """
 
     position: int
@@ -93,6 +93,7 @@ class PromptGroup:
     rewards: list[float | None]
     correct: list[bool]
     metrics: list[Mapping[str, float]] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
 
     def has_signal(self, *, by_reward: bool = False) -> bool:
         """Return True if some completions are correct and some are not, or ``by_reward`` if rewards differ."""

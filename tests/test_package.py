@@ -1,9 +1,14 @@
 """What pip installs: data files, the command ``compositionality``, its verbs beside examples/; light to start."""
 
 import ast
+import os
+import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 from pathlib import Path
 
 import pytest
@@ -25,6 +30,34 @@ def test_every_data_file_is_in_the_wheel() -> None:
     files = {ROOT / name for name in tracked.split()}
     assert not {path for path in files - packed if path.suffix != ".py" and path.name != "README.md"}
     assert all((path.parent / "__init__.py").is_file() for path in files if path.suffix == ".py")
+
+
+@pytest.mark.slow
+def test_a_wheel_alone_does_what_the_readme_says(tmp_path: Path) -> None:
+    """In an environment with the other packages and no clone: the commands, then the lines of Python on their model."""
+    source, wheels, home = (tmp_path / name for name in ("source", "wheels", "home"))
+    shutil.copytree(PACKAGE, source / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, source], check=True)
+    venv.create(tmp_path / "venv")
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))  # whose own .pth, that of the clone, is not read
+    python = tmp_path / "venv/bin/python"
+    subprocess.run([*pip, "--python", python, "install", "--no-deps", "--no-index", *wheels.iterdir()], check=True)
+    home.mkdir()
+    environment = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONPATH", None)
+    part = (ROOT / "bash/README.md").read_text().split("## In any folder")[1]
+    commands, code = (re.findall(rf"```{name}\n(.*?)```", part, re.DOTALL)[0] for name in ("bash", "python"))
+    script = (
+        f"set -e\n{commands}\npython - <<'EOF'\n{code}\nimport compositionality as c; print(c.__file__, model)\nEOF\n"
+    )
+    words = {"cwd": home, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run(["bash", "-c", script], check=False, **words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-2:] == [str(site / "compositionality/__init__.py"), "rl/final"]
 
 
 def test_every_example_is_a_verb_and_every_verb_has_help() -> None:

@@ -1,9 +1,11 @@
 """bash/setup.sh in a copy of what it reads, with a made-up pip, compiler and driver: nothing is downloaded."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -168,3 +170,20 @@ def test_p18_a_client_without_a_lock_or_with_other_options_is_refused(copy: Path
     done = setup(copy, *words)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"error: setup.sh {words[0]}: ")
+
+
+@pytest.mark.full
+def test_tensorboard_comes_into_the_small_set_up_once_with_what_it_needs(copy: Path) -> None:
+    """As pinned for --full, which has it; what the small set has already is not named again."""
+    for _ in range(2):
+        done = setup(copy, "--cpu", "--tensorboard")
+        assert done.returncode == 0, done.stderr
+    (line,) = [line for line in asked(copy).splitlines() if "tensorboard==" in line]
+    named = dict(pin.split("==") for pin in re.findall(r"\S+==\S+", line))
+    small, full = ((ROOT / f"requirements-{name}.lock").read_text().split() for name in ("cpu-small", "cpu"))
+    assert {f"{name}=={version}" for name, version in named.items()} <= {*full} - {*small}
+    needed = {re.split(r"[^\w.-]", asks)[0].lower() for asks in requires("tensorboard") or () if "extra" not in asks}
+    assert needed <= named.keys() | {pin.split("==")[0] for pin in small}
+    (copy / "pip.log").unlink()
+    assert setup(copy, "--cpu", "--full", "--tensorboard").returncode == 0
+    assert "tensorboard==" not in asked(copy)

@@ -19,6 +19,8 @@ from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem
 
 TRAIN = "train"
+SHOWN = 3
+"""Problems that are printed where too few are drawn."""
 
 
 @dataclass
@@ -82,7 +84,7 @@ def create_problems(settings: CreateProblems) -> Path:
     def write(path: Path) -> dict[str, Any]:
         if settings.split == TRAIN:
             _warn_of_shared_seeds(task, mode, settings.seed)
-        problems = list(draw_problems(settings))
+        problems = _drawn(settings)
         write_table(to_table(problems, settings.split), path)
         _refuse_leaks(path, out, avoided)
         return _facts(problems)
@@ -90,6 +92,20 @@ def create_problems(settings: CreateProblems) -> Path:
     if facts := make(out, recipe, write, force=settings.force):
         print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
     return out
+
+
+def _drawn(settings: CreateProblems) -> list[Problem]:
+    """Return the problems of these settings; where there are too few, print three of the level that has fewest."""
+    problems = list[Problem]()
+    try:
+        for problem in draw_problems(settings):
+            problems.append(problem)
+    except UserError:
+        drawn = Counter(problem.level for problem in problems)
+        for problem in sorted(problems, key=lambda problem: drawn[problem.level])[:SHOWN]:
+            print(f"level {problem.level}: {problem.prompt!r}")
+        raise
+    return problems
 
 
 def draw_problems(settings: CreateProblems) -> Iterator[Problem]:

@@ -34,7 +34,7 @@ from compositionality.data.git import code_version
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets
-from compositionality.gpus import VISIBLE, driver, installed_gpus, visible_gpus, why_no_gpu
+from compositionality.gpus import VISIBLE, driver, installed_gpus, peak_of, visible_gpus, why_no_gpu
 from compositionality.memory import GB, GPU, HOST, Need
 from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_ranges
 from compositionality.report.record import without_places
@@ -330,9 +330,7 @@ def flops_per_token(model: Path, context: float, *, update: bool) -> float:
 
 def mfu(flops_per_second: float, gpus: Sequence[str]) -> float | None:
     """Return the share of the peak of all ``gpus``; None on a CPU and where the peak of one is not known."""
-    names = [set(name.replace("-", " ").split()) for name in gpus]
-    known = [words & PLAN["peaks"].keys() for words in names if not words & {*PLAN["other_peaks"]}]
-    peaks = [PLAN["peaks"][gpu] for gpu, *_ in filter(None, known)]
+    peaks = [*filter(None, map(peak_of, gpus))]
     return flops_per_second / sum(peaks) if peaks and len(peaks) == len(gpus) else None
 
 

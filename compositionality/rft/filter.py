@@ -145,11 +145,8 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     facts = counts.facts()
     if not keys:
         print_facts(facts)
-        grouped = _grouped([Path(path) for path in settings.rollouts])
-        for row in islice((row for _, group in grouped for row in group), 3):
-            print(f"{row['reason']}: {row['response']!r}")
-        unsolved = {*facts["outcomes"]} <= {*Reason}
-        advice = "none is right: sample more, or train the model first" if unsolved else "loosen it or sample more"
+        none_right = {*facts["outcomes"]} <= {*Reason}
+        advice = _advice(settings.rollouts, "loosen it or sample more", none_right=none_right)
         raise UserError(f"{', '.join(settings.rollouts)}: no response passed the filter; {advice}")
     prompts = set(keys.values())
     count = validation_count(len(prompts), settings.val_prompts, settings.val_fraction)
@@ -159,6 +156,13 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     rows_of = _split(kept_file, {number for number, key in keys.items() if key in validation})
     kept_file.unlink()
     return {**facts, "rows": rows_of, "val_prompts": count}
+
+
+def _advice(rollouts: Sequence[str], otherwise: str, *, none_right: bool) -> str:
+    """Print three responses of rollouts of which nothing is kept; return what to try."""
+    for row in islice((row for _, group in _grouped(list(map(Path, rollouts))) for row in group), 3):
+        print(f"{row['reason']}: {row['response']!r}")
+    return "none is right: sample more, or train the model first" if none_right else otherwise
 
 
 def _kept_rows(
@@ -318,9 +322,11 @@ def _solved_now_and_then(settings: FilterProblemsSettings, path: Path) -> dict[s
         if settings.min_correct_ratio < share < settings.max_correct_ratio:
             kept.append(number)
     if not kept:
+        none_right = facts["never"] == facts["asked"]
+        advice = _advice([str(settings.rollouts)], "sample more, or loosen the limits", none_right=none_right)
         raise UserError(
             f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
-            f"{settings.max_correct_ratio:g} of the completions are right; sample more, or loosen the limits"
+            f"{settings.max_correct_ratio:g} of the completions are right; {advice}"
         )
     write_table(problems.take(pa.array(kept)), path)
     return facts

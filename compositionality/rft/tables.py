@@ -67,7 +67,7 @@ def budget(settings: ChunkSettings) -> int | None:
     if settings.rollout_budget or not settings.completions_of or not (run / "final").is_dir():
         return settings.rollout_budget
     rows = map(json.loads, read_text(run / "metrics.jsonl", "run RL again").splitlines())
-    counts = [row.get(SAMPLED) for row in rows if any(key.endswith("/grad_norm") for key in row)]
+    counts = [row.get(SAMPLED) for row in rows if any(key.endswith(("/grad_norm", "/updates")) for key in row)]
     if not counts or None in counts:
         raise UserError(f"{run}/metrics.jsonl: has no {SAMPLED} for every step; give rollout_budget=COMPLETIONS")
     return int(sum(counts))

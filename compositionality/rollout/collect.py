@@ -13,6 +13,7 @@ from typing import Any, Self
 import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
 
 from compositionality.console import new_console
 from compositionality.data.artefact import check_target, exclusive, is_done, is_to_be_checked, remove
@@ -221,10 +222,13 @@ class Meter:
         self._rows, self._total, self._before = done, total, done
         self.tokens = 0
         self._start = self._last_line = time.monotonic()
-        columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}")
-        self._bar = Progress(
-            *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not console.is_terminal
-        )
+        whole = Column(no_wrap=True)  # in a narrow terminal the bar alone gets shorter
+        columns = (
+            BarColumn(None, table_column=Column(max_width=40)), MofNCompleteColumn(table_column=whole),
+            TextColumn("{task.fields[rate]}", table_column=whole), TimeElapsedColumn(whole),
+            TimeRemainingColumn(table_column=whole),
+        )  # fmt: skip
+        self._bar = Progress(*columns, console=console, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=total, completed=done, rate="")
 
     def __enter__(self) -> Self:

@@ -7,13 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from compositionality.config.cli import parse
 from compositionality.config.problem_sets import file_settings
 from compositionality.config.profile import Profile, layers_of, load_profile
-from compositionality.console import new_table
+from compositionality.console import new_console, new_table
 from compositionality.data.create_problems import draw_problems
 from compositionality.errors import UserError
 from compositionality.memory import DISK, GB, GPU, HOST, Machine, ModelShape, Need, in_gb, run_folder, this_machine
@@ -30,6 +29,7 @@ from compositionality.train.tiny.corpus import corpus_tokenizer
 from compositionality.train.tiny.model import tiny_shape
 
 COLUMNS = 98
+"""Width of the table, at most."""
 PROFILES = ("single", "instruct", "paper")
 MACHINES = ((1, 1), (1, 8), (4, 8))
 """Nodes, GPUs of each."""
@@ -197,7 +197,8 @@ def preflight(settings: PreflightSettings) -> None:
         return
     forecast = forecast_of(settings)
     needs, machine = [*forecast.needs()], described(forecast.machine)
-    console = Console(width=COLUMNS, highlight=False, markup=False)
+    console = new_console()
+    console.width = min(COLUMNS, console.width)
     console.print(f"{forecast.name}: {forecast.shape.parameters / 1e6:,.1f} M parameters on {machine}")
     console.print(table(needs, forecast.machine))
     if (at_once := forecast.at_once()) is not None:

@@ -43,7 +43,17 @@ from compositionality.train.dist import (
     start_processes,
     world_size,
 )
-from compositionality.train.grpo_report import Report, advantage_metrics, n_tokens, new_meter, rollout_metrics, speeds
+from compositionality.train.grpo_report import (
+    Report,
+    RolloutGap,
+    actor_mfu,
+    advantage_metrics,
+    n_tokens,
+    new_meter,
+    rollout_metrics,
+    speeds,
+    validation_metrics,
+)
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
 from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.log import Clock
@@ -162,6 +172,7 @@ class GrpoTrainer:
                 metrics |= advantage_metrics(samples) | self.update(samples, step)  # loss, gradients, optimizer
                 self.sync_weights()  # the sampler gets the new weights
             metrics |= speeds(self.clock.seconds, metrics, world_size()) | memory_metrics()
+            metrics |= actor_mfu(self.policy.model.config, samples, self.clock.seconds, world_size())
             if trainer.eval_every and self.is_due(step, trainer.eval_every):
                 metrics |= self.evaluate(step)
             metrics |= {"training/global_step": step, "training/epoch": (self.position - 1) // len(self.problems)}
@@ -229,18 +240,22 @@ class GrpoTrainer:
     def update(self, samples: Sequence[TrainSample], step: int) -> dict[str, float]:
         """Make one pass over the samples in ``updates_per_step`` optimizer steps (none without samples)."""
         settings, sums, norms = self.settings, list[dict[str, Tensor]](), list[float]()
+        self.gap = RolloutGap()
         rate = learning_rate_at(step - 1, settings.trainer.last_step(), settings.optim)
         set_learning_rate(self.optimizer, rate)
         order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(samples))
         parts = [part for part in np.array_split(order, settings.algorithm.updates_per_step) if len(part)]
         with self.clock("update_actor"):
             updates = [self.batches([samples[place] for place in part]) for part in parts]
-            if len(updates) > 1:  # with one update the old policy is the present one, and the ratio 1
+        if len(updates) > 1:  # with one update the old policy is the present one, and the ratio 1
+            with self.clock("old_log_prob"):
                 self.compute_log_probs("old_logp_N", self.policy, updates)
-            if self.reference is not None:
+        if self.reference is not None:
+            with self.clock("ref"):
                 self.compute_log_probs("ref_logp_N", self.reference, updates)
+        with self.clock("update_actor"):
             for batches in updates:
-                sums += [self.backward(batch, is_first=batches is updates[0]) for batch in batches]
+                sums += map(self.backward, batches)
                 norms.append(self.optimizer_step(step))
         metrics = self.update_metrics(sums, norms)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
@@ -264,7 +279,7 @@ class GrpoTrainer:
         for batch in (batch for batches in updates for batch in batches):
             batch[name], _ = policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
 
-    def backward(self, batch: Batch, *, is_first: bool) -> dict[str, Tensor]:
+    def backward(self, batch: Batch) -> dict[str, Tensor]:
         """Add the gradients of one micro-batch's share of the loss; return its shares of the metrics."""
         algorithm, weight_N, share_N = self.settings.algorithm, batch["weight_N"], batch["share_N"]
         logp_N, entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
@@ -284,8 +299,7 @@ class GrpoTrainer:
         clipped_N = is_clipped(logp_N.detach(), old_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high)
         metrics["actor/pg_clipfrac"] = (share_N * clipped_N).sum()
         metrics["actor/ppo_kl"] = (share_N * (old_N - logp_N)).sum()
-        compared_N = (weight_N > 0) & is_first  # later updates have other weights than those that sampled
-        metrics["actor/rollout_gap"] = ((logp_N - rollout_N).abs() * compared_N).max()
+        self.gap.add(old_N, rollout_N, weight_N > 0)
         return {name: value.detach() for name, value in metrics.items()}
 
     def optimizer_step(self, step: int) -> float:
@@ -299,17 +313,15 @@ class GrpoTrainer:
         return norm
 
     def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
-        """Return metrics of a step: sums over micro-batches and data ranks, means over updates."""
+        """Return metrics of a step: sums over micro-batches and data ranks, means over updates; none without any."""
         if not sums:
-            return {"actor/grad_norm": 0.0}
-        gap = torch.stack([figures["actor/rollout_gap"] for figures in sums]).max()
-        names = [name for name in sums[0] if name != "actor/rollout_gap"]
-        totals = torch.stack([torch.stack([figures[name] for name in names]) for figures in sums]).sum(0)
-        if self.mesh is not None:
-            dist.all_reduce(totals, group=self.mesh["data"].get_group())
-            dist.all_reduce(gap, dist.ReduceOp.MAX, group=self.mesh["data"].get_group())
-        means = dict(zip(names, (totals / len(norms)).tolist(), strict=True))
-        return {**means, "actor/rollout_gap": float(gap), "actor/grad_norm": sum(norms) / len(norms)}
+            return {}
+        totals = torch.stack([torch.stack([*figures.values()]) for figures in sums]).sum(0)
+        group = None if self.mesh is None else self.mesh["data"].get_group()
+        if group is not None:
+            dist.all_reduce(totals, group=group)
+        means = dict(zip(sums[0], (totals / len(norms)).tolist(), strict=True))
+        return {**means, **self.gap.metrics(group), "actor/grad_norm": sum(norms) / len(norms)}
 
     def entropy_coefficient(self, step: int, metrics: Mapping[str, float]) -> float:
         """Return this step's coefficient: with target entropies, negative where the entropy is above its target."""
@@ -327,25 +339,19 @@ class GrpoTrainer:
                 self.sampler.load(bucket)
 
     def evaluate(self, step: int) -> dict[str, float]:
-        """Return accuracy on the validation files by data source (level), one completion of each problem.
-
-        A completion on which the judge failed counts neither as right nor as wrong.
-        """
+        """Return accuracy and reasons on the validation files by data source (level), a completion of each problem."""
         if not self.val_problems:
             return {}
         with self.clock("testing"):
             groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), (VALIDATION_SAMPLE,))
-        correct: dict[str, list[bool]] = {}
-        for problem, group in zip(self.val_problems, groups, strict=True):
-            if group.is_judged():
-                correct.setdefault(problem.data_source, []).extend(group.correct)
         if self.report is not None and self.settings.trainer.samples_every:
             self.report.write_validation(step, self.val_problems, groups, self.tokenizer)
-        accuracy = {source: sum(values) / len(values) for source, values in sorted(correct.items())}
+        scores = validation_metrics(self.val_problems, groups)
+        accuracy = [share for name, share in scores.items() if name.startswith("val-core/")]
         if accuracy and rank() == 0:
-            record_score(self.steps, step, sum(accuracy.values()) / len(accuracy))
+            record_score(self.steps, step, sum(accuracy) / len(accuracy))
         tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
-        return tokens | {f"val-core/{source}/acc/mean@1": share for source, share in accuracy.items()}
+        return tokens | scores
 
     def log(self, row: Mapping[str, Any], groups: Sequence[PromptGroup] = ()) -> None:
         """Write metrics, a line of progress, and now and then some completions; on the first rank alone."""
@@ -422,9 +428,12 @@ class RolloutWorker:
         rewards = [*map(self._reward, completions, verdicts)]
         correct = [verdict.reason is Reason.CORRECT for verdict in verdicts]
         metrics = [verdict.metrics for verdict in verdicts]
+        reasons = [verdict.reason for verdict in verdicts]
         own = [slice(start, start + len(samples)) for start in range(0, len(repeated), len(samples))]
         return [
-            PromptGroup(place, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part])
+            PromptGroup(
+                place, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part], reasons[part]
+            )
             for place, problem, part in zip(positions, problems, own, strict=True)
         ]
 

@@ -1,13 +1,21 @@
 """What a run of grpo.py reports: metrics of its rollouts, a line a step, a table of accuracies, some completions."""
 
+# ruff: noqa: N803, N806
+
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
 from compositionality.data.artefact import remove, write_text
+from compositionality.gpus import peak_of
 from compositionality.reward.function import FunctionSettings
+from compositionality.train.dist import device
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoTrainerSettings
 from compositionality.train.log import Progress, RunLog
 from compositionality.train.metrics import (
@@ -23,51 +31,153 @@ from compositionality.train.metrics import (
     non_embedding_parameters,
 )
 from compositionality.train.prompts import TokenizedProblem
-from compositionality.types import LENGTH, PromptGroup, TrainSample
+from compositionality.types import LENGTH, Completion, PromptGroup, Reason, TrainSample
+
+PROBABILITIES = "training/rollout_probs_diff"
 
 
 def rollout_metrics(
     sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup], *, by_reward: bool = False
 ) -> dict[str, float]:
-    """Return metrics of all completions of a step, and of the groups that reach the update; ``by_reward``: signal."""
+    """Return metrics of all completions of a step; ``by_reward``: what signal is.
+
+    Those under verl's names are of the groups that reach the update, ``batch``, as verl's are.
+    """
     completions = [completion for group in sampled for completion in group.completions]
     rewards = [reward for group in sampled for reward in group.rewards if reward is not None]
-    prompts = [len(group.prompt_ids) for group in sampled for _ in group.completions]
     lengths = [completion.n_tokens for completion in completions]
     log_probs = [value for completion in completions for value in completion.log_probs]
     correct = [sum(group.correct) for group in sampled]
     return {
-        **spread("critic/score", rewards),
-        **spread("critic/rewards", rewards),  # nothing is taken off the score
+        **batch_metrics(batch),
         "critic/acc/mean": sum(correct) / len(completions),
-        **spread("prompt_length", prompts),
-        **spread("response_length", lengths),
-        "response_length/clip_ratio": sum(one.finish_reason == LENGTH for one in completions) / len(completions),
+        **({"rollout/score/mean": sum(rewards) / len(rewards)} if rewards else {}),
+        "rollout/response_length/mean": sum(lengths) / len(lengths),
+        "rollout/response_length/clip_ratio": cut_share(completions),
         ROLLOUT_ENTROPY: -sum(log_probs) / max(len(log_probs), 1),
         SAMPLED: len(completions),
         GROUPS: len(sampled),
         SIGNAL: sum(group.has_signal(by_reward=by_reward) for group in sampled),
-        TOKENS: sum(completion.n_tokens for group in batch for completion in group.completions),
         "training/filter_groups/all_right": sum(all(group.correct) for group in sampled),
         "training/filter_groups/all_wrong": correct.count(0),
         "training/filter_groups/kept": len(batch),
         "perf/sampled_tokens": sum(lengths),
         SAMPLED_TOKENS: n_tokens(sampled),
-        TRAINED: n_tokens(batch),
         **_means([metrics for group in sampled for metrics in group.metrics]),
     }
 
 
+def batch_metrics(batch: Sequence[PromptGroup]) -> dict[str, float]:
+    """Return what verl reports of the prompts and completions of an update, and their tokens."""
+    completions = [completion for group in batch for completion in group.completions]
+    lengths = [completion.n_tokens for completion in completions]
+    rewards = [reward for group in batch for reward in group.rewards if reward is not None]
+    return {
+        **spread("critic/score", rewards),
+        **spread("critic/rewards", rewards),  # nothing is taken off the score
+        **spread("prompt_length", [len(group.prompt_ids) for group in batch for _ in group.completions]),
+        **spread("response_length", lengths),
+        **({"response_length/clip_ratio": cut_share(completions)} if completions else {}),
+        TOKENS: sum(lengths),
+        TRAINED: n_tokens(batch),
+        "perf/total_num_tokens": n_tokens(batch),
+    }
+
+
+def cut_share(completions: Sequence[Completion]) -> float:
+    """Return the share of completions that the limit of tokens ended."""
+    return sum(one.finish_reason == LENGTH for one in completions) / len(completions)
+
+
 def advantage_metrics(samples: Sequence[TrainSample]) -> dict[str, float]:
     """Return the advantages of the tokens of an update, under verl's names; nothing without samples."""
-    values = [sample.advantage for sample in samples for _ in sample.response_ids]
-    return spread("critic/advantages", values) if values else {}
+    return spread("critic/advantages", [sample.advantage for sample in samples for _ in sample.response_ids])
+
+
+class RolloutGap:
+    """How far the trainer's and the sampler's probabilities of a step's sampled tokens are apart.
+
+    Sums over micro-batches; ``metrics`` adds up those of the data ranks.
+    """
+
+    def __init__(self) -> None:
+        self.sums, self.largest = list[Tensor](), list[Tensor]()
+
+    def add(self, trainer_N: Tensor, sampler_N: Tensor, counted_N: Tensor) -> None:
+        """Add the tokens for which ``counted_N`` is true; given are log-probs, the trainer's before its updates."""
+        gap_N = (trainer_N - sampler_N).abs() * counted_N
+        p_N, q_N = (logp_N.exp() * counted_N for logp_N in (trainer_N, sampler_N))
+        apart_N = (p_N - q_N).abs()
+        terms = [values_N.double() for values_N in (counted_N, apart_N, p_N, q_N)]
+        _, apart_N, p_N, q_N = terms
+        self.sums.append(torch.stack([*terms, apart_N**2, p_N**2, q_N**2, p_N * q_N]).sum(1))
+        self.largest.append(torch.stack([gap_N.max(), apart_N.max()]))
+
+    def metrics(self, group: dist.ProcessGroup | None = None) -> dict[str, float]:
+        """Return the largest difference of log-probs, and what verl's ``calculate_debug_metrics`` does."""
+        sums, largest = torch.stack(self.sums).sum(0), torch.stack(self.largest).amax(0)
+        if group is not None:
+            dist.all_reduce(sums, group=group)
+            dist.all_reduce(largest, dist.ReduceOp.MAX, group=group)
+        n, apart, p, q, squares, pp, qq, pq = sums.tolist()
+        gap, top = largest.tolist()
+        metrics = {"actor/rollout_gap": gap, f"{PROBABILITIES}_valid": 1}
+        metrics |= {f"{PROBABILITIES}_mean": apart / n, f"{PROBABILITIES}_max": top}
+        if n > 1:
+            metrics[f"{PROBABILITIES}_std"] = (max(squares - apart**2 / n, 0.0) / (n - 1)) ** 0.5
+        if (spreads := (n * pp - p**2) * (n * qq - q**2)) > 0:
+            metrics["training/rollout_actor_probs_pearson_corr"] = (n * pq - p * q) / spreads**0.5
+        return metrics
+
+
+def validation_metrics(problems: Sequence[TokenizedProblem], groups: Sequence[PromptGroup]) -> dict[str, float]:
+    """Return the share of right answers and of each reason for another verdict by data source, as verl names them.
+
+    And the means of rewards and of a reward function's own metrics. A completion on which the judge failed is in none.
+    """
+    values: dict[str, list[float]] = {}
+    for problem, group in zip(problems, groups, strict=True):
+        for reward, reason, own in zip(group.rewards, group.reasons, group.metrics, strict=True):
+            if reward is None:
+                continue
+            scores = {"reward": reward, **own, "score": reward, **shares_of(reason)}
+            for name, value in scores.items():
+                section = "val-core" if name == "acc" else "val-aux"
+                values.setdefault(f"{section}/{problem.data_source}/{name}/mean@1", []).append(value)
+    return {name: sum(given) / len(given) for name, given in sorted(values.items())}
+
+
+def shares_of(reason: Reason) -> dict[str, float]:
+    """Return ``acc`` and a 0/1 for every reason that a judge may give for another verdict."""
+    reasons = {other.value: float(reason is other) for other in Reason if other not in (Reason.CORRECT, Reason.ERROR)}
+    return {"acc": float(reason is Reason.CORRECT), **reasons}
+
+
+def update_flops(config: Any, lengths: Sequence[int]) -> int:
+    """Return FLOPs of an update on rows of these tokens, by verl's count: embedding, head and attention included."""
+    heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
+    head_width = getattr(config, "head_dim", None) or width // heads
+    layer = width * (3 * config.intermediate_size + 2 * head_width * (heads + kv_heads))
+    weights = config.num_hidden_layers * layer + 2 * config.vocab_size * width
+    attention = config.num_hidden_layers * heads * head_width * sum(length**2 for length in lengths)
+    return int(6 * (weights * sum(lengths) + attention))
+
+
+def actor_mfu(
+    config: Any, samples: Sequence[TrainSample], seconds: Mapping[str, float], processes: int
+) -> dict[str, float]:
+    """Return the share of the GPUs' peak that the update reached; nothing on a CPU or a GPU of unknown peak."""
+    peak = peak_of(torch.cuda.get_device_name()) if device().type == "cuda" else None
+    if peak is None or not samples:
+        return {}
+    return {"perf/mfu/actor": update_flops(config, [*map(len, samples)]) / seconds["update_actor"] / peak / processes}
 
 
 def spread(name: str, values: Sequence[float]) -> dict[str, float]:
-    """Return mean, largest and smallest of the values, as verl names them; 0 where there are none."""
-    ends = {"max": max(values), "min": min(values)} if values else {}
-    return {f"{name}/mean": sum(values) / max(len(values), 1), **{f"{name}/{end}": ends[end] for end in ends}}
+    """Return mean, largest and smallest of the values, as verl names them; nothing where there are none."""
+    if not values:
+        return {}
+    return {f"{name}/mean": sum(values) / len(values), f"{name}/max": max(values), f"{name}/min": min(values)}
 
 
 def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -97,14 +207,18 @@ def n_tokens(groups: Sequence[PromptGroup]) -> int:
 def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float], processes: int) -> dict[str, float]:
     """Return seconds by stage, milliseconds a token and tokens a second, under verl's names where it has them."""
     sampled, trained = metrics["perf/sampled_tokens"], metrics[TRAINED]
-    per_token = {"gen": sampled, "update_actor": trained}
+    per_token = {"gen": metrics[TOKENS], "ref": trained, "update_actor": trained}
     return {
         **{f"timing_s/{name}": value for name, value in seconds.items()},
-        **{f"timing_per_token_ms/{name}": 1000 * seconds[name] / n for name, n in per_token.items() if n},
+        **{
+            f"timing_per_token_ms/{name}": 1000 * seconds[name] / n
+            for name, n in per_token.items()
+            if n and name in seconds
+        },
         "perf/time_per_step": seconds["step"],
-        "perf/throughput": metrics[SAMPLED_TOKENS] / max(seconds["step"], 1e-9) / processes,
+        "perf/throughput": trained / max(seconds["step"], 1e-9) / processes,
         "perf/sampled_tokens_per_second": sampled / max(seconds["gen"], 1e-9),
-        "perf/trained_tokens_per_second": trained / max(seconds["update_actor"], 1e-9),
+        **({"perf/trained_tokens_per_second": trained / max(seconds["update_actor"], 1e-9)} if trained else {}),
     }
 
 
@@ -170,7 +284,7 @@ def step_parts(row: Mapping[str, Any]) -> list[str]:
     """Return ``right 31.2 %``, ``groups 40/64`` and so on, for the line of progress."""
     groups = f"{row['training/filter_groups/kept']}/{row[GROUPS]}"
     parts = [f"right {100 * row['critic/acc/mean']:4.1f} %", f"groups {groups}"]
-    parts += [f"length {row['response_length/mean']:.0f}"]
+    parts += [f"length {row['rollout/response_length/mean']:.0f}"]
     if ENTROPY not in row:
         parts += ["no group with signal: no update"]
     else:

@@ -39,6 +39,7 @@ from compositionality.train.settings import (
     ModelSettings,
     OptimSettings,
     Trainer,
+    check_loggers,
     check_lora,
     check_mesh,
     refuse_foreign_keys,
@@ -172,7 +173,9 @@ class GrpoTrainerSettings:
     keep_best: bool = True  # and the best by validation, as best/
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     threads: PositiveInt = 1  # of each process, on a CPU
-    logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
+    logger: list[Logger] = field(
+        default_factory=list
+    )  # tensorboard, wandb, verl's others; metrics.jsonl is always written
     samples_every: NonNegativeInt = 10  # steps between files of completions to read (0: none)
     export_dtype: FloatType = "float32"  # verl: of final/ and best/; float32 is exact
 
@@ -252,6 +255,7 @@ def generation_batch(settings: GrpoSettings) -> int:
 def check_settings(settings: GrpoSettings) -> None:
     """Raise UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
+    check_loggers(settings.trainer.logger, settings.engine)
     settings.reward.check()
     if settings.engine == "single":
         refuse_foreign_keys(settings, SINGLE_LACKS)

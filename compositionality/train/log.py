@@ -1,4 +1,4 @@
-"""What a training run of either engine writes down: metrics.jsonl, TensorBoard, wandb, lines on the screen."""
+"""What a training run of either engine writes down: metrics.jsonl, boards, wandb, lines on the screen."""
 
 import contextlib
 import json
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import write_text
+from compositionality.train.boards import open_boards
 from compositionality.train.metrics import numbers, read_metrics
 from compositionality.train.run_folder import WANDB_ID
 from compositionality.train.wandb_artifacts import send_artifacts
@@ -93,7 +94,7 @@ class RunLog:
     ) -> None:
         self.file = MetricsFile(out / "metrics.jsonl")
         names = loggers(chosen, os.environ)
-        self.board: Any = _tensorboard(out) if "tensorboard" in names else None
+        self.boards = open_boards(names, out, result or out, settings)
         self.wandb: Any = None
         if "wandb" in names:
             identity = (out / WANDB_ID).read_text().strip()
@@ -120,9 +121,8 @@ class RunLog:
     def write(self, row: Mapping[str, Any]) -> None:
         """Write the metrics of ``row["step"]``."""
         self.file.write(row)
-        if self.board is not None:
-            for name, value in scalars(row).items():
-                self.board.add_scalar(name, value, row["step"])
+        for board in self.boards:
+            board.write(scalars(row), row["step"])
         self.send(scalars(row), row["step"])
 
     def send(self, content: Mapping[str, Any], step: int) -> None:
@@ -134,14 +134,18 @@ class RunLog:
                 self.wandb = run
 
     def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Keep completions to read, all with the same keys, and add them to wandb's table."""
+        """Keep completions to read, all with the same keys, and add them to the growing table ``val/generations``."""
+        if not generations:
+            return
         self.completions.parent.mkdir(exist_ok=True)
         with self.completions.open("a") as stream:
             stream.writelines(f"{json.dumps({'step': step, **generation})}\n" for generation in generations)
+        for board in self.boards:
+            board.write_generations(step, generations)
         self.send_generations(step, generations)
 
     def send_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Add completions to wandb's growing table ``val/generations``."""
+        """Add completions to wandb's table."""
         if self.wandb is None or not generations:
             return
         import wandb
@@ -161,8 +165,8 @@ class RunLog:
     def close(self) -> None:
         """Flush and close all of them."""
         self.file.close()
-        if self.board is not None:
-            self.board.close()
+        for board in self.boards:
+            board.close()
         if self.wandb is not None:
             with or_left_out():
                 self.wandb.finish()
@@ -206,9 +210,3 @@ def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     elif "wandb" in chosen:
         print("wandb is left out: set WANDB_API_KEY, or WANDB_MODE=offline", flush=True)
     return [*wanted, "file"]
-
-
-def _tensorboard(out: Path) -> Any:
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(out / "tensorboard"))

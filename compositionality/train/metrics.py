@@ -116,8 +116,8 @@ def step_row(checkpoint: Path) -> dict[str, Any]:
 
 
 def is_update(row: Mapping[str, Any]) -> bool:
-    """Return True for the row of a training step (a validation may have one of its own)."""
-    return any(key.endswith("/grad_norm") for key in row)
+    """Return True for the row of a training step, with samples or without; a validation may have a row of its own."""
+    return UPDATES in row or any(key.endswith("/grad_norm") for key in row)
 
 
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
@@ -137,12 +137,14 @@ def plain(value: Any) -> str | int | float | None:
 
 
 FORWARD, FORWARD_AND_BACKWARD, THROUGH_FROZEN = 2, 6, 4
-SAMPLED_TOKENS = "perf/total_num_tokens"
-"""Prompts and responses that a step has sampled: verl's name."""
+SAMPLED_TOKENS = "perf/sampled_tokens_with_prompts"
+"""Prompts and responses that a step has sampled, those of groups that were dropped included."""
 EVALUATED_TOKENS = "perf/evaluated_tokens"
 """Prompts and responses of an evaluation."""
 FLOPS, PAPER_FLOPS = "compute/flops", "compute/flops_paper"
 """Sums since the start of the run, by the full and by the paper's count."""
+COMPLETIONS = "compute/sampled_completions"
+"""Completions that training has sampled since the start of the run."""
 NOT_COUNTED = ("embed_tokens", "lm_head", "lora_")
 """In the names of weights: embeddings, the head, adapters."""
 
@@ -181,7 +183,7 @@ def non_embedding_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
 
 
 class ComputeMeter:
-    """Adds up the FLOPs of a run, row by row of its metrics.
+    """Adds up the FLOPs and the sampled completions of a run, row by row of its metrics.
 
     ``old``, ``reference``: whether updates need a pass of its own for the log-probs of these policies; ``frozen``: they
     move adapters alone; ``critic``: see ``full_flops``.
@@ -193,6 +195,7 @@ class ComputeMeter:
         self.n_parameters = n_parameters
         self.old, self.reference, self.frozen, self.critic = old, reference, frozen, critic
         self.full = self.paper = 0.0
+        self.completions = 0
 
     def add(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the row with the sums until and with it."""
@@ -203,11 +206,13 @@ class ComputeMeter:
         )  # fmt: skip
         self.full += full_flops(self.n_parameters, counts, frozen=self.frozen, critic=self.critic)
         self.paper += paper_flops(self.n_parameters, counts)
-        return {**row, FLOPS: self.full, PAPER_FLOPS: self.paper}
+        self.completions += int(row.get(SAMPLED, 0))
+        return {**row, FLOPS: self.full, PAPER_FLOPS: self.paper, COMPLETIONS: self.completions}
 
     def restore(self, row: Mapping[str, Any]) -> None:
         """Go on after a row; one of an earlier version has no sums, and they begin at 0."""
         self.full, self.paper = (float(row.get(name, 0.0)) for name in (FLOPS, PAPER_FLOPS))
+        self.completions = int(row.get(COMPLETIONS, 0))
 
 
 KEY = "training"

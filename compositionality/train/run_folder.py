@@ -32,6 +32,8 @@ RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
 OF_VERL = ("train_grpo", "train_sft")
 """Steps of its recipes."""
+OF_A_RUN = ("steps", "metrics.jsonl", "tensorboard", "train.log", "rollouts", "validation")
+"""What a run that starts over writes anew."""
 TRACKER = "latest_checkpointed_iteration.txt"
 FINISHED = "finished"
 """In ``steps/``: verl's trainer has come to its end."""
@@ -80,7 +82,7 @@ def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
     before, own = owner(out, recipe, force=force), _identity(recipe)
     if before == own:
         return
-    left_over = ("steps/" + FINISHED,) if before else ("steps", "metrics.jsonl", "tensorboard", "train.log")
+    left_over = ("steps/" + FINISHED,) if before else OF_A_RUN
     for name in left_over:
         remove(out / name)
     out.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,12 @@
 """Settings that every training program has; the comment behind a field is its phrase in ``--help``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from operator import attrgetter
 from typing import Annotated, Any
 
-from compositionality.errors import UserError, check_installed
+from compositionality.errors import MissingPackageError, UserError, check_installed
 from compositionality.gpus import count_gpus
 from compositionality.ranges import (
     REQUIRED,
@@ -23,7 +24,9 @@ ENGINES = ("single", "verl")
 Trainer = Annotated[str, OneOf(ENGINES)]
 FloatType = Annotated[str, OneOf(("float32", "bfloat16"))]
 Attention = Annotated[str, OneOf(("sdpa", "flash_attention_2", "eager", "auto"))]
-Logger = Annotated[str, OneOf(("file", "tensorboard", "wandb"))]
+OF_VERL = ("console", "mlflow", "swanlab", "trackio")
+"""Loggers that verl has."""
+Logger = Annotated[str, OneOf(("file", "tensorboard", "wandb", *OF_VERL))]
 NEEDS_VERL = {
     "trainer.export_dtype": "it writes float32",
     **{f"run.{key}": "start torchrun on every machine" for key in ("nodes", "node_rank", "master_addr", "master_port")},
@@ -115,6 +118,25 @@ def check_lora(model: ModelSettings, mesh: MeshSettings) -> None:
         raise UserError(f"model.lora.rank={model.lora.rank}: needs mesh.tensor=1, or engine=verl")
     if model.lora.rank:
         check_installed("peft", f"model.lora.rank={model.lora.rank}")
+
+
+def check_loggers(names: Sequence[str], engine: str) -> None:
+    """Raise MissingPackageError for a logger that cannot be used: its package is not installed, or verl, which has it.
+
+    Without wandb a run goes on.
+    """
+    for name in names:
+        what = f"trainer.logger={name}"
+        if name in OF_VERL and engine == "single" and find_spec("verl") is None:
+            fix = "run: bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
+            raise MissingPackageError(f"{what}: engine=single logs there through verl, which is not installed; {fix}")
+        if name not in ("file", "wandb", "console") and find_spec(name) is None:
+            fix = (
+                "bash bash/setup.sh --tensorboard, or pip install tensorboard"
+                if name == "tensorboard"
+                else f"pip install {name}"
+            )
+            raise MissingPackageError(f"{what}: the package {name} is not installed; run: {fix}")
 
 
 def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:

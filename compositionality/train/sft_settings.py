@@ -20,6 +20,7 @@ from compositionality.train.settings import (
     ModelSettings,
     OptimSettings,
     Trainer,
+    check_loggers,
     check_lora,
     check_mesh,
     refuse_foreign_keys,
@@ -65,7 +66,9 @@ class SftTrainerSettings:
     log_every: PositiveInt = 1  # updates between rows of metrics.jsonl
     keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
     threads: PositiveInt = 1  # of each process, on a CPU
-    logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
+    logger: list[Logger] = field(
+        default_factory=list
+    )  # tensorboard, wandb, verl's others; metrics.jsonl is always written
     export_dtype: FloatType = "float32"  # verl: of final/; float32 is exact
 
 
@@ -90,6 +93,7 @@ class SftSettings:
 def check_settings(settings: SftSettings) -> None:
     """Raise UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
+    check_loggers(settings.trainer.logger, settings.engine)
     if not settings.data.train_files:
         raise UserError("data.train_files: give at least one file of rows")
     trainer = settings.trainer

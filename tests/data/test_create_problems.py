@@ -244,13 +244,18 @@ def test_p18_a_wrong_option_is_one_line(tmp_path: Path, task: str, options: dict
     assert told in refused(tmp_path, *task.split(" "), options)
 
 
-def test_levels_that_have_no_more_problems_are_found_out_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_that_have_no_more_problems_are_found_out_soon_and_three_problems_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("compositionality.tasks.stream.MAX_CANDIDATES_WITHOUT_NEW", 100)
     options = {"levels": [2], "numbers": [1, 2], "target": [1, 3], "count": 10**6}
     told = refused(tmp_path, "countdown", "clean", options)
     found = re.fullmatch(r"level 2 has only (\d+) different problems among (\d+) candidates; .*", told)
     assert found
     assert int(found[2]) < 200
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == min(3, int(found[1]))
+    assert all(re.match(r"level 2: '.*\d", line) for line in shown)
 
 
 @pytest.mark.full

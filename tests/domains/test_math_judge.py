@@ -1,12 +1,18 @@
 """The judge of mathematics on labelled answers, beside the scorers that others use."""
 
 import json
+import re
+import sys
+from types import SimpleNamespace
 
+import math_verify
 import pytest
 from math_answers import RIGHT, TEXTS, WRONG
 
 from compositionality.domains.math import TASK
+from compositionality.domains.math.judge import _check_symbols
 from compositionality.errors import UserError
+from compositionality.reward.judge import judge_with
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason
 
@@ -44,6 +50,21 @@ def test_rows_of_others_give_their_gold_answer():
     for damaged in ("", " ", "{", "\\frac{1}{2", "1" * 500, '["a", 3'):
         with pytest.raises(UserError):
             TASK.parse_truth(damaged)
+
+
+@pytest.mark.parametrize("broken", [lambda *_, **__: [], None], ids=["errors-hidden", "does-not-load"])
+def test_p05_a_parser_that_another_antlr4_breaks_is_an_error_in_one_line_and_no_zero(monkeypatch, broken):
+    """math-verify hides its parser's errors, and does not load with a version of antlr4 that it does not know."""
+    monkeypatch.setitem(sys.modules, "math_verify", broken and SimpleNamespace(**vars(math_verify) | {"parse": broken}))
+    _check_symbols.cache_clear()
+    verdict = judge_with(TASK.verdict, "\\boxed{x(x+1)}", "x^2+x")
+    assert verdict.reason is Reason.ERROR
+    assert re.fullmatch(
+        r"UserError: math-verify cannot compare .*antlr4-python3-runtime 4.*math-verify\[.*", verdict.error
+    )
+    assert judge_with(TASK.verdict, "\\boxed{0.5}", "1/2").reason is Reason.CORRECT  # needs no symbols
+    monkeypatch.undo()
+    assert judge_with(TASK.verdict, "\\boxed{x(x+1)}", "x^2+x").reason is Reason.CORRECT
 
 
 @pytest.mark.full

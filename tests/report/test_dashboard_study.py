@@ -98,6 +98,17 @@ def test_accuracy_by_level_against_completions_and_flops_is_the_reports(study: P
     assert 0 <= rows["compute/flops"].iloc[0] < rows["compute/flops"].iloc[-1]
 
 
+def test_reasons_of_failure_along_training(study: Path) -> None:
+    """The share of each verdict by level; those that the run wrote."""
+    rows = validations(study).set_index("_step")
+    reasons = [name for name in rows if name.startswith("val-aux/")]
+    assert reasons
+    metrics = (study / "checkpoints/s/seed0/stage2-rl-level2/metrics.jsonl").read_text()
+    for written in map(json.loads, metrics.splitlines()):
+        for name in set(reasons) & {*written}:
+            assert rows.loc[written["step"], name] == written[name]
+
+
 def test_ten_completions_of_the_last_step(study: Path) -> None:
     (run,) = runs_of(study, "rl")
     parts = [json.loads(path.read_text()) for path in run.glob("files/media/table/val/*.json")]

@@ -1,6 +1,7 @@
 """The figures: every row of a table is in them, under the right words; the same bytes for the same rows; refusals."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -390,11 +391,11 @@ def test_p15_failure_figures_name_their_table_follow_it_and_refuse_an_altered_on
 LABELS = ["igsm L2", "igsm L3"]
 
 
-def influence_file(path: Path) -> None:
+def influence_file(path: Path, first: float = 1.0) -> None:
     """Eight queries with 0 to 7 of 7 completions right, each twice as influential as the one before."""
     rows = [
         {"problem": n, "level": 2 + n % 2, "group": "igsm", "correct": n, "samples": 7, "update_norm": 1.0,
-         "influence": 2.0**n, "influence_on_others": 0.0}
+         "influence": first * 2.0**n, "influence_on_others": 0.0, "entropy": 0.1}
         for n in range(8)
     ]  # fmt: skip
     pairs = {"labels": LABELS, "means": [[4.0, -1.0], [1.0, 2.0]]}
@@ -435,6 +436,7 @@ def test_influence_is_that_of_every_seed_and_model(injection: ReportSettings) ->
 
 def test_the_page_of_behaviour_injection(injection: ReportSettings) -> None:
     html = report(injection).read_text()
+    assert first_screen(html) == "headline"  # a ranking needs three arms
     for name in ("accuracy", "influence", "influence_pairs"):
         assert f'<section id="{name}"' in html
     assert "Cen et al." not in html  # no claims were decided
@@ -442,6 +444,28 @@ def test_the_page_of_behaviour_injection(injection: ReportSettings) -> None:
     assert (injection.output / "tables" / "influence.csv").is_file()
     with pytest.raises(UserError, match=r"results.parquet: no such file; make it with bash bash/section41_42"):
         report(ReportSettings(injection.study, injection.output))
+
+
+def test_the_page_of_ranked_arms_begins_with_influence_against_gain(tmp_path: Path) -> None:
+    study, names = tmp_path / "tiny-injection", ("vanilla", "bridge", "subgoals")
+    shares = {(f"sft-{name}", "igsm", 2): 0.1 for name in names}
+    shares |= {(f"rl-{name}", "igsm", 2): 0.2 * (3 - place) for place, name in enumerate(names)}
+    evaluated(study / "seed0" / INJECTION, shares)
+    for place, name in enumerate(names):
+        influence_file(study / "seed0" / "influence" / f"sft-{name}" / "influence.parquet", 1.0 + place)
+    made = ReportSettings(study, study / "report", section=INJECTION)
+    html = report(made).read_text()
+    assert first_screen(html) == "ranks"
+    words = "Mean influence of queries on the SFT model against what RL then adds, rank correlation over 3 arms: "
+    assert f"<h1>{words}−1.00 (igsm, level 2).</h1>" in html
+    assert (made.output / "finding.txt").read_text().startswith(f"{words}−1.00 (igsm, level 2).\nOne seed: how much")
+    assert html.count('id="ranks"') == 1
+
+
+def first_screen(html: str) -> str:
+    """Name of the main figure, which stands above the links to the chapters."""
+    (name,) = re.findall(r'<section id="(\w+)" class="first">', html.partition("<nav")[0])
+    return str(name)
 
 
 def test_predicted_gains_have_a_large_mark_for_the_mean_of_an_arm() -> None:
@@ -503,6 +527,10 @@ def test_the_page_of_scaling_laws_has_every_figure_with_its_rows(fits: Path, tmp
     shutil.copytree(fits.parent, study / SCALING / "flops")
     made = ReportSettings(study, study / "report", section=SCALING)
     html = report(made).read_text()
+    assert first_screen(html) == "scaling_flops"
+    law = next(one for one in json.loads(fits.read_text())["laws"] if one["law"] == "power")
+    errors = [f"{region['error']:.2f} ({region['region']})" for region in law["held_out"]]
+    assert f"log loss on the hold-out is off by {', '.join(errors)}; no prediction, as A, alpha end on a bound" in html
     for name in ("accuracy", "scaling_flops", "reuse"):
         assert f'<section id="{name}"' in html
         assert f'href="tables/{name}.csv"' in html

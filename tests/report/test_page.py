@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from report_study import ATTACK, DECISIONS, MODELS, PER_LEVEL, evaluated, make_study, solved, write_json
+from report_study import ATTACK, DECISIONS, LEVELS, MODELS, PER_LEVEL, SETS, evaluated, make_study, solved, write_json
 
 from compositionality.data.artefact import file_hash, read_manifest, verify
 from compositionality.data.git import code_version
@@ -525,7 +525,22 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
             "On held-out functions, level 3: to over 50 % of the problems that RL on level 2 solves, "
             "Stage 1 (single functions) gave P under 1e−6.",
         ),
-        ({"times": 0.5}, "as claims write it"),
+        (
+            {"times": 2},
+            "On held-out functions, level 3, RL on level 2 has more than 2 times as many right answers as "
+            "Stage 1 (single functions).",
+        ),
+        (
+            {"times": 0.5, "rule": "≤", "threshold": 0.05},
+            "On held-out functions, level 3, RL on level 2 has at most 0.5 times as many right answers as "
+            "Stage 1 (single functions), plus 5 points.",
+        ),
+        (
+            {"times": 2, "rule": "within ±", "threshold": 0.05},
+            "On held-out functions, level 3, RL on level 2 has 2 times as many right answers as "
+            "Stage 1 (single functions), within ±5 points.",
+        ),
+        ({"base_measure": "pass@64"}, "as claims write it"),
     ],
 )
 def test_a_comparison_of_the_forest_plot_is_a_sentence_that_stands_alone(changed: Any, expected: str) -> None:
@@ -548,3 +563,50 @@ def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path
     (Path(made.checkpoints) / "seed0/stage2-rl-level1/samples/validation_20.jsonl").write_text('{"problem": 1}')
     with pytest.raises(UserError, match=r"validation_20\.jsonl: has no key 'data_source'"):
         validation(find_inputs(made))
+
+
+def test_validations_of_verl_are_read_as_those_of_the_single_file_engine(tmp_path: Path) -> None:
+    """Rows as verl writes them: the data source comes from the problem files, of each the first three problems."""
+    made = make_study(tmp_path, parts=("runs", "data"))
+    before = [problem for problem in validation(find_inputs(made)) if problem["run"] == "rl-level2"]
+    run = Path(made.checkpoints) / "seed0" / "stage2-rl-level2"
+    (run / "validation").mkdir()
+    for file in (run / "samples").glob("validation_*.jsonl"):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        rows = [*rows, rows[0], *({**rows[1], "prompt": f"more {number}"} for number in range(2))]
+        lines = [
+            {"input": row["prompt"], "output": row["completion"], "gts": row["ground_truth"], "step": 5,
+             "score": 0.1 + row["right"], "reward": 0.1 + row["right"], "acc": float(row["right"]), "wrong": 0.0}
+            for row in rows
+        ]  # fmt: skip
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (run / "validation" / f"{file.stem.removeprefix('validation_')}.jsonl").write_text(text)
+        file.unlink()
+    after = [problem for problem in validation(find_inputs(made)) if problem["run"] == "rl-level2"]
+    assert [problem["problem"] for problem in after] == [0, 1, 3]
+    assert {problem["source"] for problem in after} <= {
+        f"string-{name}-level{level}" for name, level in product(SETS, LEVELS)
+    }
+    for old, new in zip(before, after, strict=False):
+        assert {**old, "source": ""} == {**new, "source": ""}
+    assert [step["right"] for step in after[0]["steps"]] == [False, False, True, True, True]
+    (run / "validation" / "20.jsonl").write_text('{"input": "1"}')
+    with pytest.raises(UserError, match=r"20\.jsonl: has no key 'output'"):
+        validation(find_inputs(made))
+
+
+def test_a_study_of_which_nothing_is_evaluated_yet_shows_its_training_and_says_what_is_not_there(
+    tmp_path: Path,
+) -> None:
+    made = make_study(tmp_path, parts=("runs", "data"))
+    shutil.rmtree(made.study)
+    with pytest.raises(UserError, match=r"seed0/section41_42/results\.parquet: no such file; make it with bash"):
+        find_inputs(replace(made, checkpoints=""))
+    html = report(made).read_text()
+    assert "No model has been evaluated yet" in html
+    assert re.findall(r'data-figure="(\w+)"', html) == ["training", "budget"]
+    assert 'id="step-shown"' in html
+    missing = html.partition('id="not-run"')[2]
+    assert "pass@k by level" in missing
+    assert "bash bash/section44/passk.sh" in missing
+    report(replace(made, check=True))

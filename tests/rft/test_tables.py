@@ -73,7 +73,8 @@ def test_a_budget_may_be_that_of_a_finished_run(tmp_path: Path) -> None:
     (run / "final").mkdir(parents=True)
     rows = [
         {"step": 0, "val/acc": 1},
-        *({"step": n, "grad_norm": 1, "x/grad_norm": 1, "training/sampled_completions": 10} for n in (1, 2)),
+        {"step": 1, "grad_norm": 1, "x/grad_norm": 1, "training/sampled_completions": 10},
+        {"step": 2, "training/updates": 1, "training/sampled_completions": 10},  # without a sample for its update
     ]
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     output, chunks = cut(tmp_path, completions_of=str(run), n_samples=2, chunks=5)

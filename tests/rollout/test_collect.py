@@ -1,5 +1,7 @@
 import dataclasses
+import io
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -10,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fake_engine import FakeEngine, contents, fake_settings, write_problems
+from rich.console import Console
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.rollout.collect import calls_of, collect, generated
+from compositionality.rollout.collect import Meter, calls_of, collect, generated
 from compositionality.rollout.engines.base import request_seed
 from compositionality.rollout.store import (
     SCHEMA,
@@ -187,6 +190,16 @@ def wait_for(condition, patience_s=30):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_the_bar_is_one_line_with_every_number_in_a_terminal_of_60_columns():
+    console = Console(width=60, file=io.StringIO(), force_terminal=True, color_system=None)
+    with Meter(1234567, 0, console) as meter:
+        meter._start -= 1000
+        meter.tick(34567, 1_500_000)
+    last = console.file.getvalue().split("\x1b[2K")[-1]
+    assert re.match(r"[━╸╺ ]+ 34567/1234567 1,[45]\d\d tok/s 0:00:\d\d -:--:--\n", last)
+    assert len(last.partition("\n")[0]) <= 60
 
 
 @pytest.mark.parametrize("parallel_calls", [1, 2, 5])

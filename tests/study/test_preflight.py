@@ -1,9 +1,11 @@
 """``examples/preflight.py``: the table of a profile on a machine, and the comparison in bash/README.md."""
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from assets import save, tiny_model
+from rich.console import Console
 
 from compositionality.errors import UserError
 from compositionality.study.preflight import PreflightSettings, comparison, preflight
@@ -24,6 +26,18 @@ def test_p22_a_profile_on_its_machine(capsys: pytest.CaptureFixture[str]) -> Non
     assert "TOO MUCH" not in shown
     assert "Calculated from the settings; time is not forecast" in shown
     assert max(map(len, shown.splitlines())) < 100
+
+
+@pytest.mark.parametrize(("terminal", "widest"), [(60, 60), (200, 98)])
+def test_the_table_is_as_wide_as_the_terminal_at_most_98(
+    monkeypatch: pytest.MonkeyPatch, terminal: int, widest: int
+) -> None:
+    console = Console(width=terminal, file=StringIO(), force_terminal=True, color_system=None)
+    monkeypatch.setattr("compositionality.study.preflight.new_console", lambda: console)
+    preflight(single(prompt=False))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, shown.splitlines())) == widest
+    assert shown.count(" fits ") > 5
 
 
 def test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower(capsys: pytest.CaptureFixture[str]) -> None:

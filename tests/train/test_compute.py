@@ -3,9 +3,11 @@
 import pytest
 
 from compositionality.train.metrics import (
+    COMPLETIONS,
     EVALUATED_TOKENS,
     FLOPS,
     PAPER_FLOPS,
+    SAMPLED,
     SAMPLED_TOKENS,
     TRAINED,
     ComputeMeter,
@@ -37,11 +39,12 @@ def test_embeddings_and_the_output_head_are_not_counted() -> None:
 def test_a_meter_adds_up_and_goes_on(old: bool, reference: bool, passes: int) -> None:
     meter = ComputeMeter(10, old=old, reference=reference)
     first = meter.add({EVALUATED_TOKENS: 40})
-    assert (first[FLOPS], first[PAPER_FLOPS]) == (800, 0)
-    second = meter.add({"step": 1, SAMPLED_TOKENS: 100, TRAINED: 80})
+    assert (first[FLOPS], first[PAPER_FLOPS], first[COMPLETIONS]) == (800, 0, 0)
+    second = meter.add({"step": 1, SAMPLED: 12, SAMPLED_TOKENS: 100, TRAINED: 80})
     assert second[FLOPS] == 800 + 10 * (200 + 480 + passes * 160)
     assert second[PAPER_FLOPS] == 6000
     resumed = ComputeMeter(10, old=old, reference=reference)
     resumed.restore(second)
-    row = {"step": 2, SAMPLED_TOKENS: 50, TRAINED: 50}
+    row = {"step": 2, SAMPLED: 8, SAMPLED_TOKENS: 50, TRAINED: 50}
     assert resumed.add(row) == meter.add(row)
+    assert meter.completions == 20

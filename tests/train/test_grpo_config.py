@@ -425,3 +425,26 @@ def test_a_dry_run_prints_the_whole_command(capsys, tmp_path, monkeypatch):
 def test_nowhere_a_literal_number_of_gpus():
     for path in configure.CONFIG_DIR.rglob("grpo*.yaml"):
         assert "gpus_per_node: 8" not in path.read_text()
+
+
+def test_a_run_is_called_in_wandb_as_it_lies_or_as_it_is_told(monkeypatch):
+    """The single engine's names: tests/train/test_log.py."""
+    names = ("WANDB_NAME", "WANDB_RUN_GROUP", "WANDB_JOB_TYPE", "WANDB_ENTITY")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    config, variables = composed(out="results/mine/seed3/rl-level2")
+    assert config.trainer.experiment_name == "rl-level2/seed3"
+    assert [variables.get(name) for name in names] == [None, "mine", "rl", None]
+    assert "WANDB_RUN_GROUP" not in composed(out="OUT")[1]
+    for name in names:
+        monkeypatch.setenv(name, name.lower())
+    config, variables = composed(out="results/mine/seed3/rl-level2")
+    assert config.trainer.experiment_name == "wandb_name"
+    assert [variables[name] for name in names] == [name.lower() for name in names]
+
+
+def test_completions_of_steps_and_validations_are_kept_in_the_run_folder():
+    trainer = composed(out="OUT")[0].trainer
+    folder = Path("OUT").absolute()
+    assert (trainer.rollout_data_dir, trainer.validation_data_dir) == (f"{folder}/rollouts", f"{folder}/validation")
+    assert composed("verl.trainer.rollout_data_dir=null")[0].trainer.rollout_data_dir is None

@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,11 +16,12 @@ import pytest
 from offline_wandb import config, history, records
 
 from compositionality.data.artefact import Recipe
-from compositionality.errors import UserError
+from compositionality.errors import MissingPackageError, UserError
 from compositionality.report.send import SendSettings, check
 from compositionality.train.log import RunLog
 from compositionality.train.run_facts import facts_of, tags_of
 from compositionality.train.run_folder import take_run_folder
+from compositionality.train.settings import check_loggers
 from compositionality.train.wandb_runs import run_name
 
 ROOT = Path(__file__).parents[2]
@@ -190,3 +194,83 @@ def test_wandb_that_fails_later_is_left_out(tmp_path: Path, monkeypatch: pytest.
     run.close()
     assert run.wandb is None
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.fixture
+def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """A run of two steps with these loggers, in this process."""
+
+    def run(*loggers: str) -> Path:
+        monkeypatch.delenv("WANDB_API_KEY", raising=False)
+        monkeypatch.delenv("WANDB_MODE", raising=False)
+        settings = {"optim": {"lr": 0.1, "betas": [0.9]}, "rollout": {"url": "http://me:hidden@host", "limit": None}}
+        log = RunLog(tmp_path / "seed3" / "rl", loggers, "rl", settings)
+        for step in (1, 2):
+            log.write({"step": step, "actor/lr": step / 10, "actor/pg_loss": float("nan")})
+            log.write_generations(step, [{"prompt": "a|b", "completion": f"line\n{step}", "right": True}])
+        log.close()
+        return tmp_path / "seed3" / "rl"
+
+    return run
+
+
+@pytest.mark.full
+def test_tensorboard_has_curves_completions_and_settings(logged: Callable[..., Path]) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator as Plugins
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    board = str(logged("tensorboard") / "tensorboard")
+    curves = EventAccumulator(board).Reload()
+    assert curves.Tags()["scalars"] == ["actor/lr"]
+    assert [(point.step, round(point.value, 6)) for point in curves.Scalars("actor/lr")] == [(1, 0.1), (2, 0.2)]
+    found = Plugins(board).Reload()
+    texts = [event.tensor_proto.string_val[0].decode() for event in found.Tensors("val/generations/text_summary")]
+    assert texts[1].splitlines() == [
+        "| prompt | completion | right |",
+        "| --- | --- | --- |",
+        "| a\\|b | line<br>2 | True |",
+    ]
+    content = found.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    settings = HParamsPluginData.FromString(content).session_start_info.hparams
+    assert settings["optim.lr"].number_value == 0.1
+    assert settings["rollout.url"].string_value == "http://***@host"
+
+
+@pytest.mark.full
+def test_verls_loggers_serve_the_single_engine(
+    logged: Callable[..., Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its console for real; trackio, which is not installed here, by what verl calls of it."""
+    began: list[dict[str, Any]] = []
+    sent: list[tuple[dict[str, float], int]] = []
+    none = SimpleNamespace(current_run=SimpleNamespace(get=lambda: None))
+    trackio = SimpleNamespace(
+        init=lambda **run: began.append(run), log=lambda values, step: sent.append((values, step)), finish=lambda: None,
+        context_vars=none,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "trackio", trackio)
+    logged("console", "trackio")
+    assert "step:2 - actor/lr:0.2" in capsys.readouterr().out
+    assert (began[0]["project"], began[0]["name"], began[0]["config"]["optim.lr"]) == (
+        "compositionality",
+        "rl/seed3",
+        0.1,
+    )
+    assert sent == [({"actor/lr": 0.1}, 1), ({"actor/lr": 0.2}, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "missing", "fix"),
+    [
+        ("tensorboard", "single", "tensorboard", "bash bash/setup.sh --tensorboard, or pip install tensorboard"),
+        ("console", "single", "verl", "pip install 'compositionality[verl]'"),
+        ("mlflow", "verl", "mlflow", "pip install mlflow"),
+    ],
+)
+def test_p18_a_logger_that_is_not_installed_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, name: str, engine: str, missing: str, fix: str
+) -> None:
+    monkeypatch.setattr("compositionality.train.settings.find_spec", lambda package: package != missing or None)
+    with pytest.raises(MissingPackageError, match=f"^trainer.logger={name}: .*{re.escape(fix)}$"):
+        check_loggers(["file", "wandb", name], engine)

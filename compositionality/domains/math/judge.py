@@ -9,6 +9,8 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cache
+from importlib.metadata import version
 from itertools import accumulate
 
 from compositionality.domains.processor_time import processor_time
@@ -21,6 +23,8 @@ PARTS = 20  # most parts of a tuple, a set or a list that are compared
 DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and its largest power of 10
 RELATIVE = Fraction(1, 10**6)  # how far a decimal may be from the exact number, as a share of it
 SYMBOLS = 200  # longest expression that is compared by symbols, in characters
+KNOWN = "\\frac{x+1}{2}"  # what math-verify is asked first, to find out whether it works here
+PARSERS = ("math-verify", "latex2sympy2-extended", "antlr4-python3-runtime")
 SYMBOLS_S = 4.0  # processor time of such a comparison, less than half of what a judging process has for an item
 
 _MARKED = re.compile(r"(?:\*\*)?(?:Answer:|####)(?:\*\*)?[ \t]*(\S.*)")
@@ -291,16 +295,36 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
     """Compare as sympy sees both; never what would keep it busy, or what is no mathematics."""
     if max(len(gold), len(answer)) > SYMBOLS or not _is_expression(answer) or _WORD.fullmatch(gold):
         return False
+    _check_symbols()
+    try:
+        with processor_time(SYMBOLS_S, _TooLongError):
+            return _verified(gold, answer)
+    except (_TooLongError, MemoryError, RecursionError):
+        return False
+
+
+def _verified(gold: str, answer: str) -> bool:
+    """Return whether math-verify reads both and finds them equal; it hides its errors, which count as no."""
     from math_verify import LatexExtractionConfig, parse, verify
 
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
     config = [LatexExtractionConfig()]
+    read = [parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback") for text in (gold, answer)]
+    return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))
+
+
+@cache
+def _check_symbols() -> None:
+    """Raise UserError where math-verify does not find an expression equal to itself, as with an unknown antlr4."""
+    why = f"it does not find {KNOWN} equal to itself"
     try:
-        with processor_time(SYMBOLS_S, _TooLongError):
-            read = [parse(f"${t}$", config, parsing_timeout=None, fallback_mode="no_fallback") for t in (gold, answer)]
-            return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))
-    except (_TooLongError, MemoryError, RecursionError):
-        return False
+        if _verified(KNOWN, KNOWN):
+            return
+    except Exception as error:  # noqa: BLE001 - antlr4 raises Exception itself
+        why = f"{type(error).__name__}: {error}"
+    there = ", ".join(f"{name} {version(name)}" for name in PARSERS)
+    fix = "pip install 'math-verify[antlr4_9_3]'"
+    raise UserError(f"math-verify cannot compare by symbols with {there} ({why}); {fix}")
 
 
 def _is_expression(text: str) -> bool:

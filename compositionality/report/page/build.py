@@ -106,10 +106,10 @@ def check(output: Path, recipe: Recipe) -> None:
 def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
     """Return every file of the report by its path."""
     what, own = content.comparison(inputs), inputs.starting(f"{inputs.own}/")
-    figures = [*([content.headline(inputs, what)] if what else []), *page_figures(inputs)]
+    figures = content.main_first(inputs, what, page_figures(inputs))
     files: dict[str, ReportFile] = {PAGE: (render(inputs, what, figures, ending).encode(), [*inputs.files])}
     if what:
-        files[FINDING] = (content.finding_text(inputs, what).encode(), own)
+        files[FINDING] = (content.finding_text(inputs, what, figures[0]).encode(), sorted({*own, *figures[0].inputs}))
     for figure in figures:
         drawn = rendered(figure.spec, ending, inputs.stamp(figure.inputs))
         files[f"figures/{figure.name}.{ending}"] = (drawn, figure.inputs)
@@ -156,7 +156,8 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
         explored=explored,
         explorer=packed(json.dumps({**explored, "runs": (runs := validation(inputs))})),
         runs=runs,
-        finding=content.finding(inputs, what) if what else {},
+        finding=content.finding(inputs, what, figures[0] if figures else None),
+        main=figures[0].name if what else "",
         problem=worked_problem(inputs, what) if what else {},
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},

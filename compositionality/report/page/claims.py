@@ -49,7 +49,7 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
         "ticks": [f"{100 * share * scale:+.0f}".replace("-", "−") if share else "0" for share in (-1, -0.5, 0, 0.5, 1)],
         "tallies": [(title, tally(map(said, rows))) for title, rows in by_origin(claims).items()],
         "primary": tally(primary),
-        "n_seeds": inputs.evaluated.n_seeds,
+        "n_seeds": inputs.evaluated.n_seeds if inputs.summary["models"] else 0,
         "notes": content["notes"],
         "claims_stamp": inputs.stamp([CLAIMS]) if claims else "",
     }
@@ -102,12 +102,17 @@ def sentence(row: Row, styles: Styles) -> str:
     if measure.startswith("beyond@") and rule == Rule.ABOVE:
         least = measure.removeprefix("beyond@").replace("-", "−")
         return f"{where}: to over {limit} % of the problems that {model} solves, {other} gave P under {least}."
-    several = row.get("base_measure") or row.get("times", 1) != 1 or ", over " in row["comparison"]
+    several = row.get("base_measure") or ", over " in row["comparison"]
     if several or row.get("metric") == Metric.SCALING or measure in QUERY_VALUES or measure.startswith("support"):
         return str(row["comparison"])
     what = MEASURES.get(measure, measure.replace("_", " "))
     if not base:
         return f"{where}, {model}: {'over' if rule == Rule.ABOVE else rule} {limit} % {what}."
+    if (times := row.get("times", 1)) != 1:
+        many = f"{times:g} times as many {what} as {other}"
+        shift = f", {'minus' if row['threshold'] < 0 else 'plus'} {limit} points" if row["threshold"] else ""
+        ends = {Rule.ABOVE: f"more than {many}{shift}", Rule.AT_MOST: f"at most {many}{shift}"}
+        return f"{where}, {model} has {ends.get(rule, f'{many}, within ±{limit} points')}."
     more = f"{limit} points {'fewer' if row['threshold'] < 0 else 'more'} {what} than {other}"
     relation = {
         Rule.ABOVE: f"has over {more}" if row["threshold"] else f"has more {what} than {other}",

@@ -11,8 +11,8 @@ from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report import figures
 from compositionality.report.page.claims import points
-from compositionality.report.page.figure import PageFigure, figure_of, styles_of, words_of
-from compositionality.report.page.inputs import AGAIN, AUDIT, MACHINE, PASS_AT_K, TIMES, Inputs
+from compositionality.report.page.figure import ONE_SEED, PageFigure, figure_of, styles_of, words_of
+from compositionality.report.page.inputs import AGAIN, AUDIT, INJECTION, MACHINE, PASS_AT_K, SCALING, TIMES, Inputs
 from compositionality.report.record import read_times, without_places
 from compositionality.report.theme import group_title, unique
 from compositionality.study.model import all_arms
@@ -20,6 +20,8 @@ from compositionality.study.model import all_arms
 Row = Mapping[str, Any]
 LEVEL, GROUPS = 3, ("heldout", "holdout")
 """The level, and the groups, that the finding is of where a study has them: fixed before there are results."""
+MAIN = {INJECTION: "ranks", SCALING: "scaling_flops"}
+"""The figure that a section's page begins with, if it was made; else, as of composition, accuracy by level."""
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",
@@ -53,8 +55,27 @@ def comparison(inputs: Inputs) -> HeadlineComparison | None:
     return HeadlineComparison(model, start if start in models else models[0], group, level)
 
 
-def finding(inputs: Inputs, what: HeadlineComparison) -> dict[str, str]:
-    """Return the sentence, and what its interval is over."""
+def main_first(inputs: Inputs, what: HeadlineComparison | None, figures: list[PageFigure]) -> list[PageFigure]:
+    """Return the figures with the main one first, which is added where it is accuracy by level."""
+    main = [figure for figure in figures if figure.name == MAIN.get(inputs.settings.section)]
+    others = [figure for figure in figures if figure not in main]
+    return [*(main or ([headline(inputs, what)] if what else [])), *others]
+
+
+def finding(inputs: Inputs, what: HeadlineComparison | None, main: PageFigure | None) -> Mapping[str, str]:
+    """Return the page's sentence and its lead: of the main figure, or of the accuracies that are compared."""
+    if what is None or main is None:
+        unknown = "" if inputs.summary["models"] else "No model has been evaluated yet: below is its training so far."
+        return {"sentence": "", "lead": unknown}
+    if main.finding:
+        return main.finding
+    sentence, over = compared(inputs, what)
+    note = f": {ONE_SEED}" if over == "problems" else ""
+    return {"sentence": sentence, "lead": f"95\u00a0% interval over {over}{note}."}
+
+
+def compared(inputs: Inputs, what: HeadlineComparison) -> tuple[str, str]:
+    """Return the sentence on two accuracies, and what its interval is over."""
     rows = {row["model"]: row for row in inputs.accuracy if (row["group"], row["level"]) == (what.group, what.level)}
     pair = list(dict.fromkeys((what.model, what.base)))
     styles = styles_of(inputs, pair)
@@ -65,9 +86,9 @@ def finding(inputs: Inputs, what: HeadlineComparison) -> dict[str, str]:
     if gain is None:
         ends = [f"[{100 * rows[name]['low']:.1f}, {100 * rows[name]['high']:.1f}]" for name in pair]
         each = ", ".join(f"{said} {interval}" for said, interval in zip(shares, ends, strict=True))
-        return {"sentence": f"{begin}{each}.", "over": rows[what.model]["interval"]}
+        return f"{begin}{each}.", rows[what.model]["interval"]
     said = f"{points(gain.value)} points [{points(gain.low)}, {points(gain.high)}]"
-    return {"sentence": f"{begin}{', '.join(shares)}: {said}.", "over": gain.source}
+    return f"{begin}{', '.join(shares)}: {said}.", gain.source
 
 
 def percent(row: Row) -> str:
@@ -75,10 +96,9 @@ def percent(row: Row) -> str:
     return f"{100 * row['accuracy']:.1f}\u00a0%"
 
 
-def finding_text(inputs: Inputs, what: HeadlineComparison) -> str:
+def finding_text(inputs: Inputs, what: HeadlineComparison, main: PageFigure) -> str:
     """Return the finding for a terminal, and below it all models at the level before and at its own."""
-    said = finding(inputs, what)
-    lines = [said["sentence"], f"95 % interval over {said['over']}."]
+    lines = [*finding(inputs, what, main).values()]
     models = unique(inputs.accuracy, "model")
     styles = styles_of(inputs, models)
     for level in (what.level - 1, what.level):
@@ -99,6 +119,8 @@ def headline(inputs: Inputs, what: HeadlineComparison) -> PageFigure:
 
 def facts(inputs: Inputs) -> dict[str, str]:
     """Return what was run, on what, how long, by title."""
+    if not inputs.summary["models"]:
+        return {"Study": f"trained: {', '.join(inputs.seeds)}; none evaluated"}
     summary, seeds = inputs.summary, inputs.evaluated.n_seeds
     splits = f", {len(summary['seeds'])} function splits" if len(summary["seeds"]) > seeds else ""
     problems = [

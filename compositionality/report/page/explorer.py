@@ -1,17 +1,18 @@
 """What the page shows on a click or at a slider: the problem behind a dot, and problems at successive steps of RL."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compositionality.data.json_files import check_shape, parse_json_object
+from compositionality.data.json_files import NUMBER, check_shape, parse_json_object
 from compositionality.data.problems import read_problems
 from compositionality.evaluate.ladder import HELDOUT
 from compositionality.evaluate.results import ReplicateTables
@@ -34,6 +35,11 @@ OUTCOMES = {
     "names_in_order": "wrong, but the names in order",
 }
 """What holds of a single answer: the first column that is 1."""
+STEPS = ("trainer.steps", "trainer.total_training_steps")
+"""In a run's settings: the single-file engine's, verl's."""
+OF_A_SOURCE = 3
+"""Problems of a data source, at most, of a validation that verl writes whole."""
+SHAPE_OF_VERL = {"input": str, "output": str, "gts": str, "score": NUMBER}
 SHAPE = {"problem": int, "data_source": str, "prompt": str, "ground_truth": str, "completion": str, "right": bool}
 PAIR = ["file", "problem"]
 Row = dict[str, Any]
@@ -137,19 +143,57 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
 
 def validation(inputs: Inputs) -> list[Row]:
     """Return problems of the validation files with a completion of each step, of every run of the first replicate."""
+    names = sorted(inputs.starting(f"{VALIDATION}/"), key=lambda name: int(name.split("/")[3]))
+    read = {name: read_rows(inputs.files[name]) for name in names}
+    sources = sources_of(inputs, {str(row["gts"]) for rows in read.values() for row in rows if "gts" in row})
     problems: dict[tuple[str, int], Row] = {}
-    for name in sorted(inputs.starting(f"{VALIDATION}/"), key=lambda name: int(name.split("/")[3])):
-        (_, seed, run, step), path = name.split("/"), inputs.files[name]
+    for name, rows in read.items():
+        _, seed, run, step = name.split("/")
         recipe = f"runs/{seed}/{run}/recipe.json"
-        of = inputs.json(recipe)["settings"].get("trainer.steps") if recipe in inputs else None
-        for line in path.read_text().splitlines():
-            row = parse_json_object(line, str(path), AGAIN)
-            check_shape(row, SHAPE, path, AGAIN)
+        of = inputs.json(recipe)["settings"] if recipe in inputs else {}
+        for row in rows if not rows or "problem" in rows[0] else of_verl(rows, sources):
             truth, number = {"ground_truth": row["ground_truth"]}, row["problem"]
             asked = {**row, "level": 0, "group": "", "prompt": [{"content": row["prompt"]}], "extra_info": None}
-            about = {"run": run.removeprefix("stage2-"), "of": of, "source": row["data_source"], "problem": number}
+            about = {"run": run.removeprefix("stage2-"), "source": row["data_source"], "problem": number}
+            about["of"] = next((of[key] for key in STEPS if key in of), None)
             if (run, number) not in problems:
                 problems[run, number] = {**about, **question({**asked, "reward_model": truth}, number), "steps": []}
             shown = {"step": int(step), "right": row["right"], "text": cut(row["completion"])}
             problems[run, number]["steps"].append(shown)
     return [problems[key] for key in sorted(problems)]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a validation, as the single-file engine writes them or, in a folder ``validation``, verl."""
+    rows = [parse_json_object(line, str(path), AGAIN) for line in path.read_text().splitlines()]
+    for row in rows:
+        check_shape(row, SHAPE_OF_VERL if path.parent.name == VALIDATION else SHAPE, path, AGAIN)
+    return rows
+
+
+def of_verl(rows: Sequence[Row], sources: Mapping[str, str]) -> list[Row]:
+    """Return rows of verl as the single-file engine writes them: of each data source the first three problems."""
+    shown, seen, asked = list[Row](), Counter[str](), set[str]()
+    for number, row in enumerate(rows):
+        source = sources.get(row["gts"], VALIDATION)
+        if row["input"] in asked or seen[source] == OF_A_SOURCE:
+            continue
+        asked.add(row["input"])
+        seen[source] += 1
+        right = (row["acc"] if "acc" in row else row["score"]) >= 1
+        about = {"problem": number, "data_source": source, "ground_truth": row["gts"], "right": right}
+        shown.append({**about, "prompt": row["input"], "completion": row["output"]})
+    return shown
+
+
+def sources_of(inputs: Inputs, truths: set[str]) -> dict[str, str]:
+    """Return the data source, which verl does not write, by ground truth, from the study's problem files."""
+    found, wanted = dict[str, str](), pa.array(sorted(truths), pa.string())
+    for name in inputs.starting("data/") if truths else ():
+        if "reward_model" not in pq.read_schema(inputs.files[name]).names:  # rows for SFT
+            continue
+        table = pq.read_table(inputs.files[name], columns=["data_source", "reward_model"])
+        known = pc.struct_field(table["reward_model"], "ground_truth")
+        asked = pc.is_in(known, wanted)
+        found |= zip(known.filter(asked).to_pylist(), table["data_source"].filter(asked).to_pylist(), strict=True)
+    return found

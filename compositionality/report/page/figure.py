@@ -1,7 +1,7 @@
 """A figure of the page: its specification, its words, its rows and the inputs behind it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ class PageFigure:
     """A figure: the chapter that shows it, its Vega-Lite specification, the rows of its CSV file, its inputs.
 
     ``details``: tables below it that unfold: summary, titles, rows, a note; ``frame``: rows of the CSV file ``name``.
+    ``finding``: sentence and lead of a page of which this is the main figure.
     """
 
     name: str
@@ -33,6 +34,7 @@ class PageFigure:
     rows: Any
     inputs: Sequence[str]
     details: Sequence[Mapping[str, Any]] = ()
+    finding: Mapping[str, str] = field(default_factory=dict)
 
 
 def figure_of(
@@ -50,7 +52,8 @@ def figure_of(
     stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
     caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
     title = said["title"].format(**values)
-    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details)
+    finding = {str(key): said[key].format(**values) for key in ("sentence", "lead") if key in said}
+    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details, finding)
 
 
 def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:

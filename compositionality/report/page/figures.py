@@ -13,7 +13,7 @@ from compositionality.data.problems import level_and_group
 from compositionality.evaluate import passk as pass_at_k
 from compositionality.evaluate.failures import class_shares, read_labels
 from compositionality.evaluate.ladder import HELDOUT, LEVEL, rungs
-from compositionality.evaluate.ranks import AFTER, correlation_cell, ranks_of, why_no_ranks
+from compositionality.evaluate.ranks import AFTER, PREDICTORS, correlation_cell, ranks_of, why_no_ranks
 from compositionality.evaluate.results import LABELS
 from compositionality.evaluate.seeds import summary_of, summary_rows
 from compositionality.evaluate.table import RESULTS
@@ -23,6 +23,7 @@ from compositionality.report.draw import best_laws, with_level
 from compositionality.report.page.claims import points
 from compositionality.report.page.exact import EXACT
 from compositionality.report.page.figure import (
+    ONE_SEED,
     WORDS,
     PageFigure,
     Row,
@@ -75,7 +76,8 @@ CURVE = ["model", "base", "problems", "group", "level"]  # columns of a curve of
 
 def page_figures(inputs: Inputs) -> list[PageFigure]:
     """Return the figures in the order of the page, without those of which nothing was run."""
-    made = [FIGURES[name](inputs, name) for name in ORDER[inputs.settings.section]]
+    is_evaluated, names = inputs.summary["models"], ORDER[inputs.settings.section]
+    made = [FIGURES[name](inputs, name) for name in names if is_evaluated or WORDS[name]["chapter"] == "training"]
     return [figure for figure in made if figure]
 
 
@@ -297,10 +299,20 @@ def ranks(inputs: Inputs, name: str) -> PageFigure | None:
         return None
     ranked = ranks_of(inputs.evaluated, known)
     rows = [{**row, "model": f"{AFTER}{row['arm']}"} for row in ranked["rows"]]
-    cells = (f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in ranked["correlations"])
+    correlations, n_seeds = ranked["correlations"], len(ranked["seeds"])
+    cells = (f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in correlations)
+    main = [
+        f"{correlation_cell(row).partition(', p')[0]} ({group_title(row['group'])}, level {row['level']})"
+        for row in correlations
+        if row["predictor"] == PREDICTORS[0]
+    ]
+    values = {
+        "correlations": "; ".join(cells), "main": ", ".join(main), "arms": str(len(ranked["arms"])),
+        "over": f"95\u00a0% interval over {n_seeds} seeds" if n_seeds > 1 else ONE_SEED.capitalize(),
+    }  # fmt: skip
     chart = figures.predicted_gains(rows, styles_of(inputs, unique(rows, "model")))
     sources = (*inputs.starting(f"{inputs.own}/"), *inputs.starting(f"{INFLUENCE}/"))
-    return figure_of(inputs, name, chart, rows, sources, {"correlations": "; ".join(cells)})
+    return figure_of(inputs, name, chart, rows, sources, values)
 
 
 def scaling(inputs: Inputs, name: str) -> PageFigure | None:
@@ -315,7 +327,11 @@ def scaling(inputs: Inputs, name: str) -> PageFigure | None:
         + ("" if region["covered"] is None else f", {100 * region['covered']:.0f} % in their 95 % intervals")
         for region in predicting["held_out"]
     ).replace("-", "−")
+    errors = ", ".join(f"{region['error']:.2f} ({region['region']})" for region in predicting["held_out"])
+    if bound := predicting["held_out_on_bound"]:
+        errors += f"; no prediction, as {', '.join(bound)} end on a bound"
     values = {
+        "errors": errors or "an unknown amount: no law predicts from these runs",
         "sizes": str(len(content["sizes"])), "runs": plural(content["runs_of_a_size"], "run"), "held_out": held_out,
         "fitted": fitted["formula"], "predicting": predicting["formula"], "share": f"{100 * content['share']:.0f}",
     }  # fmt: skip

@@ -44,6 +44,11 @@ _CLAIM: Shape = {
     **dict.fromkeys(("reason", "p", "p_holm", "decision_holm")),
     "comparisons": {"comparison": str, "decision": str, "threshold": NUMBER, "base": None, "values": None},
 }
+NOT_EVALUATED: Mapping[str, Any] = {
+    **dict.fromkeys(("accuracy", "handed_on", "models", "seeds"), ()),
+    **{"training": {}, "sampling": {}},
+}
+"""The summary of a study of which only training has run."""
 SHAPES: Mapping[str, Shape] = {
     CLAIMS: {"claims": {**_CLAIM, "origin": str}, "controls": _CLAIM, "notes": list},
     "scaling.json": SCALING_SHAPE,
@@ -127,7 +132,7 @@ class Inputs:
     @cached_property
     def summary(self) -> Mapping[str, Any]:
         """Accuracy, shares of chains and training reports of the study, as ``summarise_seeds`` prints them."""
-        return summary_of(self.evaluated)
+        return summary_of(self.evaluated) if self.folders(self.own) else NOT_EVALUATED
 
     @cached_property
     def accuracy(self) -> list[dict[str, Any]]:
@@ -153,11 +158,16 @@ class Inputs:
 
 
 def find_inputs(settings: ReportSettings) -> Inputs:
-    """Return the files that exist. UserError without the study's own results, or if a result is stale or altered."""
+    """Return the files that exist. UserError without the study's own results, or if a result is stale or altered.
+
+    Where no replicate has been evaluated, those that have trained are shown.
+    """
     check_ranges(settings)
     evaluated = [path.parents[1].name for path in settings.study.glob(f"seed*/{settings.section}/{RESULTS}")]
-    seeds = tuple(settings.seeds or sorted(evaluated, key=natural_key))
-    for seed in seeds or ("seed0",):
+    runs = Path(settings.checkpoints).glob("seed*/*/metrics.jsonl") if settings.checkpoints and not evaluated else ()
+    trained = {path.parents[1].name for path in runs}
+    seeds = tuple(settings.seeds or sorted(evaluated or trained, key=natural_key))
+    for seed in () if trained.issuperset(seeds or ("seed0",)) else seeds or ("seed0",):
         if not (table := settings.study / seed / settings.section / RESULTS).is_file():
             raise UserError(f"{table}: no such file; make it with bash bash/{settings.section}/run_all.sh")
     for name in ("countdown", "checkpoints", "data"):
@@ -180,7 +190,8 @@ def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
     runs = Path(settings.checkpoints, first)
-    for file in runs.glob(f"*/samples/{VALIDATION}_*.jsonl") if settings.checkpoints else ():
+    samples = f"*/samples/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"  # the single-file engine's, verl's
+    for file in (file for kind in samples for file in runs.glob(kind)) if settings.checkpoints else ():
         yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
     data = Path(settings.data, first)
     for manifest in data.glob("*/**/.*.parquet.manifest.json") if settings.data else ():

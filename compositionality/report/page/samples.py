@@ -30,6 +30,8 @@ Row = dict[str, Any]
 
 def samples(inputs: Inputs) -> list[Row]:
     """Return rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
+    if not inputs.summary["models"]:
+        return []
     problems = {name: read_problems(path) for name, path in problem_files(inputs).items()}
     rows = [
         first_of_each_cell(folder, table).assign(model=model, file=name)
@@ -66,13 +68,14 @@ def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
         right = {model: {n for n, row in rows.items() if row["reason"] == "correct"} for model, rows in first.items()}
         told_apart = sorted(right[what.model] - right.get(what.base, set()))
         number = (told_apart or numbers)[0]
-        styles = styles_of(inputs, [*first])
+        styles = styles_of(inputs, [*first, what.base])
         answers = [
             {**completion_row(rows[number], model), "title": styles[model].title}
             for model, rows in first.items()
             if number in rows
         ]
         about = {"level": what.level, "number": number, "answers": answers, "chosen": bool(told_apart)}
+        about |= {"model": styles[what.model].title, "base": styles[what.base].title}
         return {**question(table.slice(number, 1).to_pylist()[0], number), **about}
     return {}
 

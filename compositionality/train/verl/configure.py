@@ -56,7 +56,7 @@ GRPO_LACKS = {
     "algorithm.overlong_penalty": "take engine=single",
     "reward.control": "take engine=single",
     "trainer.eval_limit": "give verl.data.val_max_samples",
-    "trainer.samples_every": "give verl.trainer.rollout_data_dir",
+    "trainer.samples_every": "it writes the completions of every step; verl.trainer.rollout_data_dir=null: none",
     **{f"run.{key}": "Ray finds its nodes by run.ray_address" for key in ("node_rank", "master_addr", "master_port")},
 }
 SFT_LACKS = {
@@ -181,13 +181,15 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         ),
         f"{actor}.fsdp_config.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
         "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
+        "trainer.rollout_data_dir": str(Path(trainer.output).absolute() / "rollouts"),
+        "trainer.validation_data_dir": str(Path(trainer.output).absolute() / "validation"),
         "trainer.experiment_name": run_name(Path(trainer.output)),
         "trainer.total_training_steps": trainer.steps if trainer.epochs else trainer.last_step(),
         "trainer.save_freq": trainer.save_every or trainer.last_step(),
         "trainer.test_freq": eval_every or -1,
         "trainer.val_before_train": eval_every > 0,
         **({"trainer.total_epochs": trainer.epochs} if trainer.epochs else {}),
-        "trainer.logger": ["console", *trainer.logger],
+        "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
     }
     return {
         **keys,
@@ -219,7 +221,7 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
         "trainer.total_epochs": trainer.epochs,
         "trainer.total_training_steps": trainer.steps,
         "trainer.save_freq": trainer.save_every or "after_each_epoch",
-        "trainer.logger": ["console", *trainer.logger],
+        "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
         **_model_keys(settings.model, settings.run.device, "model"),
         **_optim_keys(settings.optim, "optim"),
     }

@@ -46,4 +46,4 @@ def on_policy_loss(
     vanilla = get_policy_loss_fn("vanilla")
     loss, metrics = vanilla(log_prob.detach(), log_prob, advantages, response_mask, *args, **kwargs)
     gap = masked_mean((old_log_prob - log_prob.detach()).abs(), response_mask)
-    return loss, {**metrics, "actor/rollout_gap": gap.item()}
+    return loss, {**metrics, "actor/rollout_gap_mean": gap.item()}

@@ -96,7 +96,7 @@ SUBCLASSES = (
         "trainer.VerlGrpoTrainer",
         "verl.trainer.ppo.v1.trainer_sync.PPOTrainerSync",
         "_compute_metrics _compute_values _init_dataloader _next_train_batch _save_checkpoint _update_actor "
-        "_validate config global_steps on_train_begin step steps_per_epoch total_training_steps "
+        "_val_metrics_update _validate config global_steps on_train_begin step steps_per_epoch total_training_steps "
         "train_dataloader train_dataset val_dataset",
     ),
     Subclass("trainer.Seal", "verl.trainer.ppo.checkpoint_callback.CheckpointCallback", "config on_save"),

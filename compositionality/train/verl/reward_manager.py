@@ -37,7 +37,10 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
         self.ends = check_model(model, chat_template=config.run.apply_chat_template).eos_ids
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
-        """Return the reward and, as metrics, ``acc`` and a 0/1 for each reason; JudgeFailedError without a verdict."""
+        """Return the reward and, as metrics, ``acc`` and a 0/1 for each other reason.
+
+        JudgeFailedError without a verdict.
+        """
         item = data[-1]
         tokens = item.batch["responses"]
         tokens = tokens[: int(item.batch["attention_mask"][-len(tokens) :].sum())].tolist()
@@ -52,6 +55,7 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
             why = f" ({verdict.error})" if verdict.error else ""
             raise JudgeFailedError(f"{row['data_source']}: no verdict on the response {response[-200:]!r}{why}")
         numbers = score_dict(verdict, self.shape)
+        del numbers[Reason.ERROR]  # of such verdicts there is none here
         return {"reward_score": numbers["score"], "reward_extra_info": numbers}
 
     def finish_reason(self, tokens: list[int]) -> str:

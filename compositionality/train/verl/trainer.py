@@ -23,6 +23,7 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import shape_of_model
 from compositionality.train.metrics import (
+    COMPLETIONS,
     EVALUATED_TOKENS,
     FLOPS,
     PAPER_FLOPS,
@@ -100,7 +101,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         return batch
 
     def _flops(self, responses: int) -> dict[str, float]:
-        """Return the FLOPs until and with this step.
+        """Return the FLOPs and the sampled completions until and with this step.
 
         Completions that are not in its batch, and those of a validation, count as long as the mean of its batch.
         """
@@ -108,12 +109,13 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         due = trainer.test_freq > 0 and self.global_steps % trainer.test_freq == 0
         asked = len(self.val_dataset) * self.config.actor_rollout_ref.rollout.val_kwargs.n * due
         counted = {
+            SAMPLED: self.row[SAMPLED],
             SAMPLED_TOKENS: tokens * self.row[SAMPLED] / responses,
             TRAINED: tokens * self.config.actor_rollout_ref.actor.ppo_epochs,
             EVALUATED_TOKENS: tokens * asked / responses,
         }
         found = self.compute.add(counted)
-        return {name: found[name] for name in (FLOPS, PAPER_FLOPS)}
+        return {name: found[name] for name in (FLOPS, PAPER_FLOPS, COMPLETIONS)}
 
     def _save_state_before_step(self) -> None:
         """Save the weights of the last update, with the data position after the prompts that gave no signal."""
@@ -162,6 +164,11 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         metrics: dict[str, float] = super()._validate()
         record_score(self.steps_folder, self.global_steps, validation_score(metrics))
         prune(self.steps_folder, self.config.run.keep, keep_best=True)
+        return metrics if self.global_steps else {**metrics, COMPLETIONS: 0}  # those of a step are in its row
+
+    def _val_metrics_update(self, *args: Any, **_: Any) -> dict[str, float]:
+        """Return verl's metrics of a validation, without responses that got no verdict: it counts those as wrong."""
+        metrics: dict[str, float] = super()._val_metrics_update(*args)
         return metrics
 
 

@@ -6,6 +6,7 @@ import torch
 
 from compositionality.config.cli import parse
 from compositionality.config.profile import FOLDER, named_layer
+from compositionality.reward.verl_reward import score_dict
 from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo import (
     advantages,
@@ -17,10 +18,18 @@ from compositionality.train.grpo import (
     to_samples,
     token_weights,
 )
-from compositionality.train.grpo_report import advantage_metrics, rollout_metrics, speeds
+from compositionality.train.grpo_report import (
+    RolloutGap,
+    actor_mfu,
+    advantage_metrics,
+    rollout_metrics,
+    speeds,
+    update_flops,
+    validation_metrics,
+)
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
 from compositionality.train.verl import configure
-from compositionality.types import Completion, PromptGroup
+from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
 GROUPS, SAMPLES, WIDTH = 5, 4, 7
 
@@ -166,7 +175,7 @@ def test_overlong_answers_cost_more_the_longer_they_are():
 
 @pytest.mark.full
 def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
-    """The same prompts, completions, rewards and advantages; names that only one engine has are the same always."""
+    """The same prompts, completions, rewards and advantages; ours has sampled groups besides that it dropped."""
     from verl import DataProto
     from verl.trainer.ppo.metric_utils import compute_data_metrics, compute_throughout_metrics, compute_timing_metrics
 
@@ -185,8 +194,9 @@ def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
         for number in range(GROUPS)
     ]
     samples = to_samples(groups, "grpo")
-    seconds = {"gen": 2.0, "update_actor": 3.0, "step": 6.0}
-    metrics = rollout_metrics(groups, groups) | advantage_metrics(samples)
+    seconds = {"gen": 2.0, "ref": 1.0, "update_actor": 3.0, "step": 6.0}
+    alike = PromptGroup(9, [1], [Completion("", 50, "length", [7] * 50, [-1.0] * 50)] * 2, [9.0] * 2, [True] * 2)
+    metrics = rollout_metrics([alike, *groups, alike], groups) | advantage_metrics(samples)
     metrics |= speeds(seconds, metrics, processes=2)
     rows, longest = GROUPS * SAMPLES, max(prompts)
     n = torch.tensor(lengths).flatten()
@@ -208,4 +218,75 @@ def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
     assert {name: metrics[name] for name in shared} == pytest.approx({name: theirs[name] for name in shared}, abs=1e-5)
     families = ["critic/score", "critic/rewards", "critic/advantages", "prompt_length", "response_length"]
     assert shared >= {f"{family}/{end}" for family in families for end in ("mean", "max", "min")}
-    assert shared >= {"response_length/clip_ratio", "perf/throughput", "perf/time_per_step", "timing_per_token_ms/gen"}
+    assert shared >= {"response_length/clip_ratio", "perf/throughput", "perf/time_per_step", "perf/total_num_tokens"}
+    assert shared >= {f"timing_per_token_ms/{stage}" for stage in ("gen", "ref", "update_actor")}
+    assert metrics["rollout/response_length/mean"] > metrics["response_length/mean"]
+
+
+@pytest.mark.full
+def test_p09_probabilities_of_trainer_and_sampler_differ_as_verl_measures(batch):
+    from verl import DataProto
+    from verl.utils.debug.metrics import calculate_debug_metrics
+
+    _, _, mask, logp, _ = batch
+    trainer = logp.clamp(max=0)
+    sampler = trainer + 0.05 * torch.randn(logp.shape, generator=torch.Generator().manual_seed(4))
+    gap, half = RolloutGap(), len(mask) // 2
+    for rows in (slice(half), slice(half, None)):
+        gap.add(flat(trainer[rows], mask[rows]), flat(sampler[rows], mask[rows]), torch.ones(int(mask[rows].sum())) > 0)
+    gap.add(torch.tensor([-1.0]), torch.tensor([0.0]), torch.tensor([False]))  # a rank without rows
+    found = gap.metrics()
+    names = {"rollout_log_probs": sampler, "old_log_probs": trainer, "response_mask": mask, "responses": mask}
+    expected = calculate_debug_metrics(DataProto.from_dict(names))
+    assert found == pytest.approx(expected | {"actor/rollout_gap": found["actor/rollout_gap"]}, abs=1e-6)
+    assert found["actor/rollout_gap"] == pytest.approx(float(((trainer - sampler).abs() * mask).max()))
+
+
+@pytest.mark.full
+def test_p09_validation_is_reported_as_by_verl():
+    """Two levels, one completion of each problem; the judge failed on one, which neither engine counts."""
+    from types import SimpleNamespace
+
+    from compositionality.train.verl.trainer import VerlGrpoTrainer
+
+    level = [SimpleNamespace(data_source=f"string-level{1 + (place > 2)}") for place in range(6)]
+    reasons = [Reason.CORRECT, Reason.WRONG, Reason.ERROR, Reason.OVERLONG, Reason.NO_ANSWER, Reason.CORRECT]
+    verdicts = [Verdict(float(reason is Reason.CORRECT), reason, metrics={"turns": 2.0}) for reason in reasons]
+    rewards = [None if verdict.reason is Reason.ERROR else verdict.score for verdict in verdicts]
+    judged = [(verdict.metrics, verdict.reason) for verdict in verdicts]
+    groups = [
+        PromptGroup(0, [1], [], [reward], [reward == 1], [metrics], [reason])
+        for reward, (metrics, reason) in zip(rewards, judged, strict=True)
+    ]
+    kept = [place for place, reward in enumerate(rewards) if reward is not None]
+    infos = {"reward": [rewards[place] for place in kept]}
+    for place in kept:
+        for name, value in score_dict(verdicts[place]).items():
+            if name != Reason.ERROR:  # as our reward manager
+                infos.setdefault(name, []).append(value)
+    sources, uids = [level[place].data_source for place in kept], [str(place) for place in kept]
+    expected_counts = {(level[place].data_source, str(place)): 1 for place in range(6)}
+    theirs = object.__new__(VerlGrpoTrainer)._val_metrics_update(
+        sources, uids, infos, [], expected_acc_counts=expected_counts
+    )
+    ours = validation_metrics(level, groups)
+    assert ours == pytest.approx(theirs)
+    assert ours["val-core/string-level1/acc/mean@1"] == 0.5
+    assert ours["val-aux/string-level2/overlong/mean@1"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.full
+def test_p09_operations_of_an_update_are_those_that_verl_counts(monkeypatch):
+    from transformers import LlamaConfig
+    from verl.utils import flops_counter
+
+    config = LlamaConfig(hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4,
+                         num_key_value_heads=2, head_dim=24, vocab_size=101)  # fmt: skip
+    lengths = [5, 17, 9]
+    monkeypatch.setattr(flops_counter, "get_device_flops", lambda: 1.0)  # it asks CUDA for a name
+    speed, _ = flops_counter.FlopsCounter(config).estimate_flops(lengths, 2.0)  # 10¹² a second
+    assert update_flops(config, lengths) == pytest.approx(speed * 1e12 * 2.0)
+
+
+def test_no_share_of_a_peak_is_claimed_on_a_cpu():
+    assert actor_mfu(None, [TrainSample([1], [2], [0.0], 1.0)], {"update_actor": 1.0}, 1) == {}

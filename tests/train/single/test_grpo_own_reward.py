@@ -36,7 +36,7 @@ def test_rewards_are_the_scores_and_metrics_are_logged(own: Path, tmp_path: Path
     first, *steps = run(own, out, "as_dict")
     assert 0 < first[f"val-core/{SOURCE}/acc/mean@1"] < 1
     for row in steps:
-        right, mean = row["critic/acc/mean"], row["critic/score/mean"]
+        right, mean = row["critic/acc/mean"], row["rollout/score/mean"]
         assert 1.01 * right + 0.01 * (1 - right) <= mean + 1e-9
         assert mean <= 1.01 * right + 0.02 * (1 - right) + 1e-9
         assert row["reward/signs/mean"] > 0.5
@@ -52,7 +52,7 @@ def test_groups_that_are_all_wrong_teach_where_their_scores_differ(own: Path, tm
     assert all(0 < row[SIGNAL] < row[GROUPS] for row in by_score)
     with_acc = run(own, tmp_path / "binary", "never_right", "reward.shape=binary")[1:]
     assert {row[SIGNAL] for row in with_acc} == {0}
-    assert {row["critic/score/mean"] for row in with_acc} == {0}
+    assert {row["rollout/score/mean"] for row in with_acc} == {0}
 
 
 def test_p05_a_function_that_fails_stops_the_run_in_one_line(own: Path, tmp_path: Path) -> None:

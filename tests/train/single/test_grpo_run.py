@@ -67,7 +67,7 @@ def test_the_model_says_what_its_training_did(small, whole):
     given = settings(small, whole)
     assert report is not None
     assert (report.updates, report.groups) == (4, 4 * given.data.prompts_per_step)
-    assert report.completions == report.groups * given.rollout.n
+    assert report.completions == report.groups * given.rollout.n == steps[-1]["compute/sampled_completions"]
     assert report.groups_with_signal == sum(row["training/filter_groups/kept"] for row in steps)
     assert report.updates_without_signal == sum(row["training/filter_groups/kept"] == 0 for row in steps)
     assert 0 < report.tokens < sum(row["perf/trained_tokens"] for row in steps)  # those count the prompts too
@@ -87,7 +87,7 @@ def test_flops_are_logged_by_both_counts(small, whole):
     rows = read_metrics(whole / "metrics.jsonl")
     assert rows[0]["perf/evaluated_tokens"] > 0
     for row in rows:
-        sampled, updated = row.get("perf/total_num_tokens", 0), row.get("perf/trained_tokens", 0)
+        sampled, updated = row.get("perf/sampled_tokens_with_prompts", 0), row.get("perf/trained_tokens", 0)
         full += 2 * n * (sampled + row.get("perf/evaluated_tokens", 0)) + 6 * n * updated
         paper += 6 * n * sampled
         assert (row["compute/flops"], row["compute/flops_paper"]) == (full, paper)
@@ -314,6 +314,9 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
     out = train(settings(small, tmp_path / "run", "trainer.steps=2"))
     rows = read_metrics(out / "metrics.jsonl")[1:]
     assert [row["training/no_signal"] for row in rows] == [1, 1]
+    made = ("actor/grad_norm", "actor/pg_loss", "actor/entropy", "training/rollout_probs_diff_mean")
+    of_updates = (*made, "critic/score/mean", "critic/advantages/mean", "response_length/mean", "prompt_length/mean")
+    assert not {*of_updates} & {*rows[0], *rows[1]}, "nothing was in the update: absent, not 0"
     assert "no group with signal" in capsys.readouterr().out
     report = report_of(out / "final")
     assert report is not None

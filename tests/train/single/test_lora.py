@@ -88,7 +88,7 @@ def test_adapters_are_pefts(small: Path) -> None:
 def test_flops_of_an_update_leave_out_frozen_weights(adapted: Path) -> None:
     """Two of the six times that an update otherwise reads a weight for a token."""
     start, first = read_metrics(adapted / "metrics.jsonl")[:2]
-    sampled, trained = first["perf/total_num_tokens"], first["perf/trained_tokens"]
+    sampled, trained = first["perf/sampled_tokens_with_prompts"], first["perf/trained_tokens"]
     n = first["compute/flops_paper"] / (6 * sampled)
     assert first["compute/flops"] - start["compute/flops"] == pytest.approx(n * (2 * sampled + 4 * trained))
 
