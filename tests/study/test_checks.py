@@ -19,6 +19,7 @@ SFT = ("engine=single", "model.path=m", "data.train_files=[r.parquet]", "trainer
 STEPS = {
     **{name: tuple(words.split()) for name, words in BASES.items() if name != "create_problems"},
     "draw_figure": ("inputs=[seed0:r]", "output=out"),
+    "publish": ("what=[m]", "output=out", "licence=mit"),
     "report": ("study=s", "output=out"),
     "write_record": ("results=[accuracy/seed0:r/results.parquet]", "output=out"),
     "gpu_check": ("work=w", "logs=l", "device=cpu"),
