@@ -1,6 +1,7 @@
 """Markers of whole folders, files and tests, in one place."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,22 +109,44 @@ FULL: dict[str, list[str]] = {
 
 SLOWEST = (
     "tests/test_studies.py",
-    "tests/train/test_cluster_real.py",
-    "tests/test_confirmatory.py",
-    "tests/test_recipes.py",
-    "tests/rollout/test_vllm_engine.py",
-    "tests/train/test_algorithms_real.py",
     "tests/train/test_grpo_real.py",
+    "tests/test_confirmatory.py",
     "tests/train/test_sft_real.py",
-    "tests/report/test_gpu_check.py",
-    "tests/train/test_tiny_pretrain.py",
-    "tests/train/single/test_samplers_server.py",
+    "tests/rollout/test_vllm_engine.py",
     "tests/train/single/test_grpo_ranks.py",
+    "tests/train/test_tiny_pretrain.py",
+    "tests/test_recipes.py",
+    "tests/train/single/test_samplers_server.py",
+    "tests/train/test_algorithms_real.py",
+    "tests/report/test_gpu_check.py",
+    "tests/train/test_cluster_real.py",
 )
-"""Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other."""
+"""Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other; with
+``--minutes`` last, in this order, until the time is up."""
+BEGAN = "TESTS_BEGAN"
+"""In the environment, for all workers: seconds since 1970 at the start."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = "minutes after which tests of the slowest files are left out, and named; what else there is comes first"
+    parser.addoption("--minutes", type=float, help=told)
+
+
+def pytest_configure() -> None:
+    os.environ.setdefault(BEGAN, str(time.time()))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    minutes = item.config.getoption("minutes")
+    if minutes is not None and is_slowest(item) and time.time() - float(os.environ[BEGAN]) > 60 * minutes:
+        pytest.skip(f"left out: {minutes:g} minutes are over")
+
+
+def is_slowest(item: pytest.Item) -> bool:
+    return item.path.as_posix().endswith(SLOWEST)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         path = item.path.relative_to(TESTS).as_posix() if TESTS in item.path.parents else ""
         if path.startswith("benchmarks/"):
@@ -133,7 +156,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(marker)
         if path == "tasks/test_contract.py" and "reasoning_gym" in item.name:
             item.add_marker("full")
-    items.sort(key=lambda item: not item.path.as_posix().endswith(SLOWEST))
+    if config.getoption("minutes") is None:
+        items.sort(key=lambda item: not is_slowest(item))
+    else:
+        items.sort(key=lambda item: next((n for n, file in enumerate(SLOWEST) if item.path.match(file)), -1))
 
 
 @pytest.fixture(autouse=True)
