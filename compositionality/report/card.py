@@ -46,7 +46,7 @@ class Part(NamedTuple):
         return combined_hash(self.path, self.made.files)
 
 
-class Source(NamedTuple):
+class Origin(NamedTuple):
     """What something was made from or tested on; ``hub``: OWNER/NAME, or empty."""
 
     name: str
@@ -62,7 +62,7 @@ class Link(NamedTuple):
     step: str
     name: str
     digest: str
-    source: Source | None
+    source: Origin | None
 
 
 class Split(NamedTuple):
@@ -156,7 +156,7 @@ def _figure(row: Mapping[str, Any]) -> str:
     return f"{TITLES.get(row['group'], row['group'])}{level}: share of right answers, 95 % interval {interval}"
 
 
-def eval_results(results: Results, sources: Sequence[Source]) -> dict[str, str]:
+def eval_results(results: Results, sources: Sequence[Origin]) -> dict[str, str]:
     """Return ``.eval_results/FILE.yaml`` of each problem file that is on the Hub."""
     hubs = {digest: source.hub for source in sources for digest in source.digests}
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
