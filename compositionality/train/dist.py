@@ -67,15 +67,15 @@ def world_size() -> int:
 
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:
     """Return on every rank the results of ``action`` on all, in order; a UserError of one is raised by all."""
+    if not dist.is_initialized():
+        return [action()]
     result, error = None, None
     try:
         result = action()
     except UserError as raised:
         error = str(raised)
-    found: list[Any] = [(result, error)]
-    if dist.is_initialized():
-        found = [None] * dist.get_world_size()
-        dist.all_gather_object(found, (result, error))
+    found: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(found, (result, error))
     for _, error in found:
         if error is not None:
             raise UserError(error)
@@ -84,16 +84,6 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
 
 def on_first_rank(body: Callable[[], Result]) -> Result:
     """Return on every rank what ``body`` returns on the first, or raise the UserError that it raises there."""
-    if not dist.is_initialized():
-        return body()
-    outcome: list[Any] = [None, None]
-    if dist.get_rank() == 0:
-        try:
-            outcome[0] = body()
-        except UserError as error:
-            outcome[1] = str(error)
-    dist.broadcast_object_list(outcome)
-    if outcome[1] is not None:
-        raise UserError(outcome[1])
-    result: Result = outcome[0]
+    found: list[Any] = on_every_rank(lambda: body() if rank() == 0 else None)
+    result: Result = found[0]
     return result

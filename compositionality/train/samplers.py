@@ -12,16 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from compositionality.errors import UserError
 from compositionality.http_json import Json, JsonClient, ServerError
-from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
+from compositionality.rollout.engines.base import SamplingOptions, no_tick, run_concurrently
 from compositionality.rollout.engines.vllm import VllmOptions, check_heads, run_requests, set_environment, start_vllm
-from compositionality.train.vllm_linears import use_plain_linears
+from compositionality.train.dist import on_first_rank, rank, world_size
+from compositionality.train.grpo_settings import GrpoRolloutSettings
 from compositionality.types import LENGTH, STOP, Completion
 
 Weights = Iterable[tuple[str, Tensor]]
@@ -30,30 +32,7 @@ LARGEST_SEED = 2**63 - 1
 CONCURRENCY = 256
 TIMEOUT_S = 3600.0
 RETRIES = 5
-
-
-class Rollout(Protocol):
-    """The rollout settings that an engine needs."""
-
-    engine: str
-    max_tokens: int
-    seed: int
-    gpu_memory: float
-    server_url: str | None
-
-
-class AnySampler(Protocol):
-    """What every rollout engine can do."""
-
-    def load(self, weights: Weights) -> None:
-        """Take full tensors under their Hugging Face names; any part of the model per call."""
-        ...
-
-    def sample(
-        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
-    ) -> list[Completion]:
-        """Return one completion without text per prompt and seed, in order; token ids include the EOS."""
-        ...
+BLOCK = 64  # rows that vLLM multiplies at a time on a CPU
 
 
 def new_sampler(settings: Any, config: Any, eos_ids: Sequence[int], device: torch.device) -> Any:
@@ -68,13 +47,13 @@ def new_sampler(settings: Any, config: Any, eos_ids: Sequence[int], device: torc
 
 
 def open_sampler(
-    rollout: Rollout,
+    rollout: GrpoRolloutSettings,
     model: Path,
     eos_ids: Sequence[int],
     device: str | torch.device,
     max_prompt_tokens: int,
     dtype: str = "auto",
-) -> AnySampler:
+) -> "VllmSampler | ServerSampler":
     """Return the engine ``vllm`` or ``server``, with the weights of ``model`` (a server: those it was started with)."""
     if rollout.engine == "vllm":
         check_heads(model, "rollout.engine=builtin")
@@ -95,7 +74,7 @@ class VllmSampler:
 
     def __init__(self, model: Path, eos_ids: Sequence[int], options: VllmOptions) -> None:
         self._eos_ids, self._length = list(eos_ids), options.max_model_len
-        launcher: Json = {"distributed_executor_backend": "external_launcher"} if _world_size() > 1 else {}
+        launcher: Json = {"distributed_executor_backend": "external_launcher"} if world_size() > 1 else {}
         set_environment()
         use_plain_linears()
         self._llm = start_vllm(model, options, logprobs_mode="processed_logprobs", **launcher)
@@ -108,7 +87,7 @@ class VllmSampler:
             raise UserError(f"vLLM does not take the weights: {' '.join(str(error).split())[:200]}") from error
 
     def sample(
-        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
     ) -> list[Completion]:
         """Return one completion per prompt and seed, in order."""
         _refuse_truncation(options, "vLLM")
@@ -117,12 +96,8 @@ class VllmSampler:
             raise UserError(f"a prompt and its answer take {longest} tokens, vLLM was started for {self._length}")
         if not prompts:
             return []
-        outputs = run_requests(self._llm, prompts, [self._sampling(seed, options) for seed in seeds], tick)
+        outputs = run_requests(self._llm, prompts, [self._sampling(seed, options) for seed in seeds], no_tick)
         return [_vllm_completion(output) for output in outputs]
-
-    def close(self) -> None:
-        """Free the model and its cache."""
-        self._llm = None
 
     def _sampling(self, seed: int, options: SamplingOptions) -> Any:
         from vllm import SamplingParams
@@ -163,26 +138,21 @@ class ServerSampler:
         """Keep ``weights`` for the server; it gets them with the next ``sample``, all at once."""
         bucket = {name: tensor.detach().cpu().contiguous() for name, tensor in weights}
         self._waiting = True
-        if _rank() == 0:
+        if rank() == 0:
             self._write(bucket)
 
     def sample(
-        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
     ) -> list[Completion]:
         """Return one completion per prompt and seed, in order; one request each, up to 256 at a time."""
         if not self._is_sglang:
             _refuse_truncation(options, "a vLLM server")
         if self._waiting:
-            self._hand_over()
+            on_first_rank(self._give)
+            self._waiting = False
         ask = self._ask_sglang if self._is_sglang else self._ask_vllm
         calls = [partial(ask, list(p), s, options) for p, s in zip(prompts, seeds, strict=True)]
-        return run_concurrently(calls, CONCURRENCY, tick)
-
-    def close(self) -> None:
-        """Remove the handed-over folders."""
-        for folder in (self._sent, self._coming):
-            if folder is not None:
-                folder.cleanup()
+        return run_concurrently(calls, CONCURRENCY)
 
     def _ask_sglang(self, prompt: list[int], seed: int, options: SamplingOptions) -> Completion:
         sampling = {
@@ -225,22 +195,10 @@ class ServerSampler:
         save_file(bucket, Path(self._coming.name) / name, {"format": "pt"})
         self._files |= dict.fromkeys(bucket, name)
 
-    def _hand_over(self) -> None:
-        """Give the server what ``load`` was given; every rank raises if it does not work. A collective call."""
-        problem: list[str | None] = [None]
-        if self._coming is not None:
-            try:
-                self._give(self._coming)
-            except UserError as error:
-                problem = [str(error)]
-        if _world_size() > 1:
-            torch.distributed.broadcast_object_list(problem)
-        if problem[0] is not None:
-            raise UserError(problem[0])
-        self._waiting = False
-
-    def _give(self, coming: "TemporaryDirectory[str]") -> None:
-        """Make the server read the folder; the one before is removed."""
+    def _give(self) -> None:
+        """Make the server read what ``load`` was given; the folder before it is removed."""
+        coming = self._coming
+        assert coming is not None
         self._complete(Path(coming.name))
         if self._is_sglang:
             self._call("/update_weights_from_disk", {"model_path": coming.name}, _read_success)
@@ -344,9 +302,26 @@ def _weight_names(model: Path) -> set[str]:
     return names
 
 
-def _rank() -> int:
-    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+# ---- vLLM's linear layers on a CPU, with weights that can be loaded again
 
 
-def _world_size() -> int:
-    return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+def use_plain_linears() -> None:
+    """Make linear layers of CPU engines that start from now on in this process keep their weight."""
+    from vllm.model_executor.layers import utils
+
+    def dispatch(layer: torch.nn.Module, remove_weight: bool) -> None:  # noqa: ARG001  (vLLM's signature)
+        layer.cpu_linear = _linear
+
+    utils.dispatch_cpu_unquantized_gemm = dispatch
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return ``x`` (..., in) times ``weight`` (out, in), in blocks of equal height.
+
+    A matrix product picks its kernel by the number of rows, and kernels round differently: cut this way, a token's
+    logits do not depend on which requests happen to share its batch, and a run can be repeated to the last bit.
+    """
+    rows = x.reshape(-1, x.shape[-1])
+    padded = functional.pad(rows, (0, 0, 0, -len(rows) % BLOCK))
+    blocks = [functional.linear(block, weight, bias) for block in padded.split(BLOCK)]
+    return torch.cat(blocks)[: len(rows)].reshape(*x.shape[:-1], -1)

@@ -1,7 +1,6 @@
 """vLLM on a CPU under verl: weights that can be loaded more than once (entry point ``vllm.general_plugins``)."""
 
 from compositionality.train.verl import on_cpu
-from compositionality.train.vllm_linears import use_plain_linears
 
 
 def keep_weights() -> None:
@@ -11,4 +10,6 @@ def keep_weights() -> None:
     worker and the trainer waits for ever. Costs a third of the decoding speed, hence only under ``VERL_PLATFORM=cpu``.
     """
     if on_cpu():
+        from compositionality.train.samplers import use_plain_linears
+
         use_plain_linears()

@@ -45,9 +45,7 @@ def make_model(folder):
 
 @pytest.fixture(scope="module")
 def sampler(model):
-    sampler = VllmSampler(model, [END], VllmOptions(64, dtype="float32"))
-    yield sampler
-    sampler.close()
+    return VllmSampler(model, [END], VllmOptions(64, dtype="float32"))
 
 
 @pytest.fixture
@@ -106,9 +104,7 @@ def test_greedy_answers_are_those_of_transformers(policy, sampler):
 
 
 def test_p07_an_answer_hangs_on_its_seed_and_not_on_its_neighbours(policy, sampler):
-    ticks = []
-    answers = sampler.sample(PROMPTS, SEEDS, SAMPLED, ticks.append)
-    assert sum(ticks) == len(PROMPTS)
+    answers = sampler.sample(PROMPTS, SEEDS, SAMPLED)
     assert answers[0] != answers[1]
     assert sampler.sample(PROMPTS[6:9], SEEDS[6:9], SAMPLED) == answers[6:9]
     assert sampler.sample(PROMPTS[:1], [SEEDS[0] + 2**63], SAMPLED) == answers[:1]
