@@ -25,8 +25,7 @@ from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
 from compositionality.train.run_facts import task_of_files
-from compositionality.train.wandb_artifacts import ALIAS, models_in, send_artifacts
-from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
+from compositionality.train.wandb_runs import ALIAS, models_in, open_wandb, or_left_out, send_artifacts, wandb_is_usable
 from compositionality.types import Metric
 
 COUNTED = ["model", "problems", "group", "level", "data_source"]

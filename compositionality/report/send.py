@@ -18,8 +18,7 @@ from compositionality.report.dashboard import JOBS, send_result
 from compositionality.train.log import RunLog
 from compositionality.train.run_facts import RUN_VARIABLES
 from compositionality.train.run_folder import RECIPE, WANDB_ID
-from compositionality.train.wandb_artifacts import models_in
-from compositionality.train.wandb_runs import run_name, wandb_is_usable
+from compositionality.train.wandb_runs import models_in, run_name, wandb_is_usable
 
 
 @dataclass

@@ -80,7 +80,7 @@ from compositionality.train.run_folder import (
     resume,
 )
 from compositionality.train.samplers import new_sampler
-from compositionality.train.wandb_artifacts import models_in
+from compositionality.train.wandb_runs import models_in
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
 Batch = dict[str, Tensor]

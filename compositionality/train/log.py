@@ -1,4 +1,6 @@
-"""What a training run of either engine writes down: metrics.jsonl, boards, wandb, lines on the screen."""
+"""What a training run of either engine writes down: metrics.jsonl, wandb, lines on the screen, and in other loggers:
+TensorBoard; console, mlflow, swanlab and trackio as verl has them.
+"""
 
 import contextlib
 import json
@@ -9,11 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import write_text
-from compositionality.train.boards import open_boards
+from compositionality.errors import without_secrets
 from compositionality.train.metrics import numbers, read_metrics
-from compositionality.train.run_folder import WANDB_ID
-from compositionality.train.wandb_artifacts import send_artifacts
-from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
+from compositionality.train.run_folder import WANDB_ID, flatten
+from compositionality.train.settings import OF_VERL
+from compositionality.train.wandb_runs import (
+    PROJECT,
+    open_wandb,
+    or_left_out,
+    run_name,
+    send_artifacts,
+    wandb_is_usable,
+)
 
 GENERATIONS = "samples/generations.jsonl"
 """In a run folder: the completions to read of every step so far."""
@@ -76,6 +85,64 @@ class Progress:
         return [f"{seconds // 60}:{seconds % 60:02} left"]
 
 
+class TensorBoard:
+    """Scalars, a table of completions as text, and the settings as hyperparameters, in ``OUT/tensorboard``."""
+
+    def __init__(self, out: Path, settings: Mapping[str, Any]) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(out / "tensorboard"))
+        self.writer.add_hparams(public_settings(settings), {}, run_name=".")
+
+    def write(self, values: Mapping[str, float], step: int) -> None:
+        """Add a point to each curve."""
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+
+    def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
+        """Add completions to read, as a table in Markdown."""
+        rows = [[*generations[0]], ["---"] * len(generations[0]), *([*one.values()] for one in generations)]
+        self.writer.add_text("val/generations", "\n".join(f"| {' | '.join(map(cell, row))} |" for row in rows), step)
+
+    def close(self) -> None:
+        """Flush and close the file."""
+        self.writer.close()
+
+
+class VerlLoggers:
+    """Scalars in verl's own loggers of these names; what they raise ends the run, as it does with verl."""
+
+    def __init__(self, names: Sequence[str], result: Path, settings: Mapping[str, Any]) -> None:
+        from verl.utils.tracking import Tracking
+
+        project = os.environ.get("WANDB_PROJECT") or PROJECT
+        self.tracking = Tracking(project, run_name(result), [*names], public_settings(settings))
+
+    def write(self, values: Mapping[str, float], step: int) -> None:
+        """Send the metrics of a step."""
+        self.tracking.log(values, step)
+
+    def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
+        """Leave completions out: a table of them is in wandb and TensorBoard."""
+
+    def close(self) -> None:
+        """Flush and close all of them."""
+        self.tracking.finish()
+
+
+def public_settings(settings: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
+    """Return the settings by dotted name, as a table has them, without secrets such as a password in a URL."""
+    return {
+        name: value if isinstance(value, bool | int | float) else without_secrets(str(value))
+        for name, value in flatten(settings).items()
+    }
+
+
+def cell(value: Any) -> str:
+    """Return a value as a cell of a table in Markdown."""
+    return str(value).replace("|", "\\|").replace("\n", "<br>")
+
+
 class RunLog:
     """The rows of one run, in every place at once. A resumed run goes on in the same file and the same wandb run.
 
@@ -94,7 +161,9 @@ class RunLog:
     ) -> None:
         self.file = MetricsFile(out / "metrics.jsonl")
         names = loggers(chosen, os.environ)
-        self.boards = open_boards(names, out, result or out, settings)
+        self.boards: list[TensorBoard | VerlLoggers] = [TensorBoard(out, settings)] if "tensorboard" in names else []
+        if of_verl := [name for name in names if name in OF_VERL]:
+            self.boards.append(VerlLoggers(of_verl, result or out, settings))
         self.wandb: Any = None
         if "wandb" in names:
             identity = (out / WANDB_ID).read_text().strip()

@@ -13,7 +13,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,6 @@ def entropies(path: Path, steps: int) -> list[float]:
             f"with at least trainer.steps={steps} steps; run it first"
         )
     return [float(found[step]) for step in range(1, steps + 1)]
-
-
-def sampled_completions(path: Path) -> int | None:
-    """Return how many completions the run of RL with this metrics.jsonl has sampled; None if its steps do not say."""
-    rows = [row for row in read_metrics(path) if is_update(row)]
-    counts = [int(count) for row in rows if isinstance(count := row.get(SAMPLED), int | float)]
-    return sum(counts) if counts and len(counts) == len(rows) else None
 
 
 def trained(path: Path) -> dict[str, int]:
@@ -149,34 +142,6 @@ NOT_COUNTED = ("embed_tokens", "lm_head", "lora_")
 """In the names of weights: embeddings, the head, adapters."""
 
 
-@dataclass(frozen=True)
-class TokenCounts:
-    """Tokens, prompts included, that a model has passed: ``sampled``, ``trained`` in updates, forward for the log-probs
-    of the ``old`` and of the ``reference`` policy, ``evaluated``."""
-
-    sampled: int = 0
-    trained: int = 0
-    old: int = 0
-    reference: int = 0
-    evaluated: int = 0
-
-
-def paper_flops(n_parameters: int, counts: TokenCounts) -> float:
-    """Return 6 N for every token sampled."""
-    return float(FORWARD_AND_BACKWARD * n_parameters * counts.sampled)
-
-
-def full_flops(n_parameters: int, counts: TokenCounts, *, frozen: bool = False, critic: bool = False) -> float:
-    """Return 2 N for every token passed forward, 6 N for every token of an update, or 4 N through frozen weights.
-
-    ``critic``: one of the policy's size is asked for its values and trained on every token of an update, too.
-    """
-    forward = counts.sampled + counts.old + counts.reference + counts.evaluated
-    update = THROUGH_FROZEN if frozen else FORWARD_AND_BACKWARD
-    update += (FORWARD + FORWARD_AND_BACKWARD) * critic
-    return float(n_parameters * (FORWARD * forward + update * counts.trained))
-
-
 def non_embedding_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
     """Return N, from the shapes of the weights by name."""
     return sum(prod(shape) for name, shape in shapes.items() if not any(part in name for part in NOT_COUNTED))
@@ -186,26 +151,23 @@ class ComputeMeter:
     """Adds up the FLOPs and the sampled completions of a run, row by row of its metrics.
 
     ``old``, ``reference``: whether updates need a pass of its own for the log-probs of these policies; ``frozen``: they
-    move adapters alone; ``critic``: see ``full_flops``.
+    move adapters alone; ``critic``: one of the policy's size is asked for its values and trained on the same tokens.
     """
 
     def __init__(
         self, n_parameters: int, *, old: bool, reference: bool, frozen: bool = False, critic: bool = False
     ) -> None:
         self.n_parameters = n_parameters
-        self.old, self.reference, self.frozen, self.critic = old, reference, frozen, critic
+        self.per_trained_token = THROUGH_FROZEN if frozen else FORWARD_AND_BACKWARD
+        self.per_trained_token += FORWARD * (old + reference) + (FORWARD + FORWARD_AND_BACKWARD) * critic
         self.full = self.paper = 0.0
         self.completions = 0
 
     def add(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the row with the sums until and with it."""
-        trained = int(row.get(TRAINED, 0))
-        counts = TokenCounts(
-            int(row.get(SAMPLED_TOKENS, 0)), trained, trained * self.old, trained * self.reference,
-            int(row.get(EVALUATED_TOKENS, 0)),
-        )  # fmt: skip
-        self.full += full_flops(self.n_parameters, counts, frozen=self.frozen, critic=self.critic)
-        self.paper += paper_flops(self.n_parameters, counts)
+        sampled, trained, evaluated = (int(row.get(name, 0)) for name in (SAMPLED_TOKENS, TRAINED, EVALUATED_TOKENS))
+        self.full += self.n_parameters * (FORWARD * (sampled + evaluated) + self.per_trained_token * trained)
+        self.paper += FORWARD_AND_BACKWARD * self.n_parameters * sampled
         self.completions += int(row.get(SAMPLED, 0))
         return {**row, FLOPS: self.full, PAPER_FLOPS: self.paper, COMPLETIONS: self.completions}
 

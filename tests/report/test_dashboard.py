@@ -23,7 +23,7 @@ from compositionality.report.dashboard import JOBS, Content, send_made, send_res
 from compositionality.report.send import SendSettings, send_runs
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.log import RunLog
-from compositionality.train.wandb_artifacts import send_artifacts, send_models
+from compositionality.train.wandb_runs import send_artifacts, send_models
 from compositionality.types import Metric
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="

@@ -10,6 +10,15 @@ import pytest
 from compositionality.data.artefact import Recipe, new_artefact, read_manifest
 from compositionality.errors import UserError
 from compositionality.train.metrics import (
+    COMPLETIONS,
+    EVALUATED_TOKENS,
+    FLOPS,
+    PAPER_FLOPS,
+    SAMPLED,
+    SAMPLED_TOKENS,
+    TRAINED,
+    ComputeMeter,
+    non_embedding_parameters,
     read_metrics,
     report_from,
     report_of,
@@ -43,6 +52,40 @@ def test_p18_a_damaged_row_of_a_checkpoint_is_named(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text("[")
     with pytest.raises(UserError, match=r"metrics\.json: damaged .*; delete this checkpoint"):
         truncate_metrics(tmp_path / "metrics.jsonl", 3, tmp_path)
+
+
+# ---- FLOPs, by hand
+
+
+def test_embeddings_and_the_output_head_are_not_counted() -> None:
+    shapes = {"model.embed_tokens.weight": (9, 4), "lm_head.weight": (9, 4), "norm.weight": (4,), "q.weight": (4, 2)}
+    assert non_embedding_parameters(shapes) == 4 + 8
+
+
+@pytest.mark.parametrize(
+    ("passes", "flops"),  # of a trained token, in units of N
+    [
+        ({}, 6),
+        ({"old": True}, 6 + 2),
+        ({"old": True, "reference": True}, 6 + 2 + 2),
+        ({"reference": True, "frozen": True}, 4 + 2),
+        ({"frozen": True, "critic": True}, 4 + 2 + 6),
+    ],
+)
+def test_a_meter_adds_up_and_goes_on(passes: dict[str, bool], flops: int) -> None:
+    def new() -> ComputeMeter:
+        return ComputeMeter(10, **{"old": False, "reference": False, **passes})
+
+    meter, resumed = new(), new()
+    first = meter.add({EVALUATED_TOKENS: 40})
+    assert (first[FLOPS], first[PAPER_FLOPS], first[COMPLETIONS]) == (10 * 2 * 40, 0, 0)
+    second = meter.add({"step": 1, SAMPLED: 12, SAMPLED_TOKENS: 100, TRAINED: 80})
+    assert second[FLOPS] == 10 * (2 * 40 + 2 * 100 + flops * 80)
+    assert second[PAPER_FLOPS] == 6 * 10 * 100
+    resumed.restore(second)
+    row = {"step": 2, SAMPLED: 8, SAMPLED_TOKENS: 50, TRAINED: 50}
+    assert resumed.add(row) == meter.add(row)
+    assert meter.completions == 20
 
 
 # ---- what a model says of its training

@@ -27,7 +27,7 @@ from compositionality.train.run_folder import (
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_grpo_inputs, check_grpo_settings
-from compositionality.train.wandb_artifacts import send_models
+from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.grpo_trainer"
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "max_error_rate", "export_dtype", "rows")

@@ -22,7 +22,7 @@ from compositionality.train.verl import launch
 from compositionality.train.verl.configure import result_settings
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_sft_inputs, check_sft_settings
-from compositionality.train.wandb_artifacts import send_models
+from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.sft_trainer"
 NODES_MODULE = "compositionality.train.verl.sft"
