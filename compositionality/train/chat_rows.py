@@ -22,23 +22,6 @@ OPENED_THOUGHT = re.compile(r"<think>\s*\Z")
 REWRITTEN = "the chat template rewrites earlier turns; split the conversation into rows of one answer"
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """Token counts of an SFT file: rows, the longest, how many are over the limit and the first of those."""
-
-    rows: int
-    longest: int
-    over: int
-    first_over: int | None
-
-    def describe(self, path: Path, limit: int) -> str:
-        """Say how many rows are too long, for a message."""
-        return (
-            f"{path}: {self.over} of {self.rows} rows are longer than data.max_length={limit} tokens"
-            f" (longest {self.longest}, first is row {self.first_over})"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class ChatRow:
     """Tokens of one row; ``loss_mask`` has a 1 for each token of an assistant's turn, its EOS included."""
@@ -47,18 +30,21 @@ class ChatRow:
     loss_mask: list[int]
 
 
-def measure(lengths: list[int], limit: int) -> Lengths:
-    """Return token counts of all rows, and how many are over ``limit``."""
+def too_long(path: Path, rows: Sequence[ChatRow], limit: int) -> str:
+    """Say, for a message, how many rows of a file are over ``limit`` tokens; empty if none is."""
+    lengths = [len(row.tokens) for row in rows]
     over = [number for number, length in enumerate(lengths) if length > limit]
-    return Lengths(len(lengths), max(lengths), len(over), over[0] if over else None)
+    if not over:
+        return ""
+    count, longest = f"{len(over)} of {len(rows)}", f"longest {max(lengths)}, first is row {over[0]}"
+    return f"{path}: {count} rows are longer than data.max_length={limit} tokens ({longest})"
 
 
 def load_rows(path: Path, tokenizer: Any, limit: int, columns: Sequence[str] = COLUMNS) -> list[ChatRow]:
     """Return all rows of an SFT file as tokens. UserError for a bad row, or for rows over ``limit`` tokens."""
     rows = read_rows(path, tokenizer, columns)
-    lengths = measure([len(row.tokens) for row in rows], limit)
-    if lengths.over:
-        raise UserError(f"{lengths.describe(path, limit)}; raise data.max_length or filter the rows")
+    if message := too_long(path, rows, limit):
+        raise UserError(f"{message}; raise data.max_length or filter the rows")
     return rows
 
 

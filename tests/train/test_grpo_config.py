@@ -351,7 +351,7 @@ def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path):
     long = problem_file(tmp_path / "long.parquet", prompt="func_1" * 40 + ":abc")
     cases = {
         "no such file": [tmp_path / "absent.parquet"],
-        r"40 of 40 prompts are longer than data.max_prompt_tokens=64 tokens \(longest \d+, first is row 0\)": [
+        r"long.parquet: 40 prompts are longer than max_prompt_tokens=64 \(the longest, row 0, has \d+\)": [
             good,
             long,
         ],

@@ -17,6 +17,7 @@ from compositionality.config.cli import parse
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.train import engines
+from compositionality.train.chat_rows import ChatRow
 from compositionality.train.engines import settle_cluster, train_sft
 from compositionality.train.sft_settings import SftSettings, check_settings
 from compositionality.train.verl import configure, launch, preflight, sft
@@ -188,9 +189,9 @@ def test_p18_long_rows_are_counted_and_refused_or_cut(
     told = refusal(model, rows, tmp_path / "out")
     assert "2 of 32 rows are longer than data.max_length=64 tokens (longest 104, first is row 30)" in told
     assert "verl.data.truncation=right" in told
-    lengths = preflight.Lengths(32, 104, 2, 30)
-    preflight.check_lengths(rows, lengths, 64, "right")
-    assert "their ends are cut" in capsys.readouterr().out
+    preflight.check_lengths(rows, [ChatRow([1] * 65, [1] * 65)], 64, "right")
+    assert "1 of 1 rows are longer than data.max_length=64 tokens" in (told := capsys.readouterr().out)
+    assert told.endswith("their ends are cut\n")
 
 
 def test_p18_batches_that_cannot_be(model: Path, tmp_path: Path) -> None:

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import (
-    Recipe,
-    check_target,
-    is_to_be_checked,
-    make,
-    write_text,
-)
+from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make, write_text
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
@@ -27,7 +21,6 @@ from compositionality.train.model_texts import write_for_both_generations
 from compositionality.train.settings import FloatType
 
 SHARD_BYTES = 4 * 2**30
-DTYPES = ("float32", "bfloat16")
 PEFT, LORA = "base_model.model.", "lora_train_meta.json"
 """What peft puts before names; where verl writes rank and alpha."""
 
@@ -68,8 +61,6 @@ def _recipe(settings: ExportSettings, inputs: Mapping[str, Path]) -> Recipe:
 
 def export(source: Path, target: Path, dtype: str = "float32") -> dict[str, Any]:
     """Write ``source`` (a checkpoint folder) as a model folder ``target`` and check it; figures for its manifest."""
-    if dtype not in DTYPES:
-        raise UserError(f"dtype: {dtype!r} is not one of {', '.join(DTYPES)}")
     source = find_state(source)
     weights = Weights(load_shards(source), lora_scale(source))
     names = weight_names(source / "huggingface", weights.parts)
@@ -128,9 +119,9 @@ class Weights:
         self.shards, self.scale = shards, scale
         self.parts = stored(shards[0])
 
-    def size(self, name: str) -> int:
-        """Return the numbers in a weight; a DTensor counts its whole shape."""
-        return int(self.shards[0][self.parts[name][0]].numel())
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a weight, that of the whole of one which is sharded."""
+        return tuple(self.shards[0][self.parts[name][0]].shape)
 
     def whole(self, names: Sequence[str], dtype: str) -> Iterator[tuple[str, Any]]:
         """Yield each of these weights, joined and converted."""
@@ -189,23 +180,18 @@ def copy_texts(source: Path, target: Path, dtype: str) -> None:
 
 def write_weights(weights: Weights, names: Sequence[str], target: Path, dtype: str) -> int:
     """Write safetensors files of a few GB each, with an index if there is more than one; return the parameters."""
+    import torch
+    from huggingface_hub import split_torch_state_dict_into_shards
     from safetensors.torch import save_file
 
-    groups = _groups(weights, names, 2 if dtype == "bfloat16" else 4)
-    weight_map: dict[str, str] = {}
-    parameters = size = 0
-    for number, group in enumerate(groups, start=1):
-        last = len(groups)
-        file = "model.safetensors" if last == 1 else f"model-{number:05d}-of-{last:05d}.safetensors"
-        tensors = dict(weights.whole(group, dtype))
-        save_file(tensors, str(target / file), metadata={"format": "pt"})
-        weight_map |= dict.fromkeys(group, file)
-        parameters += sum(tensor.numel() for tensor in tensors.values())
-        size += sum(tensor.nbytes for tensor in tensors.values())
-    if len(groups) > 1:
-        index = {"metadata": {"total_size": size}, "weight_map": weight_map}
+    shapes = {name: torch.empty(weights.shape(name), dtype=getattr(torch, dtype), device="meta") for name in names}
+    plan = split_torch_state_dict_into_shards(shapes, max_shard_size=SHARD_BYTES)
+    for file, group in plan.filename_to_tensors.items():
+        save_file(dict(weights.whole(group, dtype)), str(target / file), metadata={"format": "pt"})
+    if plan.is_sharded:
+        index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
         write_text(target / "model.safetensors.index.json", json.dumps(index, indent=1, sort_keys=True) + "\n")
-    return parameters
+    return sum(tensor.numel() for tensor in shapes.values())
 
 
 def check_weights(weights: Weights, names: Sequence[str], target: Path, dtype: str) -> None:
@@ -223,16 +209,3 @@ def check_weights(weights: Weights, names: Sequence[str], target: Path, dtype: s
                     raise UserError(f"{path}: {name} was not written as it is in the checkpoint; check the disk")
     if expected:
         raise UserError(f"{target}: {next(iter(expected))} was not written; check the disk")
-
-
-def _groups(weights: Weights, names: Sequence[str], bytes_each: int) -> list[list[str]]:
-    groups: list[list[str]] = [[]]
-    size = 0
-    for name in names:
-        more = weights.size(name) * bytes_each
-        if groups[-1] and size + more > SHARD_BYTES:
-            groups.append([])
-            size = 0
-        groups[-1].append(name)
-        size += more
-    return groups

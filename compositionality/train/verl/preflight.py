@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
@@ -11,15 +11,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import is_to_be_checked
-from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
-from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
-from compositionality.rollout.prompts import readable
-from compositionality.train.chat_rows import Lengths, check_generation_prompt, check_template, measure, read_rows
+from compositionality.rollout.model_folder import check_context, check_model, read_config, text_config
+from compositionality.train.chat_rows import ChatRow, check_generation_prompt, check_template, read_rows, too_long
 from compositionality.train.lora import check_adapters
-from compositionality.train.prompts import check_problems_last, row_format_of_run, tokenize_prompts
+from compositionality.train.prompts import check_problems_last, row_format_of_run, tokenize_problems
 from compositionality.train.settings import LoraSettings
 from compositionality.train.verl.memory import check_training
 
@@ -47,16 +45,15 @@ def check_targets(folder: Path, model: DictConfig) -> None:
 # ---- SFT
 
 
-def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> None:
+def check_lengths(path: Path, rows: Sequence[ChatRow], limit: int, truncation: str) -> None:
     """Refuse rows over the limit, or report them where they are to be cut."""
-    if not lengths.over:
-        return
-    message = lengths.describe(path, limit)
-    if truncation == "error":
+    message = too_long(path, rows, limit)
+    if message and truncation == "error":
         raise UserError(
             f"{message}; raise data.max_length, filter the rows, or cut their ends with verl.data.truncation=right"
         )
-    print(f"{message}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
+    if message:
+        print(f"{message}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
 
 
 def check_sft_settings(config: DictConfig, ranks: int) -> None:
@@ -105,15 +102,14 @@ def check_sft_inputs(config: DictConfig) -> None:
     counts = {}
     for path in (*config.run.train_files, *config.run.val_files):
         if is_to_be_checked(path, dry=dry):
-            tokens = [len(row.tokens) for row in read_rows(Path(path), model.tokenizer, columns)]
-            lengths = measure(tokens, config.data.max_length)
-            check_lengths(Path(path), lengths, config.data.max_length, config.data.truncation)
-            counts[path] = lengths.rows
+            rows = read_rows(Path(path), model.tokenizer, columns)
+            check_lengths(Path(path), rows, config.data.max_length, config.data.truncation)
+            counts[path] = len(rows)
     if counts.keys() >= set(config.run.train_files):
-        rows, batch = sum(counts[path] for path in config.run.train_files), config.data.train_batch_size
-        if rows < batch:
+        given, batch = sum(counts[path] for path in config.run.train_files), config.data.train_batch_size
+        if given < batch:
             files = ", ".join(config.run.train_files)
-            raise UserError(f"{files}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
+            raise UserError(f"{files}: {given} rows are less than one batch; trainer.batch_rows={batch}")
     check_training(config)
 
 
@@ -201,8 +197,9 @@ def check_grpo_inputs(config: DictConfig) -> None:
     check_targets(model.path, config.actor_rollout_ref.model)
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
+    form, limit = row_format_of_run(config.run), config.data.max_prompt_length
     rows = [
-        check_prompts(Path(path), model, config.data.max_prompt_length, row_format_of_run(config.run))
+        len(tokenize_problems([path], model.tokenizer, limit, row_format=form))  # verl would cut longer prompts
         for path in (*config.run.train_files, *config.run.val_files)
         if is_to_be_checked(path, dry=dry)
     ]
@@ -224,16 +221,3 @@ def check_amount(config: DictConfig, problems: int) -> None:
         )
     steps = None if config.run.epochs else config.trainer.total_training_steps
     check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
-
-
-def check_prompts(path: Path, model: ModelFolder, limit: int, form: RowFormat) -> int:
-    """Return the number of problems of a file; UserError for one above ``limit`` tokens, which verl would cut."""
-    chats = list(readable(read_problems(path, form)["prompt"].to_pylist(), model.tokenizer, str(path)))
-    lengths = [len(ids) for ids in tokenize_prompts(chats, model.tokenizer)]
-    over = [number for number, length in enumerate(lengths) if length > limit]
-    if over:
-        raise UserError(
-            f"{path}: {len(over)} of {len(lengths)} prompts are longer than data.max_prompt_tokens={limit} tokens "
-            f"(longest {max(lengths)}, first is row {over[0]}); raise it or filter the problems"
-        )
-    return len(lengths)
