@@ -25,8 +25,6 @@ pytestmark = pytest.mark.full
 PAPER = ["profile=paper"]
 MACHINES = {
     "two cores": ["run.device=cpu", "data.max_prompt_tokens=64", "rollout.max_tokens=128"],
-    "one GPU": [*PAPER, "run.processes=1"],
-    "8 GPUs": [*PAPER, "run.processes=8"],
     "2 nodes of 8 GPUs": [*PAPER, "run.processes=8", "run.nodes=2", "run.ray_address=head:6379"],
 }
 
@@ -53,7 +51,11 @@ def settings_of(*words, model="models/base", out="OUT"):
 
 
 def composed(*words, model="models/base", out="OUT"):
-    settings = settings_of(*words, model=model, out=out)
+    return compose(settings_of(*words, model=model, out=out), out)
+
+
+def compose(settings, out="OUT"):
+    """The configuration of settings after all checks that need no files, and the variables of its processes."""
     check_settings(settings)
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
@@ -147,14 +149,6 @@ def test_p09_the_same_key_means_the_same_to_verl(word, key, value):
     assert translated[key] == value
 
 
-def test_verls_processes_read_from_the_file_what_was_composed(tmp_path):
-    config, _ = composed("run.device=cpu")
-    launch.write_config(config, tmp_path / "config.yaml")
-    assert OmegaConf.to_container(OmegaConf.load(tmp_path / "config.yaml")) == OmegaConf.to_container(
-        config, resolve=True
-    )
-
-
 def test_a_critic_is_like_the_policy_and_only_there_with_gae():
     from verl.trainer.ppo.utils import need_critic
 
@@ -194,13 +188,6 @@ def test_every_key_is_translated_refused_or_about_the_machine():
     assert [key for key in flatten(asdict(settings)) if key not in said and not key.startswith(elsewhere)] == []
 
 
-def test_a_variant_that_only_the_other_engine_has_is_one_line():
-    settings = settings_of("run.device=cpu")
-    settings.algorithm.advantage = "mine"
-    with pytest.raises(UserError, match=r"advantage=mine .* take engine=single"):
-        grpo_keys(settings)
-
-
 @pytest.mark.parametrize("machine", MACHINES)
 def test_p12_verl_takes_the_configuration(machine, model, monkeypatch):
     from verl.utils.config import omega_conf_to_dataclass
@@ -212,9 +199,7 @@ def test_p12_verl_takes_the_configuration(machine, model, monkeypatch):
     rollout = omega_conf_to_dataclass(config.actor_rollout_ref.rollout)
     assert (actor.strategy, actor.policy_loss.loss_mode, actor.loss_agg_mode) == ("fsdp2", "on_policy", "token-mean")
     assert (rollout.name, rollout.tensor_model_parallel_size) == ("vllm", 1)
-    assert config.trainer.n_gpus_per_node * config.trainer.nnodes == (
-        16 if "nodes" in machine else 8 if "8" in machine else 1
-    )
+    assert config.trainer.n_gpus_per_node * config.trainer.nnodes == (16 if "nodes" in machine else 1)
 
 
 def test_the_papers_values(monkeypatch):
@@ -246,10 +231,7 @@ def test_the_papers_values(monkeypatch):
     assert config.algorithm.rollout_correction.bypass_mode
 
 
-@pytest.mark.parametrize(
-    ("device", "attention"),
-    [("cpu", "sdpa"), ("cpu", "eager"), ("gpu", "sdpa"), ("gpu", "flash_attention_2"), ("gpu", "eager")],
-)
+@pytest.mark.parametrize(("device", "attention"), [("cpu", "sdpa"), ("gpu", "sdpa"), ("gpu", "flash_attention_2")])
 def test_rows_are_packed_on_a_gpu_with_any_attention(device, attention):
     config, _ = composed(f"run.device={device}", "run.processes=1", f"model.attention={attention}")
     assert config.actor_rollout_ref.model.use_remove_padding is (device == "gpu")
@@ -299,20 +281,11 @@ def test_nodes_come_from_the_environment(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["verl.actor_rollout_ref.actor.ppo_mini_batch_size=8"], "on_policy is for one update per batch"),
         (["verl.actor_rollout_ref.actor.ppo_epochs=2"], "on_policy is for one update per batch"),
         (["verl.algorithm.rollout_correction.bypass_mode=false"], "computed and not used"),
-        (["reward.shape=square"], "reward.shape=square: must be one of auto, binary, paper, score"),
-        (["rollout.engine=builtin"], "rollout.engine=builtin: not one of vllm, sglang"),
-        (["reward.shape=format"], "reward.shape=format: must be one of auto, binary, paper, score"),
-        (
-            ["reward.control=format", "trainer.keep_best=false"],
-            "reward.control=format: engine=verl does not have it; take engine=single",
-        ),
         (["reward.control=shuffled"], "the best checkpoint is chosen by right answers"),
         (["algorithm.entropy_like=metrics.jsonl"], "entropy_coef=0.0: entropy_like needs a positive one"),
         (["optim.decay_power=1"], "optim.decay_power=1.0: engine=verl does not have it"),
-        (["trainer.eval_limit=5"], "trainer.eval_limit=5: engine=verl does not have it"),
         (
             ["algorithm.dynamic_sampling=false", "algorithm.drop_equal_groups=true"],
             "drop_equal_groups=true without dynamic_sampling: engine=verl",
@@ -321,9 +294,6 @@ def test_nodes_come_from_the_environment(monkeypatch):
             ["engine=single", "rollout.engine=builtin", "rollout.generation_batch=5"],
             "=5: engine=single does not have it",
         ),
-        (["engine=single", "rollout.engine=builtin", "verl.data.seed=1"], "engine=single does not have it"),
-        (["rollout.m=1"], "rollout.m: no such setting"),
-        (["run.processes=7"], r"256 responses \(of a step\) cannot be shared evenly by 7 processes"),
         (
             ["run.processes=32", "algorithm.updates_per_step=16"],
             r"16 responses \(of an update\) cannot be shared evenly by 32 processes; change either, or algorithm.upd",
@@ -334,9 +304,7 @@ def test_nodes_come_from_the_environment(monkeypatch):
             "ppo_max_token_len_per_gpu=300 is less than data.max_prompt_tokens",
         ),
         (["verl.actor_rollout_ref.actor.loss_agg_mode=mean"], "verl refuses its configuration: Invalid loss_agg_mode"),
-        (["verl.actor_rollout_ref.actor.optim.lr_scheduler_type=linear"], "verl refuses its configuration"),
         (["verl.actor_rollout_ref.actor.use_dynamic_bsz=false"], "verl refuses its configuration: .*micro_batch_size"),
-        (["verl.actor_rollout_ref.rollout.m=1"], "verl.actor_rollout_ref.rollout.m=1: verl has no such key"),
     ],
 )
 def test_p18_settings_that_contradict_each_other(words, said, monkeypatch):
@@ -407,12 +375,7 @@ def test_the_recipe_holds_what_the_weights_depend_on(model, tmp_path):
     )
     assert same == settings()
     assert not [key for key, value in same.items() if str(model) in str(value) or str(tmp_path) in str(value)]
-    for word in (
-        "optim.lr=1e-5",
-        "data.seed=2",
-        "reward.shape=paper",
-        "verl.trainer.total_epochs=2",
-    ):
+    for word in ("optim.lr=1e-5", "reward.shape=paper", "verl.trainer.total_epochs=2"):
         assert settings(word) != settings()
 
 
@@ -420,11 +383,6 @@ def test_a_dry_run_prints_the_whole_command(capsys, tmp_path, monkeypatch):
     monkeypatch.delenv("NNODES", raising=False)
     train_grpo(settings_of("run.device=cpu", "dry_run=true", out=tmp_path))
     assert f"-m compositionality.train.verl.grpo_trainer {tmp_path}/config.yaml" in capsys.readouterr().out
-
-
-def test_nowhere_a_literal_number_of_gpus():
-    for path in configure.CONFIG_DIR.rglob("grpo*.yaml"):
-        assert "gpus_per_node: 8" not in path.read_text()
 
 
 def test_a_run_is_called_in_wandb_as_it_lies_or_as_it_is_told(monkeypatch):

@@ -5,16 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import DictConfig
+import test_grpo_config
+import test_sft_config
 
 from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of
-from compositionality.errors import UserError
 from compositionality.train import grpo_settings, sft_settings
-from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
-from compositionality.train.verl import configure, grpo, launch, preflight
+from compositionality.train.verl import preflight
 
 pytestmark = pytest.mark.full
 BASH = Path(__file__).resolve().parents[2] / "bash"
@@ -74,25 +73,6 @@ def different(settings: Iterable[Any]) -> list[Any]:
     return list({repr(each): each for each in settings}.values())
 
 
-def grpo_config(settings: GrpoSettings) -> DictConfig:
-    grpo_settings.check_settings(settings)
-    if settings.run.nodes != 1:
-        settings.run.ray_address = "head:6379"
-    settle_cluster(settings, imagined=True)
-    config = configure.grpo_config(settings)
-    grpo.settle(config, launch.environment(config, Path("OUT")))
-    preflight.check_grpo_settings(config)
-    return config
-
-
-def sft_config(settings: SftSettings) -> DictConfig:
-    sft_settings.check_settings(settings)
-    settle_cluster(settings, imagined=True)
-    config = configure.sft_config(settings)
-    preflight.check_sft_settings(config, settings.run.processes * settings.run.nodes)
-    return config
-
-
 def test_these_are_the_scripts_that_train() -> None:
     scripts = [path.relative_to(BASH).with_suffix("").as_posix() for path in BASH.glob("section*/*.sh")]
     training = {name for name in scripts if "run train_" in (BASH / f"{name}.sh").read_text()}
@@ -109,7 +89,9 @@ def test_verl_takes_every_training_command(profile: str, number: str, models: di
     words = machine(MACHINES[number], models[profile])
     gpus, nodes = MACHINES[number]
     for settings in different(grpo_settings_of(profile, step, words) for step in GRPO):
-        config = grpo_config(settings)
+        if nodes != 1:
+            settings.run.ray_address = "head:6379"
+        config, _ = test_grpo_config.compose(settings)
         model = omega_conf_to_dataclass(config.actor_rollout_ref.model)
         actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
         rollout = omega_conf_to_dataclass(config.actor_rollout_ref.rollout)
@@ -127,18 +109,9 @@ def test_verl_takes_every_training_command(profile: str, number: str, models: di
         assert ResourcePoolManager({"global_pool": pool}, {}).get_n_gpus() == gpus * nodes
         preflight.check_layers(models[profile], rollout.tensor_model_parallel_size)
     for settings in different(sft_settings_of(profile, step, words) for step in SFT):
-        config = sft_config(settings)
+        config = test_sft_config.compose(settings)
         assert config.data.max_length <= model.hf_config.max_position_embeddings
         assert config.data.train_batch_size % (gpus * nodes) == 0
-
-
-@pytest.mark.parametrize("gpus", [6, 31])
-def test_p18_a_batch_that_the_gpus_cannot_share_is_refused_by_our_key(gpus: int, models: dict[str, Path]) -> None:
-    words = machine((gpus, 1), models["paper/verl"])
-    with pytest.raises(UserError, match=r"data.prompts_per_step × rollout.n = 256 responses .* by \d+ processes"):
-        grpo_config(grpo_settings_of("paper/verl", GRPO[0], words))
-    with pytest.raises(UserError, match=r"trainer.batch_rows=128 is not a multiple of the \d+ processes"):
-        sft_config(sft_settings_of("paper/verl", SFT[0], words))
 
 
 @pytest.mark.parametrize("profile", ["single/single", "instruct/single"])

@@ -355,11 +355,6 @@ def _algorithm_keys(algorithm: AlgorithmSettings, max_tokens: int) -> dict[str, 
             "algorithm.dynamic_sampling=true (others replace them) or algorithm.drop_equal_groups=false (they stay)"
         )
     actor, on_policy = "actor_rollout_ref.actor", algorithm.updates_per_step == 1
-    if algorithm.advantage not in ADVANTAGES or algorithm.loss_aggregation not in LOSS_AGGREGATIONS:
-        raise UserError(
-            f"algorithm.advantage={algorithm.advantage} loss_aggregation={algorithm.loss_aggregation}: engine=verl has "
-            f"{', '.join(ADVANTAGES)} and {', '.join(LOSS_AGGREGATIONS)}; take engine=single"
-        )
     estimator, by_std = ADVANTAGES[algorithm.advantage]
     keys = {
         "algorithm.adv_estimator": estimator,
