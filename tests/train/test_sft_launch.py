@@ -74,13 +74,11 @@ def test_p18_the_childs_own_reason_comes_first(tmp_path: Path) -> None:
         run_child(code, tmp_path)
 
 
-def test_a_child_that_hangs_is_ended(tmp_path: Path) -> None:
+def test_nothing_is_left_behind_when_the_child_hangs_or_ends(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no sign of life for 0\.05 minutes"):
         run_child(WITH_ORPHAN + "time.sleep(300)", tmp_path, stall_minutes=0.05)
     assert gone(orphan_of(tmp_path))
-
-
-def test_nothing_is_left_behind_when_the_child_ends_or_fails(tmp_path: Path) -> None:
+    (tmp_path / "train.log").unlink()
     run_child(WITH_ORPHAN, tmp_path)
     assert gone(orphan_of(tmp_path))
 
@@ -88,9 +86,9 @@ def test_nothing_is_left_behind_when_the_child_ends_or_fails(tmp_path: Path) -> 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_behind_whatever_ends_the_launcher(tmp_path: Path, number: signal.Signals) -> None:
     parent = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import signal, sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from types import SimpleNamespace
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it puts in the background without it
 from test_sft_launch import WITH_ORPHAN, run_child
 run_child(WITH_ORPHAN + "time.sleep(300)", Path({str(tmp_path)!r}))
 """
@@ -182,22 +180,21 @@ GRPO = (
     "response_length/mean:31.2 - timing_s/step:4.25 - val-core/string-heldout-level2/acc/mean@1:0.375 - "
     "val-aux/string-heldout-level2/wrong/mean@1:0.1\n"
 )
+BEHIND_A_BAR = "Epoch 2/5:  18%|█▊  | 8/44 [00:08<00:36,  1.01s/it]step:53 - train/loss:0.0203 - train/lr:1e-05\n"
 
 
-def test_a_step_of_grpo_in_one_short_line() -> None:
-    shown = StepLines(40).read(GRPO)
-    assert shown == "step 7/40  reward 0.25  gradient 1.5  tokens 31.2  seconds 4.25  string-heldout-level2 38 %"
-
-
-def test_a_step_behind_a_progress_bar() -> None:
-    line = "Epoch 2/5:  18%|█▊  | 8/44 [00:08<00:36,  1.01s/it]step:53 - train/loss:0.0203 - train/lr:1e-05\n"
-    assert StepLines(None).read(line) == "step 53  loss 0.0203"
-
-
-def test_other_lines_are_for_the_log() -> None:
-    lines = StepLines(40)
-    assert lines.read("WARNING something about NUMA\n") is None
-    assert lines.read("Epoch 1/5: 100%|██████████| 44/44 [00:44<00:00]\n") is None
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (GRPO, "step 7/99  reward 0.25  gradient 1.5  tokens 31.2  seconds 4.25  string-heldout-level2 38 %"),
+        (BEHIND_A_BAR, "step 53/99  loss 0.0203"),
+        ("step:3 - train/loss:nan\n", "step 3/99  loss nan"),
+        ("WARNING something about NUMA\n", None),
+        ("Epoch 1/5: 100%|██████████| 44/44 [00:44<00:00]\n", None),
+    ],
+)
+def test_a_step_is_a_short_line_and_other_lines_are_for_the_log(line: str, shown: str | None) -> None:
+    assert StepLines(99).read(line) == shown
 
 
 def test_time_left_follows_the_steps_seen() -> None:
@@ -206,10 +203,6 @@ def test_time_left_follows_the_steps_seen() -> None:
     shown = lines.read("step:2 - train/loss:0.5\n")
     assert shown is not None
     assert re.search(r" \d+:\d\d left$", shown)
-
-
-def test_a_loss_that_is_no_number_is_shown() -> None:
-    assert StepLines(None).read("step:3 - train/loss:nan\n") == "step 3  loss nan"
 
 
 def test_levels_come_in_order_and_a_validation_is_no_step() -> None:

@@ -17,7 +17,7 @@ from compositionality.train.verl import preflight
 
 pytestmark = pytest.mark.full
 BASH = Path(__file__).resolve().parents[2] / "bash"
-MACHINES = {"1 GPU": (1, 1), "8 GPUs": (8, 1), "4 nodes of 8 GPUs": (8, 4)}
+MACHINES = {"1 GPU": (1, 1), "4 nodes of 8 GPUs": (8, 4)}
 PROFILES = {  # the model it starts from: family, layers, width, MLP, heads, heads for keys, vocabulary, tied, positions
     "single/verl": ("llama", 6, 384, 1024, 6, 6, 200, True, 1024),
     "instruct/verl": ("qwen2", 28, 1536, 8960, 12, 2, 151936, True, 32768),
@@ -81,7 +81,7 @@ def test_these_are_the_scripts_that_train() -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("number", ["1 GPU", pytest.param("8 GPUs", marks=pytest.mark.slow), "4 nodes of 8 GPUs"])
+@pytest.mark.parametrize("number", MACHINES)
 def test_verl_takes_every_training_command(profile: str, number: str, models: dict[str, Path]) -> None:
     from verl.single_controller.ray.base import ResourcePoolManager
     from verl.utils.config import omega_conf_to_dataclass
