@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from base_models import LLAMA, QWEN, make_base
+from sft_assets import overrides
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import input_hash, verify
@@ -16,8 +17,9 @@ from compositionality.rollout.prompts import prompt_tokens
 from compositionality.train.chat_rows import chat_row, chat_text, check_template, load_rows
 from compositionality.train.chat_template import FORMATS, ChatTemplateSettings, set_chat_template
 from compositionality.train.sft_settings import SftSettings
+from compositionality.types import Message
 
-USER, ANSWER = {"role": "user", "content": " What is 1+1?\n"}, {"role": "assistant", "content": "2"}
+USER, ANSWER = Message(role="user", content=" What is 1+1?\n"), Message(role="assistant", content="2")
 DATES = (
     "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
     "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n<|eot_id|>"
@@ -54,33 +56,21 @@ def made(bases: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_text_is_that_of_the_format(made: dict[str, Path], name: str) -> None:
-    tokenizer, (prompt, answer) = load_tokenizer(made[name]), TEXTS[name]
-    assert chat_text(tokenizer, [USER], add_generation_prompt=True) == prompt  # type: ignore[list-item]
-    assert chat_text(tokenizer, [USER, ANSWER]) == prompt + answer  # type: ignore[list-item]
-    assert tokenizer.decode(prompt_tokens(tokenizer, [USER])) == prompt  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_the_loss_is_on_the_answer_and_its_eos(made: dict[str, Path], name: str) -> None:
-    tokenizer = load_tokenizer(made[name])
+def test_text_loss_and_eos_are_those_of_the_format(made: dict[str, Path], bases: dict[str, Path], name: str) -> None:
+    model, (prompt, answer) = check_model(made[name]), TEXTS[name]
+    tokenizer, prompt_ids = model.tokenizer, prompt_tokens(model.tokenizer, [USER])
+    assert chat_text(tokenizer, [USER], add_generation_prompt=True) == prompt == tokenizer.decode(prompt_ids)
+    assert chat_text(tokenizer, [USER, ANSWER]) == prompt + answer
     check_template(made[name], tokenizer)
-    row = chat_row([USER, ANSWER, USER, ANSWER], tokenizer)  # type: ignore[list-item]
+    row = chat_row([USER, ANSWER, USER, ANSWER], tokenizer)
     trained = [token for token, mark in zip(row.tokens, row.loss_mask, strict=True) if mark]
     assert tokenizer.decode(trained) == f"2{FORMATS[name][0]}" * 2
-    one = chat_row([USER, ANSWER], tokenizer)  # type: ignore[list-item]
-    assert one.tokens[: -len("2") - 1] == prompt_tokens(tokenizer, [USER])  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_the_eos_of_the_template_is_that_of_tokenizer_and_generation(
-    made: dict[str, Path], bases: dict[str, Path], name: str
-) -> None:
-    model, base = check_model(made[name]), json.loads((bases[name[:2]] / "config.json").read_text())
-    assert model.tokenizer.eos_token == FORMATS[name][0]
+    assert chat_row([USER, ANSWER], tokenizer).tokens[: -len("2") - 1] == prompt_ids
+    assert tokenizer.eos_token == FORMATS[name][0]
+    before = json.loads((bases[name[:2]] / "config.json").read_text())["eos_token_id"]
     for file in ("generation_config.json", "config.json"):
         ends = json.loads((made[name] / file).read_text())["eos_token_id"]
-        assert ends == [model.tokenizer.eos_token_id, base["eos_token_id"]]
+        assert ends == [tokenizer.eos_token_id, before]
     assert set(model.eos_ids) == set(ends)
 
 
@@ -132,7 +122,7 @@ def test_a_file_of_ones_own(bases: dict[str, Path], tmp_path: Path) -> None:
     )
     set_chat_template(ChatTemplateSettings(str(bases["ll"]), str(tmp_path / "made"), str(file)))
     tokenizer = load_tokenizer(tmp_path / "made")
-    assert chat_text(tokenizer, [USER, ANSWER]).endswith("assistant: 2<|end_of_text|>")  # type: ignore[list-item]
+    assert chat_text(tokenizer, [USER, ANSWER]).endswith("assistant: 2<|end_of_text|>")
 
 
 @pytest.mark.parametrize(
@@ -141,18 +131,10 @@ def test_a_file_of_ones_own(bases: dict[str, Path], tmp_path: Path) -> None:
         ("ll", {"chat_template": "qwen2.5"}, r"the tokenizer has no token <\|im_end\|>, which chat_template=qwen2.5"),
         ("qw", {"chat_template": "plain"}, r"no token <\|eot_id\|>, .*CHAT_TEMPLATE=own"),
         ("ll", {"chat_template": "own"}, "no chat template of its own; choose chat_template from llama-3.1"),
-        (
-            "ll",
-            {"chat_template": "llama3"},
-            "chat_template=llama3: choose own, text, llama-3.1, plain, qwen2.5, qwen3, or",
-        ),
+        ("ll", {"chat_template": "llama3"}, "chat_template=llama3: choose own, text, llama-3.1, plain, qwen2.5, qwen3"),
         ("ll", {"chat_template": "no.jinja"}, r"chat_template=no\.jinja: choose own"),
         ("ll", {"chat_template": "plain", "eos_token": "<|end|>"}, r"no token <\|end\|>"),
-        (
-            "ll",
-            {"chat_template": "plain", "eos_token": "<|end_of_text|>"},
-            "does not end an answer with exactly one EOS",
-        ),
+        ("ll", {"chat_template": "plain", "eos_token": "<|end_of_text|>"}, "not end an answer with exactly one EOS"),
         ("ll", {"chat_template": "{{ messages"}, r"mine\.jinja: does not render a question and an answer"),
         ("ll", {"chat_template": "{% for m in messages %}<|x|>{{ m.content + eos_token }}{% endfor %}"}, r"<\|x\|>"),
         ("ll", {"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}, "no generation prompt"),
@@ -197,14 +179,8 @@ def test_verls_sft_rows_are_ours(made: dict[str, Path], name: str, tmp_path: Pat
 
     path = tmp_path / "rows.parquet"
     pd.DataFrame({"messages": [[USER, ANSWER], [USER, ANSWER, USER, ANSWER]]}).to_parquet(path)
-    words = [
-        f"model.path={made[name]}",
-        f"data.train_files=[{path}]",
-        "trainer.output=out",
-        "engine=verl",
-        "run.device=cpu",
-    ]
-    data = sft_config(parse(SftSettings, [*words, "run.processes=1"])).data
+    words = overrides(made[name], path, tmp_path / "out", "data.max_length=2048", "run.processes=1")
+    data = sft_config(parse(SftSettings, words)).data
     tokenizer = load_tokenizer(made[name])
     rows = create_sft_dataset([str(path)], data, tokenizer, None)
     assert len(rows) == 2

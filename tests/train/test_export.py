@@ -36,7 +36,7 @@ def run(checkpoint: Path, target: Path, dtype: str = "float32") -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("shard_bytes", [2**30, 20_000], ids=["one file", "many files"])
-def test_p13_weights_are_exact_and_reload(
+def test_p13_p20_weights_are_exact_and_both_transformers_reload_them(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, shard_bytes: int
 ) -> None:
     import torch
@@ -50,16 +50,13 @@ def test_p13_weights_are_exact_and_reload(
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, state[name].to(model.dtype)), name
     assert AutoTokenizer.from_pretrained(tmp_path / "model").chat_template
+    config, tokenizer = (
+        json.loads((tmp_path / "model" / name).read_text()) for name in ("config.json", "tokenizer_config.json")
+    )
+    assert (config["rope_theta"], config["dtype"], config["torch_dtype"]) == (1000.0, dtype, dtype)  # P20
+    assert tokenizer["tokenizer_class"] == "PreTrainedTokenizerFast"
     assert (len(list((tmp_path / "model").glob("*.safetensors"))) > 1) == (shard_bytes < 2**30)
     verify(tmp_path / "model")
-
-
-def test_p20_transformers_4_finds_its_words(checkpoint: Path, tmp_path: Path) -> None:
-    run(checkpoint, tmp_path / "model", "bfloat16")
-    config = json.loads((tmp_path / "model/config.json").read_text())
-    assert (config["rope_theta"], config["dtype"], config["torch_dtype"]) == (1000.0, "bfloat16", "bfloat16")
-    tokenizer = json.loads((tmp_path / "model/tokenizer_config.json").read_text())
-    assert tokenizer["tokenizer_class"] == "PreTrainedTokenizerFast"
 
 
 def test_the_same_export_is_not_made_twice(

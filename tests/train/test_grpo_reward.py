@@ -57,19 +57,17 @@ def run(loaded, data):
     return asyncio.run(loaded.run_single(data))
 
 
-def test_p12_our_reward_manager_is_the_loaded_one(model, tokenizer):
-    from compositionality.train.verl.reward_manager import VerdictRewardManager
-
-    assert type(manager(model, tokenizer)) is VerdictRewardManager
-
-
 @pytest.mark.parametrize(
     ("text", "paper", "binary", "reason"),
     [("x=abc", 1, 1, None), ("x=ab", 0, 0, "wrong"), ("abc", -1, 0, "no_answer")],
 )
-def test_verdicts_become_rewards(model, tokenizer, text, paper, binary, reason):
+def test_p12_the_loaded_manager_is_ours_and_verdicts_become_rewards(model, tokenizer, text, paper, binary, reason):
+    from compositionality.train.verl.reward_manager import VerdictRewardManager
+
     for shape, expected in (("paper", paper), ("binary", binary)):
-        found = run(manager(model, tokenizer, shape), one(tokenizer, text))
+        loaded = manager(model, tokenizer, shape)
+        assert type(loaded) is VerdictRewardManager
+        found = run(loaded, one(tokenizer, text))
         assert found["reward_score"] == expected
         numbers = found["reward_extra_info"]
         assert numbers["acc"] == (reason is None)

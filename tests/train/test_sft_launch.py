@@ -118,18 +118,6 @@ def test_metrics_go_on_where_the_checkpoint_left_off(tmp_path: Path, monkeypatch
     assert rows[0] == {"step": 1, "loss": 1.0, "gradient": None}
 
 
-@pytest.mark.full
-def test_verl_writes_through_our_logger(tmp_path: Path) -> None:
-    code = "from verl.utils.tracking import Tracking; Tracking('p', 'e', ['file']).log({'a': 1.5}, 7)"
-    variables = {
-        "VERL_USE_EXTERNAL_MODULES": "compositionality.train.verl.metrics",
-        "VERL_FILE_LOGGER_PATH": str(tmp_path / "metrics.jsonl"),
-    }
-    (tmp_path / "metrics.jsonl").write_text('{"step": 6}\n')
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, **variables}, check=True, capture_output=True)
-    assert read_metrics(tmp_path / "metrics.jsonl") == [{"step": 6}, {"step": 7, "a": 1.5}]
-
-
 @pytest.mark.parametrize(
     ("asked", "environment", "expected"),
     [

@@ -1,5 +1,6 @@
 """verl on a CPU: its FSDP engine computes what separate rows give, by our configuration for GPUs and our platform."""
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+
+from compositionality.train.metrics import read_metrics
 
 pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,12 +99,14 @@ def test_log_probs_without_flash_attn_take_no_loop_over_tokens_and_are_exact() -
 
 STATE = """
 import importlib.metadata, os, torch.distributed as dist
-before = (importlib.metadata.version, dist.init_process_group, os.environ.get("VERL_ENGINE_DEVICE"))
+def patched():
+    return (importlib.metadata.version, dist.init_process_group, os.environ.get("VERL_ENGINE_DEVICE"))
+before = patched()
 import verl
 from verl.plugin.platform import PlatformRegistry, get_platform
-after = (importlib.metadata.version, dist.init_process_group, os.environ.get("VERL_ENGINE_DEVICE"))
-registered = PlatformRegistry.get("cpu")
-print(registered and registered.__module__, get_platform().device_name if registered else "", before == after)
+from verl.utils.tracking import Tracking
+Tracking("p", "e", ["file"]).log({"a": 1.5}, 7)
+print(PlatformRegistry.get("cpu").__module__, get_platform().device_name, patched() == before)
 """
 
 
@@ -114,15 +119,22 @@ def ask(code: str, **variables: str) -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({}, "None  True"),
-        ({"VERL_PLATFORM": "cpu"}, "compositionality.train.verl.cpu_platform cpu False"),
-    ],
-)
-def test_verl_sees_the_cpu_platform_only_when_asked(variables: dict[str, str], expected: str) -> None:
-    assert ask(STATE, **variables) == expected
+def test_verl_takes_the_cpu_platform_and_our_file_of_metrics_by_the_variables_of_the_launcher(tmp_path: Path) -> None:
+    (path := tmp_path / "metrics.jsonl").write_text('{"step": 6}\n')
+    modules = "compositionality.train.verl.cpu_platform,compositionality.train.verl.metrics"
+    variables = {"VERL_USE_EXTERNAL_MODULES": modules, "VERL_FILE_LOGGER_PATH": str(path)}
+    found = ask(STATE, VERL_PLATFORM="cpu", **variables)
+    assert found == "compositionality.train.verl.cpu_platform cpu False"
+    assert read_metrics(path) == [{"step": 6}, {"step": 7, "a": 1.5}]
+
+
+def test_verl_has_no_cpu_platform_unless_asked() -> None:
+    from verl.plugin.platform import PlatformRegistry
+
+    from compositionality.train.verl import on_cpu
+
+    assert (PlatformRegistry.get("cpu") is not None) == on_cpu()
+    assert (importlib.metadata.version.__module__ != "importlib.metadata") == on_cpu()
 
 
 def test_a_broken_plugin_is_an_error_and_not_silence() -> None:
