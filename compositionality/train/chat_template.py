@@ -94,7 +94,6 @@ def find_template(name: str, tokenizer: Any, source: Path) -> tuple[str, tuple[s
     """Return the Jinja text of a template, and the tokens that it writes."""
     from compositionality.rollout.model_folder import text_template
 
-    check_name(name, "chat_template")
     if name in FORMATS:
         return (FOLDER / f"{name}{ENDING}").read_text().strip(), FORMATS[name]
     if name == TEXT:

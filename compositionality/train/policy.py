@@ -148,10 +148,6 @@ def shard(
     entropy_gradient: bool = False,
 ) -> Policy:
     """Return the policy on this rank: layers split over ``tensor``, weights over ``data`` if ``settings.shard``."""
-    if dtype not in ("float32", "bfloat16"):
-        raise UserError(f"model.dtype: {dtype!r} is neither float32 nor bfloat16")
-    if dtype == "bfloat16" and (mesh is None or not settings.shard):
-        raise UserError("model.dtype=bfloat16 needs a GPU or several processes, and mesh.shard=true")
     if mesh is None:
         return Policy(model, entropy_gradient=entropy_gradient)
     if mesh["tensor"].size() > 1:

@@ -21,9 +21,9 @@ from torch.nn import functional
 from compositionality.errors import UserError
 from compositionality.http_json import Json, JsonClient, ServerError
 from compositionality.rollout.engines.base import SamplingOptions, no_tick, run_concurrently
-from compositionality.rollout.engines.vllm import VllmOptions, check_heads, run_requests, set_environment, start_vllm
+from compositionality.rollout.engines.vllm import VllmOptions, run_requests, set_environment, start_vllm
 from compositionality.train.dist import on_first_rank, rank, world_size
-from compositionality.train.grpo_settings import GrpoRolloutSettings
+from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.types import LENGTH, STOP, Completion
 
 Weights = Iterable[tuple[str, Tensor]]
@@ -35,35 +35,19 @@ RETRIES = 5
 BLOCK = 64  # rows that vLLM multiplies at a time on a CPU
 
 
-def new_sampler(settings: Any, config: Any, eos_ids: Sequence[int], device: torch.device) -> Any:
-    """Return the rollout engine of a run of GRPO (``GrpoSettings``): builtin, vllm or server."""
-    if settings.rollout.engine == "builtin":
-        from compositionality.rollout.sampler.sampler import Sampler
-
-        dtype = getattr(torch, settings.model.dtype)
-        return Sampler(config, eos_ids, device=device, dtype=dtype, max_rows=settings.rollout.max_rows)
-    model, longest = Path(settings.model.path), settings.data.max_prompt_tokens
-    return open_sampler(settings.rollout, model, eos_ids, device, longest, settings.model.dtype)
-
-
-def open_sampler(
-    rollout: GrpoRolloutSettings,
-    model: Path,
-    eos_ids: Sequence[int],
-    device: str | torch.device,
-    max_prompt_tokens: int,
-    dtype: str = "auto",
-) -> "VllmSampler | ServerSampler":
-    """Return the engine ``vllm`` or ``server``, with the weights of ``model`` (a server: those it was started with)."""
-    if rollout.engine == "vllm":
-        check_heads(model, "rollout.engine=builtin")
-        dtype = "float32" if torch.device(device).type == "cpu" else dtype
-        length = max_prompt_tokens + rollout.max_tokens
-        options = VllmOptions(length, dtype=dtype, gpu_memory=rollout.gpu_memory, seed=rollout.seed)
-        return VllmSampler(model, eos_ids, options)
+def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int], device: torch.device) -> Any:
+    """Return the rollout engine of a run: builtin, vllm with the weights of the model, a server with its own."""
+    rollout, model, dtype = settings.rollout, Path(settings.model.path), settings.model.dtype
     if rollout.engine == "server":
         return ServerSampler(rollout.server_url or "", model, eos_ids)
-    raise UserError(f"rollout.engine={rollout.engine}: no such engine; known: builtin, vllm, server")
+    if rollout.engine == "vllm":
+        length = settings.data.max_prompt_tokens + rollout.max_tokens
+        dtype = "float32" if device.type == "cpu" else dtype
+        options = VllmOptions(length, dtype=dtype, gpu_memory=rollout.gpu_memory, seed=rollout.seed)
+        return VllmSampler(model, eos_ids, options)
+    from compositionality.rollout.sampler.sampler import Sampler
+
+    return Sampler(config, eos_ids, device=device, dtype=getattr(torch, dtype), max_rows=rollout.max_rows)
 
 
 class VllmSampler:

@@ -21,8 +21,6 @@ from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.sampler.sampler import _rows_that_fit
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import rollout_manifest
-from compositionality.train.grpo_settings import GrpoRolloutSettings
-from compositionality.train.samplers import open_sampler
 
 
 def edited(model, folder, **changes):
@@ -131,8 +129,6 @@ def test_p18_heads_that_vllm_does_not_take_on_a_cpu_are_one_line(tiny_model, tmp
     said = r"narrow: its heads are 16 wide, vLLM on a CPU takes 32, .* only; give "
     with pytest.raises(UserError, match=f"{said}engine=builtin"):
         open_engine(CollectSettings(model=str(narrow), engine=engine), 20)
-    with pytest.raises(UserError, match=f"{said}rollout.engine=builtin"):
-        open_sampler(GrpoRolloutSettings("vllm"), narrow, [3], "cpu", 20)
 
 
 @pytest.mark.full

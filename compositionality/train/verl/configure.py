@@ -8,7 +8,7 @@ know but our processes around it read stands in its section ``run``.
 import importlib.util
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -255,25 +255,20 @@ def sft_run(settings: SftSettings) -> dict[str, Any]:
 
 
 def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
-    run, trainer = settings.run, settings.trainer
-    stall = {} if run.stall_minutes is None else {"stall_minutes": run.stall_minutes}  # else the device's file says
+    trainer = settings.trainer
+    where = asdict(settings.run)
+    if settings.run.stall_minutes is None:
+        del where["stall_minutes"]  # the device's file says
     return {
+        **where,
         "model": settings.model.path,
         "output": trainer.output,
         "keep": trainer.keep,
         "kept": kept_checkpoints(settings),
         "export_dtype": trainer.export_dtype,
         "threads": trainer.threads,
-        "device": run.device,
-        "processes": run.processes,
-        "nodes": run.nodes,
-        "node_rank": run.node_rank,
-        "master_addr": run.master_addr,
-        "master_port": run.master_port,
-        "ray_address": run.ray_address,
         "dry_run": settings.dry_run,
         "force": settings.force,
-        **stall,
     }
 
 

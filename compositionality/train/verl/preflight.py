@@ -74,15 +74,7 @@ def check_sft_settings(config: DictConfig, ranks: int) -> None:
                 f"verl.data.{key}={config.data[key]}: the rows that both engines read do not have it; "
                 "verl.data.custom_cls.path=null takes verl's own"
             )
-    check_sft_as_verl_does(config)
-
-
-def check_sft_as_verl_does(config: DictConfig) -> None:
-    """Raise UserError for what verl's own classes of settings refuse.
-
-    The first call imports verl, 4 s of processor time.
-    """
-    with verls_refusals():
+    with verls_refusals():  # the first call imports verl, 4 s of processor time
         from verl.utils.config import omega_conf_to_dataclass
 
         for part in (config.engine, config.optim, config.checkpoint):

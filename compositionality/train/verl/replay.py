@@ -8,7 +8,7 @@ the same run gives the same batches, and the limit holds.
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transfer_queue import KVBatchMeta
@@ -57,7 +57,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
             kept = self._drop_groups(global_steps, partition_id, metrics)
             if partition_id == VALIDATION or len(kept) >= batch_size:
                 break
-            self._ask_for_more(budget.next_prompts(len(kept), global_steps))
+            self.refill_fn(budget.next_prompts(len(kept), global_steps))
         chosen = sorted(kept)[:batch_size]
         surplus = kept - set(chosen)
         with_signal = kept - self.without_signal
@@ -69,10 +69,6 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
             metrics[NO_SIGNAL] = int(with_signal.isdisjoint(chosen))
             metrics[SAMPLED] = budget.prompts * self.settings["responses_per_prompt"]
         return self._materialize_batch(partition_id, chosen, snapshot), dict(metrics)
-
-    def _ask_for_more(self, prompts: int) -> None:
-        refill: Callable[[int], int] = self.refill_fn
-        refill(prompts)
 
     def _wait_until_settled(self, partition_id: str) -> None:
         """Poll until no prompt is pending or running; UserError if nothing moves for ``stall_minutes``."""

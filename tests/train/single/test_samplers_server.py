@@ -18,7 +18,7 @@ from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.train.launch import free_port
 from compositionality.train.log import RunLog
 from compositionality.train.run_folder import WANDB_ID
-from compositionality.train.samplers import ServerSampler, open_sampler
+from compositionality.train.samplers import ServerSampler
 from compositionality.types import LENGTH, STOP
 
 END = 3
@@ -202,19 +202,9 @@ def test_p05_a_reply_outside_the_schema_is_asked_for_again(server, folder, paylo
         sampler.sample([[1]], [0], SamplingOptions())
 
 
-def settings(**changes):
-    given = {"engine": "server", "max_tokens": 8, "seed": 0, "gpu_memory": 0.4, "server_url": None}
-    return SimpleNamespace(**given | changes)
-
-
-def test_no_server_and_no_such_engine_are_one_line(folder):
-    for changes, message in (
-        ({"server_url": "http://127.0.0.1:9"}, "the rollout server failed on /v1/models.*: no answer"),
-        ({}, "no address of a server; give http://HOST:PORT"),
-        ({"engine": "llama.cpp"}, "known: builtin, vllm, server"),
-    ):
-        with pytest.raises(UserError, match=message):
-            open_sampler(settings(**changes), folder, [END], "cpu", 8)
+def test_no_server_is_one_line(folder):
+    with pytest.raises(UserError, match=r"the rollout server failed on /v1/models.*: no answer"):
+        ServerSampler("http://127.0.0.1:9", folder, [END])
 
 
 def test_wandb_is_told_no_password(tmp_path, monkeypatch):
@@ -239,7 +229,7 @@ def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
     model = make_model(tmp_path / "model")
     policy = LlamaForCausalLM.from_pretrained(model).eval()
     with served(model) as url:
-        sampler = open_sampler(settings(server_url=url), model, [END], "cpu", 32)
+        sampler = ServerSampler(url, model, [END])
         before = sampler.sample(PROMPTS, SEEDS, SAMPLED)
         assert max(gaps(policy, before, SAMPLED.temperature)) <= 1e-4
         assert {sample.finish_reason for sample in before} == {STOP, LENGTH}
