@@ -12,7 +12,7 @@ from live_bytes import LiveBytes
 
 from compositionality import memory
 from compositionality.errors import UserError
-from compositionality.memory import DISK, GPU, BatchSize, BatchSpec, Machine, ModelShape, Need, Sharding
+from compositionality.memory import BatchSize, BatchSpec, ModelShape, Sharding
 from compositionality.rollout.model_folder import shape_of, shape_of_model
 from compositionality.train import memory as train_memory
 from compositionality.train.launch import RunSettings
@@ -201,19 +201,6 @@ def test_p22_keeping_all_takes_the_disk_of_every_save(tmp_path: Path) -> None:
         settings: Any = parse(schema, words)
         needs = train_memory.training_needs(settings, shape_of(CONFIG, "test"), Ranks(1, gpu=False))
         assert f"{kept} checkpoints" in needs[-1].parts
-
-
-def test_p18_one_line_says_what_is_needed_what_is_there_and_what_to_lower() -> None:
-    machine = Machine(1, 1, 80e9, 1e12, 1e12)
-    memory.check_needs([Need("SFT", DISK, {"checkpoints": 1e12}, "lower trainer.keep")], machine)
-    with pytest.raises(UserError) as error:
-        memory.check_needs(
-            [Need("SFT", GPU, {"logits": 90e9, "CUDA": 1e9}, "lower trainer.micro_batch_tokens")], machine
-        )
-    assert str(error.value) == (
-        "SFT: needs 91.0 GB of memory of each GPU (logits 90.0 GB, CUDA 1.0 GB), 80.0 GB are there; "
-        "lower trainer.micro_batch_tokens"
-    )
 
 
 def test_p18_a_single_gpu_is_too_small_for_eight_billion_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,21 +36,6 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder
 
 
-def sft_words(made: Path, out: Path, *more: str) -> list[str]:
-    return [
-        f"model.path={made / 'model'}", f"data.train_files=[{made / 'rows.parquet'}]", f"trainer.output={out}",
-        "trainer.batch_rows=8", "trainer.steps=2", "data.max_length=64", "optim.lr=1e-3", *more,
-    ]  # fmt: skip
-
-
-def grpo_words(made: Path, out: Path, *more: str) -> list[str]:
-    return [
-        f"model.path={made / 'model'}", f"data.train_files=[{made / 'problems.parquet'}]", f"trainer.output={out}",
-        "data.max_prompt_tokens=64", "rollout.max_tokens=8", "data.prompts_per_step=4", "rollout.n=2",
-        "trainer.steps=1", "trainer.eval_every=0", *more,
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("response", [RESPONSE, f"<think>\n{RESPONSE}"], ids=["as sampled", "with its own opening"])
 def test_the_response_follows_the_prompt_of_a_rollout(made: Path, response: str) -> None:
     tokenizer = load_tokenizer(made / "model")
@@ -76,17 +61,21 @@ def test_a_thought_that_only_the_history_leaves_out_is_trained_on(made: Path) ->
 def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train_sft(parse(SftSettings, sft_words(made, tmp_path / "sft")))
+    words = [
+        f"model.path={made / 'model'}", f"data.train_files=[{made / 'rows.parquet'}]", "data.max_length=64",
+        f"trainer.output={tmp_path / 'sft'}", "trainer.batch_rows=8", "trainer.steps=2", "optim.lr=1e-3",
+    ]  # fmt: skip
+    train_sft(parse(SftSettings, words))
     assert "no data.val_files: no validation loss is reported" in capsys.readouterr().out
-    words = grpo_words(made, tmp_path / "rl", "rollout.engine=builtin")
-    train_grpo(parse(GrpoSettings, [*words, f"model.path={tmp_path / 'sft/final'}"]))
+    words = [
+        f"model.path={tmp_path / 'sft/final'}", f"data.train_files=[{made / 'problems.parquet'}]", "trainer.steps=1",
+        f"trainer.output={tmp_path / 'rl'}", "data.max_prompt_tokens=64", "rollout.max_tokens=8",
+        "data.prompts_per_step=4", "rollout.n=2", "trainer.eval_every=0",
+    ]  # fmt: skip
+    train_grpo(parse(GrpoSettings, words))
     final = tmp_path / "rl/final"
     assert load_tokenizer(final).chat_template == load_tokenizer(made / "model").chat_template
-    asked = [
-        f"model={final}",
-        f"problems={made / 'problems.parquet'}",
-        f"output={tmp_path / 'rollouts'}",
-        "engine=builtin",
-    ]
-    folder = collect(parse(CollectSettings, [*asked, "n_samples=2", "max_tokens=8", "max_prompt_tokens=64"]))
+    asked = [f"model={final}", f"problems={made / 'problems.parquet'}", f"output={tmp_path / 'rollouts'}"]
+    more = ["engine=builtin", "n_samples=2", "max_tokens=8", "max_prompt_tokens=64"]
+    folder = collect(parse(CollectSettings, [*asked, *more]))
     assert read_table(folder / "shard-00000.parquet").num_rows == 32

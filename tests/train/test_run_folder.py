@@ -157,15 +157,13 @@ def save(steps: Path, step: int, *, complete: bool = True) -> None:
         mark_complete(steps, step)
 
 
-def test_p08_a_half_written_checkpoint_is_never_used(tmp_path: Path) -> None:
+def test_p08_a_half_written_checkpoint_is_never_used_and_an_empty_tracker_repaired(tmp_path: Path) -> None:
+    run_folder.repair(tmp_path / "steps")  # of nothing
+    assert latest_step(tmp_path / "steps") == 0
     save(tmp_path, 2)
     save(tmp_path, 4, complete=False)
     run_folder.repair(tmp_path)
     assert (latest_step(tmp_path), saved_steps(tmp_path)) == (2, [2])
-
-
-def test_p08_an_empty_tracker_is_repaired(tmp_path: Path) -> None:
-    save(tmp_path, 2)
     (tmp_path / TRACKER).write_text("")  # verl was killed between opening and writing it
     run_folder.repair(tmp_path)
     assert latest_step(tmp_path) == 2
@@ -182,27 +180,18 @@ def test_p08_an_altered_or_missing_file_is_named(tmp_path: Path) -> None:
         run_folder.repair(tmp_path)
 
 
-def test_repair_of_nothing_is_nothing(tmp_path: Path) -> None:
-    run_folder.repair(tmp_path / "steps")
-    assert latest_step(tmp_path / "steps") == 0
-
-
 def test_the_best_checkpoint_outlives_the_last_ones(tmp_path: Path) -> None:
     for step, score in ((2, 0.5), (4, 0.9), (6, 0.9), (8, 0.1), (10, 0.2)):
         save(tmp_path, step)
         run_folder.record_score(tmp_path, step, score)
+        before = saved_steps(tmp_path)
+        prune(tmp_path, "all", keep_best=True)
+        assert saved_steps(tmp_path) == before
         prune(tmp_path, 2, keep_best=True)
     assert saved_steps(tmp_path) == [4, 8, 10]
     assert run_folder.best_step(tmp_path) == 4
     run_folder.record_score(tmp_path, 12, 1.0)  # validated, not saved
     assert run_folder.best_step(tmp_path) == 4
-
-
-def test_all_checkpoints_are_kept(tmp_path: Path) -> None:
-    for step in (2, 4, 6):
-        save(tmp_path, step)
-        prune(tmp_path, "all", keep_best=True)
-    assert saved_steps(tmp_path) == [2, 4, 6]
 
 
 def test_p08_pruning_never_takes_the_last_good_checkpoint(tmp_path: Path) -> None:

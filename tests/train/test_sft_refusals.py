@@ -25,7 +25,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """What the words in capitals stand for: models and files, all but MODEL and ROWS with something wrong."""
     folder = tmp_path_factory.mktemp("refusals")
     found = {name: folder / name.lower() for name in ("NOWHERE", "EMPTY", "MODEL", "BARE", "TWICE")}
-    found |= {name: folder / f"{name.lower()}.parquet" for name in ("ROWS", "CUT", "OTHER", "NO_ROWS", "BAD", "LONG")}
+    found |= {name: folder / f"{name.lower()}.parquet" for name in ("ROWS", "CUT", "BAD", "LONG")}
     make_model(found["MODEL"])
     found["EMPTY"].mkdir()
     for name in ("BARE", "TWICE"):
@@ -34,8 +34,6 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (found["TWICE"] / "chat_template.jinja").write_text(TWO_ENDS)
     rows = make_rows(found["ROWS"], 50)
     found["CUT"].write_bytes(rows.read_bytes()[:500])
-    write_table(pa.table({"prompt": ["a"]}), found["OTHER"])
-    write_table(pa.table({"messages": pa.array([], pa.list_(pa.struct([("role", pa.string())])))}), found["NO_ROWS"])
     write_table(pa.table({"messages": [*[chat("a", "b")] * 30, [{"role": "user", "content": "a"}] * 2]}), found["BAD"])
     lengths = [1] * 30 + [100, 80]
     write_table(pa.table({"messages": [chat("a", "b" * length) for length in lengths]}), found["LONG"])
@@ -51,8 +49,6 @@ BOTH = [  # words, what is said
     ("data.train_files=[NOWHERE]", "NOWHERE: no such file"),
     ("data.val_files=[NOWHERE]", "NOWHERE: no such file"),
     ("data.train_files=[CUT]", "CUT: not a readable parquet file"),
-    ("data.train_files=[OTHER]", "OTHER: has no column messages, nor prompt and response; it has prompt"),
-    ("data.train_files=[NO_ROWS]", "NO_ROWS: has no rows"),
     ("data.train_files=[BAD]", "BAD: row 30: the last of its messages must be an assistant's"),
     (
         "data.train_files=[LONG]",

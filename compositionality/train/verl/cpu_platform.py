@@ -144,22 +144,10 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]
     def device_count(self) -> int:
         return 1
 
-    def set_device(self, device_index: int) -> None:
-        pass
-
-    def synchronize(self, device_index: int | None = None) -> None:
-        pass
-
     def manual_seed(self, seed: int) -> None:
         torch.manual_seed(seed)
 
     manual_seed_all = manual_seed
-
-    def set_allocator_settings(self, settings: str) -> None:
-        pass
-
-    def empty_cache(self) -> None:
-        pass
 
     def get_device_capability(self, device_index: int = 0) -> tuple[None, None]:
         return None, None
@@ -175,12 +163,6 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]
     def nvtx_range(self, msg: str) -> Iterator[None]:
         yield
 
-    def profiler_start(self) -> None:
-        pass
-
-    def profiler_stop(self) -> None:
-        pass
-
     def ray_resource_name(self) -> str:
         """verl's placement groups ask for GPU bundles: Ray is started with a made-up GPU for each worker."""
         return "GPU"
@@ -192,8 +174,10 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]
         """No CUDA IPC: weights then reach vLLM through POSIX shared memory."""
         return False
 
-    def cudart(self) -> None:
-        return None
+    def nothing(self, *_: Any, **__: Any) -> None:
+        """Stands for every call that only an accelerator needs."""
+
+    set_device = synchronize = set_allocator_settings = empty_cache = profiler_start = profiler_stop = cudart = nothing
 
 
 if on_cpu():
