@@ -34,9 +34,9 @@ def model(tmp_path_factory):
     return make_model(tmp_path_factory.mktemp("grpo") / "model")
 
 
-def problem_file(path: Path, rows: int = 40, prompt: str = "func_1func_2:abc") -> Path:
+def problem_file(path: Path, prompt: str = "func_1func_2:abc") -> Path:
     truth = json.dumps({"ref_output": "abc", "style": "compact"})
-    problems = [Problem("string-trained-level2", 2, "trained", prompt, truth, number) for number in range(rows)]
+    problems = [Problem("string-trained-level2", 2, "trained", prompt, truth, number) for number in range(40)]
     pq.write_table(to_table(problems, "train"), path)
     return path
 
@@ -314,30 +314,21 @@ def test_p18_settings_that_contradict_each_other(words, said, monkeypatch):
     assert "\n" not in str(error.value)
 
 
-def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path):
+def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path, monkeypatch):
     good = problem_file(tmp_path / "good.parquet")
-    long = problem_file(tmp_path / "long.parquet", prompt="func_1" * 40 + ":abc")
-    cases = {
-        "no such file": [tmp_path / "absent.parquet"],
-        r"long.parquet: 40 prompts are longer than max_prompt_tokens=64 \(the longest, row 0, has \d+\)": [
-            good,
-            long,
-        ],
-        r"40 problems are less than one generation batch": [good],
-    }
-    for said, files in cases.items():
-        more = ["rollout.generation_batch=50"] if "less than" in said else []
-        config, _ = composed(*MACHINES["two cores"], *more, model=model, out=tmp_path / "out")
-        config.run.train_files, config.run.val_files = [str(path) for path in files], [str(good)]
+    long = problem_file(tmp_path / "long.parquet", "func_1" * 40 + ":abc")
+
+    def check(said, *files, more=()):
+        given = [f"data.train_files=[{','.join(map(str, files))}]", f"data.val_files=[{good}]", *more]
+        config, _ = composed(*MACHINES["two cores"], *given, model=model, out=tmp_path / "out")
         with pytest.raises(UserError, match=said):
             preflight.check_grpo_inputs(config)
 
-
-def test_p18_heads_that_vllm_does_not_take_on_a_cpu_are_told_before_the_start(model, tmp_path, monkeypatch):
-    config, _ = composed(*MACHINES["two cores"], model=model, out=tmp_path / "out")
+    check("no such file", tmp_path / "absent.parquet")
+    check(r"long.parquet: 40 prompts are longer than max_prompt_tokens=64 \(the longest, row 0, has \d+\)", good, long)
+    check("40 problems are less than one generation batch", good, more=["rollout.generation_batch=50"])
     monkeypatch.setattr("compositionality.rollout.engines.vllm.CPU_HEAD_WIDTHS", (64,))
-    with pytest.raises(UserError, match="its heads are 32 wide, vLLM on a CPU takes 64 only; give engine=single"):
-        preflight.check_grpo_inputs(config)
+    check("its heads are 32 wide, vLLM on a CPU takes 64 only; give engine=single", good)
 
 
 def test_p18_heads_that_tensor_parallelism_cannot_share_are_told_before_the_start(model):
@@ -349,8 +340,6 @@ def test_p18_heads_that_tensor_parallelism_cannot_share_are_told_before_the_star
 def test_p18_no_cluster_at_the_address():
     with pytest.raises(UserError, match=r"no Ray cluster answers at localhost:9 .*ray start --head --port=9"):
         preflight.check_cluster("localhost:9", 1, 1, Path(), [])
-    with pytest.raises(UserError, match="'head' is not HOST:PORT"):
-        preflight.check_cluster("head", 1, 1, Path(), [])
 
 
 def test_a_launcher_without_a_gpu_starts_a_run_on_those_of_a_cluster(monkeypatch):
@@ -402,7 +391,6 @@ def test_a_run_is_called_in_wandb_as_it_lies_or_as_it_is_told(monkeypatch):
 
 
 def test_completions_of_steps_and_validations_are_kept_in_the_run_folder():
-    trainer = composed(out="OUT")[0].trainer
-    folder = Path("OUT").absolute()
-    assert (trainer.rollout_data_dir, trainer.validation_data_dir) == (f"{folder}/rollouts", f"{folder}/validation")
-    assert composed("verl.trainer.rollout_data_dir=null")[0].trainer.rollout_data_dir is None
+    trainer, folder = composed("verl.trainer.rollout_data_dir=null")[0].trainer, Path("OUT").absolute()
+    assert (trainer.rollout_data_dir, trainer.validation_data_dir) == (None, f"{folder}/validation")
+    assert grpo_keys(settings_of("run.device=cpu"))["trainer.rollout_data_dir"] == f"{folder}/rollouts"
