@@ -40,6 +40,7 @@ def test_p13_p20_weights_are_exact_and_both_transformers_reload_them(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, shard_bytes: int
 ) -> None:
     import torch
+    from safetensors.torch import load_file
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     monkeypatch.setattr(module, "SHARD_BYTES", shard_bytes)
@@ -56,6 +57,8 @@ def test_p13_p20_weights_are_exact_and_both_transformers_reload_them(
     assert (config["rope_theta"], config["dtype"], config["torch_dtype"]) == (1000.0, dtype, dtype)  # P20
     assert tokenizer["tokenizer_class"] == "PreTrainedTokenizerFast"
     assert (len(list((tmp_path / "model").glob("*.safetensors"))) > 1) == (shard_bytes < 2**30)
+    kinds = {tensor.dtype for path in (tmp_path / "model").glob("*.safetensors") for tensor in load_file(path).values()}
+    assert kinds == {getattr(torch, dtype)}
     verify(tmp_path / "model")
 
 

@@ -231,12 +231,6 @@ def test_the_papers_values(monkeypatch):
     assert config.algorithm.rollout_correction.bypass_mode
 
 
-@pytest.mark.parametrize(("device", "attention"), [("cpu", "sdpa"), ("gpu", "sdpa"), ("gpu", "flash_attention_2")])
-def test_rows_are_packed_on_a_gpu_with_any_attention(device, attention):
-    config, _ = composed(f"run.device={device}", "run.processes=1", f"model.attention={attention}")
-    assert config.actor_rollout_ref.model.use_remove_padding is (device == "gpu")
-
-
 def test_a_gpu_without_flash_attn_is_told_once(monkeypatch, capsys):
     monkeypatch.setattr("compositionality.train.engines.count_gpus", lambda: 1)
     monkeypatch.setattr("compositionality.train.engines.choose_device", lambda device: None)

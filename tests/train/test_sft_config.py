@@ -25,8 +25,7 @@ BASE = ["engine=verl", "model.path=models/base", "data.train_files=[rows.parquet
 GPU = ["run.device=gpu", "model.dtype=bfloat16"]
 MACHINES = {
     "two cores": ["run.device=cpu", "trainer.batch_rows=32", "data.max_length=128", "optim.lr=1e-3"],
-    "one GPU": [*GPU, "run.processes=1"],
-    "8 GPUs": [*GPU, "run.processes=8", "verl.data.truncation=right"],
+    "8 GPUs": [*GPU, "run.processes=8", "verl.data.truncation=right", "model.attention=flash_attention_2"],
     "4 nodes": [*GPU, "run.processes=8", "run.nodes=4", "run.node_rank=2", "run.master_addr=head"],
 }
 
@@ -82,6 +81,7 @@ def test_the_defaults_are_the_dataclasses() -> None:
     assert (config.optim.lr, config.optim.weight_decay, list(config.optim.betas)) == (2e-5, 0.01, [0.9, 0.95])
     assert (config.optim.lr_scheduler_type, config.optim.lr_warmup_steps, config.run.decay_power) == ("constant", 10, 1)
     assert config.model.lora_rank == 0
+    assert (config.run.stall_minutes, composed("run.stall_minutes=7").run.stall_minutes) == (30, 7)  # else the device's
 
 
 @pytest.mark.parametrize(
