@@ -54,7 +54,6 @@ class ChatBatches:
 
     @property
     def epoch_steps(self) -> int:
-        """Steps of an epoch."""
         return -(-len(self.rows) // self.batch_rows)
 
     def stream(self, start: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
@@ -63,7 +62,6 @@ class ChatBatches:
             yield micro_batches([self.rows[number] for number in self.numbers(step)], self.budget, rank, ranks)
 
     def numbers(self, step: int) -> list[int]:
-        """Return the numbers of a step's rows."""
         rows = len(self.rows)
         epoch, place = (0, step) if self.even else divmod(step, self.epoch_steps)
         first = epoch * rows + place * self.batch_rows

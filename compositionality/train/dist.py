@@ -43,7 +43,6 @@ def stop_processes() -> None:
 
 
 def device() -> torch.device:
-    """Return the device of this rank."""
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 
 

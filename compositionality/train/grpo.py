@@ -377,7 +377,6 @@ class GrpoTrainer:
         self.compute.restore(self.row)
 
     def close(self) -> None:
-        """End the judges' processes and close the report."""
         self.rollout.judges.close()
         if self.report is not None:
             self.report.close()

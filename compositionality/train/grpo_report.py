@@ -236,7 +236,6 @@ class Report:
         self.table_begun = False
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Write one row of metrics, everywhere."""
         self.everywhere.write(row)
         if row["step"] > 0:
             print(self.progress.line(row["step"], step_parts(row)), flush=True)
@@ -276,7 +275,6 @@ class Report:
         write_text(self.out / "samples" / f"validation_{step}.jsonl", "".join(lines))
 
     def close(self) -> None:
-        """Flush and close what is written to."""
         self.everywhere.close()
 
 

@@ -50,11 +50,9 @@ class MetricsFile:
         self._stream = path.open("a", buffering=1)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append the metrics of ``row["step"]``."""
         self._stream.write(json.dumps(numbers(row)) + "\n")
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
 
 
@@ -95,7 +93,6 @@ class TensorBoard:
         self.writer.add_hparams(public_settings(settings), {}, run_name=".")
 
     def write(self, values: Mapping[str, float], step: int) -> None:
-        """Add a point to each curve."""
         for name, value in values.items():
             self.writer.add_scalar(name, value, step)
 
@@ -105,7 +102,6 @@ class TensorBoard:
         self.writer.add_text("val/generations", "\n".join(f"| {' | '.join(map(cell, row))} |" for row in rows), step)
 
     def close(self) -> None:
-        """Flush and close the file."""
         self.writer.close()
 
 
@@ -119,14 +115,12 @@ class VerlLoggers:
         self.tracking = Tracking(project, run_name(result), [*names], public_settings(settings))
 
     def write(self, values: Mapping[str, float], step: int) -> None:
-        """Send the metrics of a step."""
         self.tracking.log(values, step)
 
     def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
         """Leave completions out: a table of them is in wandb and TensorBoard."""
 
     def close(self) -> None:
-        """Flush and close all of them."""
         self.tracking.finish()
 
 
@@ -188,7 +182,6 @@ class RunLog:
         return found
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Write the metrics of ``row["step"]``."""
         self.file.write(row)
         for board in self.boards:
             board.write(scalars(row), row["step"])
@@ -214,7 +207,6 @@ class RunLog:
         self.send_generations(step, generations)
 
     def send_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Add completions to wandb's table."""
         if self.wandb is None or not generations:
             return
         import wandb
@@ -232,7 +224,6 @@ class RunLog:
                 send_artifacts(self.wandb, used, made)
 
     def close(self) -> None:
-        """Flush and close all of them."""
         self.file.close()
         for board in self.boards:
             board.close()

@@ -40,7 +40,6 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def step(self, closure: Any = None) -> None:
-        """Update all parameters that have gradients."""
         groups, hidden = self.param_groups, self.param_groups[-1]
         try:
             self.param_groups = groups[:-1]

@@ -98,11 +98,9 @@ class PromptStream:
         return epochs * len(self.rows) - self.position
 
     def state_dict(self) -> dict[str, int | None]:
-        """Return the state to save."""
         return {"position": self.position, "last_step": self.last_step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take a state that ``state_dict`` has returned."""
         self.position = state["position"]
         self.last_step = state["last_step"]
 

@@ -261,14 +261,12 @@ def complete_steps(steps: Path) -> list[int]:
 
 
 def scores(steps: Path) -> dict[int, float]:
-    """Return the validation score by step."""
     path = steps / SCORES
     found = read_json_object(path, "delete it: the next evaluation makes it again") if path.is_file() else {}
     return {int(step): score for step, score in found.items()}
 
 
 def record_score(steps: Path, step: int, score: float) -> None:
-    """Keep the validation score of ``step``."""
     steps.mkdir(parents=True, exist_ok=True)
     write_text(steps / SCORES, json.dumps(dict(sorted({**scores(steps), step: score}.items()))) + "\n")
 

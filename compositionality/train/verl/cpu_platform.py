@@ -79,11 +79,9 @@ class CpuDevice:
         return getattr(torch.cpu, name)
 
     def is_available(self) -> bool:
-        """A CPU is always there."""
         return True
 
     def device_count(self) -> int:
-        """One device per process."""
         return 1
 
     def get_device_name(self, *_: Any) -> str:
@@ -98,15 +96,12 @@ class CpuDevice:
         return memory.available, memory.total
 
     def get_rng_state(self, *_: Any) -> torch.Tensor:
-        """The generator of the CPU."""
         return torch.get_rng_state()
 
     def set_rng_state(self, state: torch.Tensor, *_: Any) -> None:
-        """Counterpart of ``get_rng_state``."""
         torch.set_rng_state(state)
 
     def manual_seed(self, seed: int) -> None:
-        """Seed the only generator."""
         torch.manual_seed(seed)
 
     manual_seed_all = manual_seed

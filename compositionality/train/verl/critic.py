@@ -23,7 +23,6 @@ def value_model(local_path: str, torch_dtype: Any, model_config: Any, trust_remo
 
 
 def install() -> None:
-    """Replace verl's builder."""
     from verl.utils import model
 
     model.load_valuehead_model = value_model

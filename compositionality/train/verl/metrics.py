@@ -21,11 +21,9 @@ class JsonLines:
         self._file = MetricsFile(Path(given))
 
     def log(self, data: Mapping[str, Any], step: int) -> None:
-        """Write one line."""
         self._file.write({"step": step, **data})
 
     def finish(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

@@ -152,7 +152,6 @@ def _run(config: DictConfig, command: list[str], variables: dict[str, str], out:
 
 
 def count_train_rows(config: DictConfig) -> int:
-    """Return the rows of all training files."""
     return sum(count_rows(Path(path)) for path in config.run.train_files)
 
 

@@ -62,8 +62,6 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
 
 
 class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
-    """See the module."""
-
     def _build_dataloader(self) -> None:
         super()._build_dataloader()
         self.train_sampler.seed = self.config.trainer.seed
@@ -134,7 +132,6 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
 
 
 def main() -> None:
-    """One process of the run."""
     config = OmegaConf.load(sys.argv[1])
     initialize_global_process_group()
     VerlSftTrainer(config).fit()

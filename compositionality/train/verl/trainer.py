@@ -53,8 +53,6 @@ del extensions  # imported for the advantages that it registers
 
 @register_trainer(hooks.TRAINER)
 class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
-    """See the module."""
-
     total_training_steps: int
 
     def __init__(self, config: DictConfig) -> None:
