@@ -365,11 +365,15 @@ def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSe
     inputs = find_inputs(settings)
     shown = {figure.name: figure for figure in page_figures(inputs)}
 
+    counts = {
+        name: [read(inputs.files[f"{name}/seed{seed}/results.parquet"]) for seed in range(2)]
+        for name in ("passk", "failures")
+    }
+
     def of_seeds(name: str, row: Any) -> list[pd.DataFrame]:
         """The table of each seed, of the row's model, group and level."""
         keys = {"arm": row["model"], "group": row["group"], "level": row["level"]}
-        tables = [read(inputs.files[f"{name}/seed{seed}/results.parquet"]) for seed in range(2)]
-        return [table[(table[list(keys)] == list(keys.values())).all(axis=1)] for table in tables]
+        return [table[(table[list(keys)] == list(keys.values())).all(axis=1)] for table in counts[name]]
 
     curves = shown["passk"].rows
     for row in curves[(curves["base"] == "") & (curves["k"] == 1)].to_dict("records"):
