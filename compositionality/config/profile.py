@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -122,6 +123,12 @@ def load_profile(word: str) -> Profile:
     UserError naming file and key: no such profile, an unknown key, a wrong type, a missing number, an engine that the
     profile has no numbers for.
     """
+    return _loaded(word, tuple((path, path.stat().st_mtime_ns) for path in sorted(FOLDER.glob("*.yaml"))))
+
+
+@lru_cache(maxsize=32)
+def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
+    """Return a profile, which every step of a plan asks for, as the files of this time have it; not to be changed."""
     name, _, engine = word.partition("/")
     files, path = _files(name), FOLDER / f"{name}.yaml"
     engine = engine or next((str(data["engine"]) for data in reversed(files.values()) if "engine" in data), "")

@@ -1,7 +1,7 @@
 """Problem sets: every file of every profile as it was, a profile's changes, and what is refused."""
 
 import json
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -137,8 +137,7 @@ def test_p18_what_a_set_cannot_hold_is_one_line(
     text: str, changes: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.yaml").write_text(text)
-    profile = load_profile("tiny")
-    profile.problems["mine"] = changes
+    profile = replace(load_profile("tiny"), problems={"mine": changes})
     monkeypatch.setattr(problem_sets, "FOLDER", tmp_path)
     monkeypatch.setattr(problem_sets, "load_profile", lambda name: profile)
     with pytest.raises(UserError, match=said) as caught:
