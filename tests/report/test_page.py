@@ -28,9 +28,8 @@ from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.claims import said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison
-from compositionality.report.page.exact import EXACT as EXPLORED
 from compositionality.report.page.explorer import DOTS, explorer, validation
-from compositionality.report.page.figures import page_figures
+from compositionality.report.page.figures import gold, page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
 from compositionality.report.theme import arm_styles, rendered
@@ -485,7 +484,7 @@ def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path
     made = make_study(tmp_path, parts=("runs", "exact"))
     Path(made.checkpoints, "seed1").mkdir()
     inputs = find_inputs(made)
-    dots = EXPLORED["gold_probability"](inputs, "gold_probability")
+    dots = gold(inputs, "gold_probability")
     assert dots is not None
     said = explorer(inputs, [dots])["missing"]
     assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The answers’ texts"]
