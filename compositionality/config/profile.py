@@ -113,7 +113,6 @@ class Layer:
 
 
 def profile_names() -> list[str]:
-    """Return the names of all profiles."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
