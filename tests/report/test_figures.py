@@ -26,7 +26,7 @@ from compositionality.report.page.content import comparison, main_first
 from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import INJECTION, SCALING, ReportSettings, find_inputs
 from compositionality.report.scaling_figures import reuse, scaling
-from compositionality.report.theme import MARKERS, arm_styles, class_colours, group_title, spec_of, study_styles
+from compositionality.report.theme import MARKERS, arm_styles, class_colours, spec_of, study_styles
 from compositionality.study.model import load_study
 from compositionality.types import CHAIN, FAILURES, TrainingReport
 
@@ -100,19 +100,16 @@ def test_every_group_has_panels_and_the_papers_figures_stand_beside() -> None:
     assert stated.loc[stated["arm"] == study_styles()["rl-level2"].title].set_index("level")["value"][3] == 0.27
 
 
-@pytest.mark.parametrize(("n_seeds", "dots"), [(1, 0), (3, 3 * 6)])
-def test_every_seed_is_a_dot_where_there_are_several(n_seeds: int, dots: int) -> None:
-    one_arm = accuracy_rows(["stage1"], n_seeds, ["heldout"])
-    rows, _ = drawn(figures.accuracy(one_arm, [], arm_styles(["stage1"])))
-    assert rows["dot"].notna().sum() == dots
-
-
 def test_countdown_stands_beside_the_papers_and_another_task_alone() -> None:
-    _, titles = drawn(figures.accuracy(accuracy_rows(groups=["countdown"]), [], arm_styles(COUNTDOWN_ARMS + ARMS)))
-    assert titles[1].startswith("paper: Llama-3.1-8B, Countdown")
-    _, titles = drawn(figures.accuracy(accuracy_rows(groups=["short_lists"]), [], arm_styles(ARMS)))
-    assert [title.split(":")[0] for title in titles] == ["short lists"]
-    assert group_title("heldout") == "held-out functions"
+    """Every seed is a dot where there are several."""
+    for arms, group, n_seeds, expected in (
+        (COUNTDOWN_ARMS, "countdown", 3, ["Countdown", "paper: Llama-3.1-8B, Countdown"]),
+        (ARMS, "short_lists", 1, ["short lists: "]),
+    ):
+        made = accuracy_rows(arms, n_seeds, [group])
+        rows, titles = drawn(figures.accuracy(made, [], arm_styles(arms)))
+        assert all(title.startswith(start) for title, start in zip(titles, expected, strict=True)), titles
+        assert rows["dot"].notna().sum() == (n_seeds * len(made) if n_seeds > 1 else 0)
 
 
 def test_labels_of_the_headline_keep_their_order_and_a_distance_and_flat_levels_are_left_out() -> None:
