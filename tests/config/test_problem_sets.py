@@ -109,6 +109,12 @@ def test_nothing_is_made_if_one_of_the_files_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"test_heldout\.parquet: exists but was not made by this step"):
             step(["set=string", f"output={tmp_path}", "files=[stage2_level1/train,test_heldout]"])
     assert [path.name for path in tmp_path.iterdir()] == ["test_heldout.parquet"]
+    taken = tmp_path / "shared/stage1_level1/train.parquet"
+    taken.parent.mkdir(parents=True)
+    taken.write_text("mine")
+    words = ["set=string_paper", f"output={tmp_path}/own", f"shared={tmp_path}/shared", "files=[stage1*]"]
+    with pytest.raises(UserError, match=r"shared/stage1_level1/train\.parquet: exists but was not made by this step"):
+        check_problem_set(words)
 
 
 SET = "{task: string, mode: clean, files: {a: {levels: [1], count: 4}, b: {avoid: [a], levels: [1, 2], per_level: 2}}}"

@@ -86,31 +86,18 @@ def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: 
     assert "completions that hand each result on" in html
 
 
-def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(page: Path) -> None:
+def test_claims_are_counted_by_origin_and_each_says_what_is_behind_its_decision(page: Path) -> None:
     html = page.read_text()
-    tally = re.findall(
-        r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[html.index('<dl class="tally">') : html.index("A claim is <em>")]
-    )
-    assert [title for title, _ in tally] == [
-        "2 claims of the paper",
-        "2 variants of them",
-        "1 claim of this study&#39;s own",
-    ]
-    counts = [re.findall(r'"count">(\d+) .*?</span> ([\w ]+)</span>', counts) for _, counts in tally]
-    assert counts == [
-        [("1", "supported"), ("1", "contradicted")],
-        [("1", "undecided"), ("1", "not testable")],
-        [("1", "not run")],
-    ]
-    assert (
-        html.index("Claims of this study’s own</h3>")
-        < html.index('id="claim-H4"')
-        < html.index("Negative controls</h3>")
-    )
-
-
-def test_a_claim_that_is_not_testable_says_why_and_a_primary_one_how_it_stands_after_holm(page: Path) -> None:
-    html = page.read_text()
+    start = html.index('<dl class="tally">')
+    tally = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[start : html.index("A claim is <em>")])
+    counts = {title: re.findall(r'"count">(\d+) .*?</span> ([\w ]+)</span>', counts) for title, counts in tally}
+    assert counts == {
+        "2 claims of the paper": [("1", "supported"), ("1", "contradicted")],
+        "2 variants of them": [("1", "undecided"), ("1", "not testable")],
+        "1 claim of this study&#39;s own": [("1", "not run")],
+    }
+    own, controls = html.index("Claims of this study’s own</h3>"), html.index("Negative controls</h3>")
+    assert own < html.index('id="claim-H4"') < controls
     rows = {name: html[html.index(f'id="claim-{name}"') :].partition("</tr>")[0] for name in ("H1", "H3", "H5")}
     assert '<div class="small">after Holm: supported (one-sided p 0.02)</div>' in rows["H1"]
     assert "by seed: +20 +20" in rows["H1"]
