@@ -11,8 +11,9 @@ common=(--no-header --no-annotate --python-platform x86_64-manylinux_2_28 --pyth
 
 # torchvision, torchaudio and torchcodec come from PyPI as CUDA builds, which a CPU torch cannot load (transformers then
 # fails to import whole model families); nothing here uses them. triton is of no use without a GPU.
-overrides=$(mktemp)
-trap 'rm -f "$overrides"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+overrides=$work/overrides own=$work/own report=$work/report
 cat >"$overrides" <<'END'
 torch==2.13.0+cpu
 torchaudio ; sys_platform == "never"
@@ -31,8 +32,6 @@ declare -A clients=(
 )
 # LightEval starts with these versions alone, math-verify (the judge of mathematics) and Hydra (engine=verl) do not.
 lighteval_pins=(latex2sympy2-extended==1.0.6 antlr4-python3-runtime==4.13.2 'xxhash<4' 'hydra-core ; sys_platform == "never"')
-own=$(mktemp)
-trap 'rm -f "$overrides" "$own"' EXIT
 for name in "${!clients[@]}"; do
   if [[ $name == lighteval ]]; then printf '%s\n' "${lighteval_pins[@]}"; fi >"$own"
   # shellcheck disable=SC2086 # words
@@ -53,8 +52,6 @@ uv pip compile pyproject.toml --extra dev --constraint requirements-cpu.lock "${
 grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu-small.lock requirements-dev.lock >requirements-dev.lock.new
 mv requirements-dev.lock.new requirements-dev.lock
 
-report=$(mktemp)
-trap 'rm -f "$overrides" "$own" "$report"' EXIT
 .venv/bin/pip install --quiet --dry-run --ignore-installed --no-deps --report "$report" --requirement \
   <(grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu.lock --file=requirements-dev.lock requirements-gpu.lock)
 .venv/bin/python tests/record_requirements.py "$report" >tests/gpu_requirements.json

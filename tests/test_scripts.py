@@ -1,10 +1,13 @@
 """The scripts under bash/: their shape, what they run, bad input in one line."""
 
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -90,34 +93,23 @@ def test_what_another_model_makes_has_its_name() -> None:
         assert told["output"] == "results/composition/seed0/section41_42-mine"
 
 
-@pytest.mark.parametrize(
-    ("script", "given", "place"),
-    [
+def test_the_folders_of_a_run() -> None:
+    verl = {"PROFILE": "smoke/verl", "SEED": "2", "SPLIT": "3"}
+    for script, given, place in (
         ("section41_42/stage1_rft", {}, "composition/seed0"),
-        (
-            "section41_42/stage1_rft",
-            {"PROFILE": "smoke/verl", "SEED": "2", "SPLIT": "3"},
-            "composition-smoke-verl/seed2-split3",
-        ),
+        ("section41_42/stage1_rft", verl, "composition-smoke-verl/seed2-split3"),
         ("section43/stage1_rft", {"SEED": "1"}, "countdown/seed1"),
         ("behavior_injection/sft", {"PROFILE": "paper"}, "injection-paper/seed0"),
         ("scaling_law/train", {"STUDY": "my-own"}, "my-own/seed0"),
-    ],
-)
-def test_the_folders_of_a_run(script: str, given: dict[str, str], place: str) -> None:
-    (told,) = map(values, dry(f"bash/{script}.sh", **given))
-    assert told["trainer.output"].startswith(f"checkpoints/{place}/")
-    (told,) = map(values, dry(f"bash/{script}.sh", CKPT_DIR="/big", **given))
-    assert told["trainer.output"].startswith(f"/big/{place}/")
-
-
-def replaced() -> list[tuple[str, str]]:
-    lines = (ROOT / "bash/replaced.txt").read_text().splitlines()
-    return [(name, instead) for name, _, instead in (line.partition(" ") for line in lines)]
+    ):
+        for roots, checkpoints in (({}, "checkpoints"), ({"CKPT_DIR": "/big"}, "/big")):
+            (told,) = map(values, dry(f"bash/{script}.sh", **given, **roots))
+            assert told["trainer.output"].startswith(f"{checkpoints}/{place}/")
 
 
 def test_p18_a_variable_that_scripts_used_to_read_is_answered() -> None:
-    for name, instead in replaced():
+    for line in (ROOT / "bash/replaced.txt").read_text().splitlines():
+        name, _, instead = line.partition(" ")
         done = run(f"{SECTION}/stage1_rft.sh", **{name: "x"})
         assert (done.returncode, done.stderr) == (2, f"error: {name}=x: {instead}\n")
     done = run("bash/study.sh", ENGINE="verl", DRY_RUN="1")
@@ -126,56 +118,37 @@ def test_p18_a_variable_that_scripts_used_to_read_is_answered() -> None:
     assert done.stderr == "error: DATA=x: this script does not sample; give TRAIN_FILES\n"
 
 
-@pytest.mark.parametrize("value", ["abc", "08", "-1", "1.5", "1000000000", "SEED[$(touch ran)0]"])
-@pytest.mark.parametrize("name", ["SEED", "SPLIT", "TEST_SEED"])
-def test_a_seed_that_is_no_whole_number_is_refused_and_not_evaluated(name: str, value: str) -> None:
-    done = run(f"{SECTION}/stage2_rl_level2.sh", DRY_RUN="1", **{name: value})
-    said = f"error: {name}={value}: give a whole number from 0 to 999999999, no zeros before it\n"
-    assert (done.returncode, done.stderr) == (2, said)
+def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> None:
+    seeds = ("abc", "08", "-1", "1.5", "1000000000", "SEED[$(touch ran)0]")
+    said = "give a whole number from 0 to 999999999, no zeros before it"
+    refusals = [(name, value, said) for name in ("SEED", "SPLIT", "TEST_SEED") for value in seeds]
+    said = "give letters, digits, dots, dashes, underscores"
+    refusals += [("STUDY", value, said) for value in ("a/b/c", "..", "/abs", "a:b", "[a")]
+    for name, value, said in refusals:
+        done = run(f"{SECTION}/stage2_rl_level2.sh", DRY_RUN="1", **{name: value})
+        assert (done.returncode, done.stderr) == (2, f"error: {name}={value}: {said}\n")
     assert not (ROOT / "ran").exists()
-
-
-@pytest.mark.parametrize("study", ["a/b/c", "..", "/abs", "a:b", "[a"])
-def test_a_study_that_is_no_name_is_refused(study: str) -> None:
-    for script in (f"{SECTION}/stage2_rl_level2.sh", f"{SECTION}/run_all.sh"):
-        done = run(script, DRY_RUN="1", STUDY=study)
-        said = f"error: STUDY={study}: give letters, digits, dots, dashes, underscores\n"
-        assert (done.returncode, done.stderr) == (2, said)
 
 
 @pytest.mark.parametrize(
     ("script", "arguments", "variables", "told"),
     [
         ("stage1_rft", ["no.such.key=1"], {}, r"no\.such|no such|'no'"),
-        (
-            "stage1_rft",
-            [],
-            {"PROFILE": "huge"},
-            "no profile huge; there are: instruct paper quick single small smoke tiny",
-        ),
-        ("stage1_rft", [], {"PROFILE": "paper/single"}, "profile paper has no numbers for single"),
+        ("stage1_rft", [], {"PROFILE": "huge"}, "no profile huge; there are: instruct paper quick single small smoke"),
         ("stage1_rft", [], {"N_GPUS": "few"}, "N_GPUS=few: give a whole number from 1"),
         ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give one of the two"),
         ("run_all", [], {"SPLIT": "1", "SEEDS": "2"}, "SPLIT=1 SEEDS=2: give one of the two"),
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
-        ("run_all", [], {"ARMS": "rl-level9", "DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
         ("run_all", [], {"SEEDS": "1000000"}, "SEEDS=1000000: give a whole number from 1 to 1000"),
+        ("run_all", [], {"ARMS": "rl-level9", "DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
         ("run_all", [], {"BACKEND": "cloud"}, "backend=cloud: choose local, ray or slurm"),
-        ("run_all", [], {"BACKEND": "cloud", "DRY_RUN": "1"}, "backend=cloud: choose local, ray or slurm"),
         ("run_all", [], {"CKPT_DIR": "README.md", "DRY_RUN": "1"}, "CKPT_DIR=README.md: a file; give a folder"),
-        (
-            "run_all",
-            [],
-            {"MODEL_PATH": "m"},
-            "MODEL_PATH=m: of one script, and a study has many; a study starts from BASE_MODEL",
-        ),
+        ("run_all", [], {"MODEL_PATH": "m"}, "MODEL_PATH=m: of one script, and a study has many; a study starts from"),
         ("run_all", ["rl-9:optim.lr=1"], {}, "rl-9:optim.lr=1: no step rl-9; there are: base stage1-problems"),
-        ("run_all", ["rl-level2:optim.lrr=1"], {}, "rl-level2: optim.lrr: no such setting"),
         ("run_all", ["optim.lr=1"], {}, "optim.lr: no such setting"),
         ("stage2_rl_control", ["reward.control=odd"], {"DRY_RUN": "1"}, "reward.control=odd: must be one of"),
         ("stage1_create_problems", ["colour=red"], {}, "colour"),
         ("stage1_rollouts", [], {"MODEL_PATH": "no"}, "no: no such model folder"),
-        ("stage2_rl_level2", [], {"VAL_FILES": "d/@odd"}, "no files.odd in the profile; there are: "),
     ],
 )
 def test_p18_bad_input_is_one_line_and_exit_code_2(
@@ -254,16 +227,27 @@ def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path:
     ],
 )
 def test_the_single_file_trainers_recipe_fits_the_trainer(
-    given: dict[str, str], told: list[str], tmp_path: Path
-) -> None:
+    given: dict[str, str], told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Its commands run in this process."""
     folders = {"DATA_DIR": str(tmp_path / "d"), "CKPT_DIR": str(tmp_path / "c")}
     if given:
         pytest.importorskip("vllm")
-    done = run("bash/single_file/countdown.sh", "algorithm.clip_high=0.3", DRY_RUN="1", **folders, **given)
+    python = tmp_path / "python"
+    python.write_text("#!/usr/bin/env bash\nprintf '%q ' \"$@\"; echo\n")
+    python.chmod(0o755)
+    more = {"DRY_RUN": "1", "PYTHON": str(python), **folders, **given}
+    done = run("bash/single_file/countdown.sh", "algorithm.clip_high=0.3", **more)
     assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(ROOT)
+    for program, *words in map(shlex.split, done.stdout.splitlines()):
+        entry = os.path.relpath(program, "examples").removesuffix(".py")
+        assert typed(entry, "", {"NOWHERE": tmp_path}, *words) in (0, None), capsys.readouterr().err
+    shown = capsys.readouterr().out
     for words in (*told, "clip_high: 0.3", "entropy_coef: 0.001"):
-        assert words in done.stdout
-    assert not [*tmp_path.iterdir()]
+        assert words in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["python"]
 
 
 def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> None:
@@ -304,9 +288,9 @@ def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> Non
     assert (tmp_path / "data/composition-paper/seed0/string_task/stage1_level1/train.parquet").is_file()
 
 
-@pytest.mark.parametrize("word", ["--help", "-h"])
-def test_every_script_has_its_head_as_help(word: str, tmp_path: Path) -> None:
-    for script in {*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")} - {ROOT / "bash/env.sh"}:
+def test_every_script_has_its_head_as_help(tmp_path: Path) -> None:
+    scripts = sorted({*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")} - {ROOT / "bash/env.sh"})
+    for script, word in zip(scripts, cycle(("--help", "-h"))):
         done = subprocess.run(
             ["bash", script, "more", word], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True,
             text=True, check=False,
@@ -333,22 +317,27 @@ NO_NETWORK = ["unshare", "--net", "--map-root-user"]
 @pytest.mark.skipif(subprocess.run([*NO_NETWORK, "true"], check=False).returncode != 0, reason="no network namespaces")
 def test_p14_nothing_needs_the_network(tmp_path: Path) -> None:
     """Problems, answers of a model made on the spot, filter and table, with no network interface at all."""
-    code = (
-        "import sys; from pathlib import Path; from compositionality.train.tiny import corpus, model, tokenizer as t\n"
-        "made = t.build_tokenizer(corpus.definition_names())\n"
-        "[part.save_pretrained(sys.argv[1]) for part in (model.build_model(model.TinyConfig(), made, 0), made)]"
-    )
-    python, problems, base = sys.executable, str(tmp_path / "problems.parquet"), str(tmp_path / "model")
-    commands = [
-        [python, "-c", code, base],
-        [python, "examples/create_problems.py", "task=string", f"output={problems}", "count=8", "style=compact",
-         "max_length=20"],
-        [python, "examples/evaluate.py", f"models=[m:{base}]", f"problems=[{problems}]", f"output={tmp_path / 'table'}",
-         "engine=transformers", "max_tokens=8"],
-    ]  # fmt: skip
-    for command in commands:
-        done = subprocess.run([*NO_NETWORK, *command], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    code = """
+import sys
+from compositionality.__main__ import main
+from compositionality.train.tiny import corpus, model, tokenizer
+vocabulary = tokenizer.build_tokenizer(corpus.definition_names())
+for part in (model.build_model(model.TinyConfig(), vocabulary, 0), vocabulary):
+    part.save_pretrained("model")
+for line in sys.stdin.read().splitlines():
+    sys.argv = ["compositionality", *line.split()]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+"""
+    commands = """create_problems task=string output=problems.parquet count=8 style=compact max_length=20
+evaluate models=[m:model] problems=[problems.parquet] output=table engine=transformers max_tokens=8"""
+    done = subprocess.run(
+        [*NO_NETWORK, sys.executable, "-c", code], cwd=tmp_path, input=commands, capture_output=True, text=True,
+        check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "table" / "results.parquet").is_file()
 
 
@@ -359,18 +348,14 @@ def test_unknown_options_are_refused(script: str) -> None:
     assert "unknown option --fast" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({}, "composition"),
+def test_wandb_has_one_group_for_all_seeds_of_a_study(tmp_path: Path) -> None:
+    (tmp_path / "python").write_text('#!/bin/sh\necho "$WANDB_RUN_GROUP"\n')
+    (tmp_path / "python").chmod(0o755)
+    for variables, expected in (
         ({"SEED": "2", "SPLIT": "1"}, "composition"),
         ({"STUDY": "mine", "SEED": "1"}, "mine"),
         ({"PROFILE": "paper"}, "composition-paper"),
         ({"WANDB_RUN_GROUP": "other"}, "other"),
-    ],
-)
-def test_wandb_has_one_group_for_all_seeds_of_a_study(variables: dict[str, str], expected: str, tmp_path: Path) -> None:
-    (tmp_path / "python").write_text('#!/bin/sh\necho "$WANDB_RUN_GROUP"\n')
-    (tmp_path / "python").chmod(0o755)
-    own = {"PYTHON": str(tmp_path / "python"), "PROFILE": "tiny", **variables}
-    assert run("bash/section41_42/stage1_rft.sh", **own).stdout.strip() == expected
+    ):
+        own = {"PYTHON": str(tmp_path / "python"), "PROFILE": "tiny", **variables}
+        assert run("bash/section41_42/stage1_rft.sh", **own).stdout.strip() == expected

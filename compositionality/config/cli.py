@@ -24,17 +24,18 @@ from compositionality.config.makers import maker
 from compositionality.config.profile import (
     Layer,
     layers_of,
-    leaves,
     load_profile,
     merge,
     missing_keys,
     named_layer,
     use_device,
     with_files,
+    with_key,
 )
 from compositionality.errors import UserError, without_secrets
 from compositionality.phrases import phrases
 from compositionality.ranges import REQUIRED, kind_of, no_such_setting, range_of, typed_text, validated
+from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import Loader, flow_list
 
 Settings = TypeVar("Settings")
@@ -134,10 +135,7 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
         validated(schema, layer.values, file, f"{where}." if where else "")
         values = merge(values, layer.values)
     for word in overrides:
-        key, value = _read_word(schema, word)
-        for name in reversed(key.split(".")):
-            value = {name: value}
-        values = merge(values, value)
+        values = with_key(values, *_read_word(schema, word))
     if missing := missing_keys(values):
         raise UserError(f"no value for {missing}; give it as key=value")
     return validated(schema, values)
@@ -256,10 +254,10 @@ def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) 
 
 def with_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:
     """Return the settings as a command line takes them, a key a line, each with a comment on where it comes from."""
-    sources = {key: layer.source for layer in layers for key, _ in leaves(layer.values)}
+    sources = {key: layer.source for layer in layers for key in flatten(layer.values)}
     sources |= {word.partition("=")[0].lstrip("+"): "command line" for word in overrides}
     lines = []
-    for key, value in leaves(asdict(settings)):  # type: ignore[call-overload]
+    for key, value in flatten(asdict(settings)).items():  # type: ignore[call-overload]
         names = [key[: match.start()] for match in re.finditer(r"\.|$", key)]  # a, a.b, a.b.c: a mapping may come whole
         source = next((sources[name] for name in reversed(names) if name in sources), "default")
         text = flow_list(map(str, value)) if isinstance(value, list) else typed_text(value)

@@ -134,35 +134,36 @@ def file_settings(words: Sequence[str]) -> dict[str, CreateProblems]:
     return {name: parse(schema_of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen}
 
 
-def check_problem_set(words: Sequence[str]) -> list[CreateProblems]:
-    """Return the settings of each file. UserError for what the task, or the place of one of them, refuses."""
-    files = list(file_settings(words).values())
-    for settings in files:
+def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, CreateProblems | None]]:
+    """Return the settings of each file and, of one that becomes a link, those of the shared file.
+
+    UserError for what the task, or the place of one of them, refuses.
+    """
+    given, files = _given(words), list[tuple[CreateProblems, CreateProblems | None]]()
+    for settings in file_settings(words).values():
         check(settings)
-        if shared := _shared(settings, words):
+        path, shared = Path(settings.output), None
+        uses_seed = "seed" in find_task(settings.task).modes[settings.mode].uses
+        if given.get("shared") and not uses_seed and not path.exists():
+            shared = replace(settings, output=str(Path(given["shared"], path.relative_to(given["output"]))))
             check(shared)
+        files.append((settings, shared))
     return files
 
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
     """Make the files that do not exist yet; their paths. UserError before the first if one of them would be refused."""
-    return [_create(settings, words) for settings in check_problem_set(words)]
+    place = Path(_given(words).get("shared", ""))
+    return [
+        _linked(settings, shared, place) if shared else create_problems(settings)
+        for settings, shared in check_problem_set(words)
+    ]
 
 
-def _shared(settings: CreateProblems, words: Sequence[str]) -> CreateProblems | None:
-    """Return the settings of the shared file that this one becomes a link to; None for a file of its own."""
-    given, path = _given(words), Path(settings.output)
-    if not given.get("shared") or "seed" in find_task(settings.task).modes[settings.mode].uses or path.exists():
-        return None
-    return replace(settings, output=str(Path(given["shared"], path.relative_to(given["output"]))))
-
-
-def _create(settings: CreateProblems, words: Sequence[str]) -> Path:
-    """Make a file, or the shared one and a link to it; its path."""
+def _linked(settings: CreateProblems, shared: CreateProblems, place: Path) -> Path:
+    """Make the shared file, below ``place``, and a link to it; the path of the link."""
     path = Path(settings.output)
-    if (shared := _shared(settings, words)) is None:
-        return create_problems(settings)
-    with exclusive(Path(_given(words)["shared"]), wait=3600):  # seconds; seeds may ask side by side
+    with exclusive(place, wait=3600):  # seconds; seeds may ask side by side
         made = create_problems(shared)
     path.parent.mkdir(parents=True, exist_ok=True)
     manifest_path(path).unlink(missing_ok=True)

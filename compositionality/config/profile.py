@@ -8,9 +8,10 @@ has numbers for.
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveInt, validated
+from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import flow_list, named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
@@ -112,7 +114,6 @@ class Layer:
 
 
 def profile_names() -> list[str]:
-    """Return the names of all profiles."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
@@ -122,6 +123,12 @@ def load_profile(word: str) -> Profile:
     UserError naming file and key: no such profile, an unknown key, a wrong type, a missing number, an engine that the
     profile has no numbers for.
     """
+    return _loaded(word, tuple((path, path.stat().st_mtime_ns) for path in sorted(FOLDER.glob("*.yaml"))))
+
+
+@lru_cache(maxsize=32)
+def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
+    """Return a profile, which every step of a plan asks for, as the files of this time have it; not to be changed."""
     name, _, engine = word.partition("/")
     files, path = _files(name), FOLDER / f"{name}.yaml"
     engine = engine or next((str(data["engine"]) for data in reversed(files.values()) if "engine" in data), "")
@@ -225,18 +232,16 @@ def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield dotted keys and values of nested mappings."""
-    if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from leaves(value, f"{prefix}.{key}" if prefix else str(key))
-    else:
-        yield prefix, node
+def with_key(values: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return nested ``values`` with that of a dotted key on top."""
+    for name in reversed(key.split(".")):
+        value = {name: value}
+    return merge(values, value)
 
 
-def missing_keys(values: Mapping[str, Any]) -> str:
+def missing_keys(values: dict[str, Any]) -> str:
     """Return the dotted keys that have no value yet, in words."""
-    return ", ".join(sorted(key for key, value in leaves(values) if isinstance(value, str) and value == REQUIRED))
+    return ", ".join(sorted(key for key, value in flatten(values).items() if value == REQUIRED))
 
 
 def _files(name: str) -> dict[Path, Keys]:

@@ -37,7 +37,6 @@ class Part(NamedTuple):
 
     @property
     def root(self) -> Path:
-        """The folder of the files."""
         return self.path if self.path.is_dir() else self.path.parent
 
     @property

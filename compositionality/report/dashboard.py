@@ -85,15 +85,11 @@ def send(run: Any, content: Content) -> None:
 
     sent: dict[str, Any] = {name: wandb.Html(text, inject=False) for name, text in content.html.items()}
     for name, rows in content.tables.items():
-        table = pd.DataFrame(rows)
-        sent[f"tables/{name}"] = wandb.Table(dataframe=table.map(plain).astype(object).where(table.notna(), None))
+        table = pd.DataFrame(rows)  # of which wandb takes no lists and mappings
+        cells = table.map(lambda cell: json.dumps(cell) if isinstance(cell, list | dict) else cell).astype(object)
+        sent[f"tables/{name}"] = wandb.Table(dataframe=cells.where(table.notna(), None))
     run.summary.update(content.summary)
     run.log(sent)
-
-
-def plain(value: Any) -> Any:
-    """Return a cell as a wandb table takes it."""
-    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 def image(png: bytes) -> str:

@@ -268,7 +268,6 @@ def write_sft_rows(folder: Path) -> None:
 
 
 def print_table(rows: list[Row]) -> None:
-    """Print a line for every step."""
     used = {key: title for key, title in PLAN["columns"].items() if any(key in row for row in rows)}
     table = new_table("step", "s", *used.values(), "")
     for row in rows:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.config.cli import run
+from compositionality.config.profile import with_key
 from compositionality.data.artefact import MANIFEST, combined_hash, read_manifest
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import MissingPackageError, UserError
@@ -50,7 +51,10 @@ def send_runs(settings: SendSettings) -> None:
         recipe = read_json_object(folder / RECIPE, "train it again")
         made = read_manifest(folder / "final") if (folder / "final").is_dir() else None
         job = "rl" if "grpo" in recipe["step"] else "sft"
-        log = RunLog(folder, [], job, nested(recipe["settings"]), code=made.code if made else "")
+        settings_of_run: dict[str, Any] = {}
+        for key, value in recipe["settings"].items():
+            settings_of_run = with_key(settings_of_run, key, value)
+        log = RunLog(folder, [], job, settings_of_run, code=made.code if made else "")
         log.send_artifacts(used_of(recipe["inputs"], known), models_in(folder))
         log.close()
         print(f"{folder}: sent as {run_name(folder)}")
@@ -95,15 +99,3 @@ def is_result(path: Path) -> bool:
 def used_of(inputs: Mapping[str, str], known: Mapping[str, Path]) -> Sequence[Path]:
     """Return the artefacts with these hashes, of those that are ``known`` by theirs."""
     return [known[content] for content in inputs.values() if content in known]
-
-
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with dotted keys as a run has them: dictionaries in dictionaries."""
-    tree: dict[str, Any] = {}
-    for key, value in flat.items():
-        *above, name = key.split(".")
-        node = tree
-        for part in above:
-            node = node.setdefault(part, {})
-        node[name] = value
-    return tree

@@ -47,7 +47,6 @@ class Local:
     gpus: Sequence[str] = ()
 
     async def run(self, step: Step, lane: int, write: Write | None) -> int:
-        """See Backend."""
         variables = {**os.environ, **step.variables, **self.variables(step, lane)}
         return await run_command(command_of(step, in_lane=step.one_lane and self.lanes != 1), variables, write)
 
@@ -102,7 +101,6 @@ class Ray:
     lanes: int | None = None
 
     async def run(self, step: Step, lane: int, write: Write | None) -> int:  # noqa: ARG002
-        """See Backend."""
         import ray
 
         if not ray.is_initialized() and self.address:
@@ -143,7 +141,6 @@ class Slurm:
     lanes: int | None = None
 
     async def run(self, step: Step, lane: int, write: Write | None) -> int:  # noqa: ARG002
-        """See Backend."""
         label, study = step.key.replace("/", "-"), step.place.study.partition("/")[0]
         log = Path(study_folder("results", study), "slurm", f"{label}.log")
         (ROOT / log).parent.mkdir(parents=True, exist_ok=True)

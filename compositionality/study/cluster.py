@@ -20,7 +20,6 @@ POLL_SECONDS = 1.0
 
 
 def main() -> None:
-    """Answer one question of the module's docstring."""
     wanted = parser().parse_args()
     if wanted.question == "address":
         print(own_address(wanted.hosts))
@@ -34,7 +33,6 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return a parser of the module's docstring's command line."""
     whole = argparse.ArgumentParser(prog="python -m compositionality.study.cluster", description=__doc__)
     questions = whole.add_subparsers(dest="question", required=True)
     for name in ("address", "wait", "check"):

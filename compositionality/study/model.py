@@ -199,7 +199,6 @@ def study_folder(root: str, study: str) -> str:
 
 
 def study_names() -> list[str]:
-    """Return the names of all studies."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 

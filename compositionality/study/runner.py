@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from compositionality.study.backends import Backend, Write
@@ -63,7 +64,11 @@ class Runner:
         others = [other for other in self.steps if other.key not in step.after and step.key not in other.after]
         has_company = step.one_lane and others != [step]  # some step comes neither before nor after it
         side_by_side = self.backend.lanes is None or (self.backend.lanes > 1 and has_company)
-        write = log_writer(self.log, step.key) if self.log else lane_writer(step.key) if side_by_side else None
+        write: Write | None = None
+        if self.log:
+            write = log_writer(self.log, step.key)
+        elif side_by_side:
+            write = partial(print, step.key, "|", flush=True)
         tell, started = say if self.log else write or say, time.monotonic()
         if not self.log:
             tell(f"== {self._clock()}  {step.key}")
@@ -97,11 +102,6 @@ class Runner:
     def _clock(self) -> str:
         """Return minutes and seconds since the command began."""
         return "{:02d}:{:02d}".format(*divmod(int(time.time()) - self.began, 60))
-
-
-def lane_writer(lane: str) -> Write:
-    """Writes lines with the lane's name before them."""
-    return lambda line: print(f"{lane} | {line}", flush=True)
 
 
 def log_writer(log: Path, lane: str) -> Write:

@@ -119,7 +119,6 @@ class Step:
             verb.check(self.settings)
 
     def command(self, python: str) -> tuple[str, ...]:
-        """Return the command that runs it."""
         if self.script:
             return ("bash", f"bash/{self.script}.sh", *self.words)
         return (python, f"examples/{self.entry_point}.py", *self.command_words)

@@ -20,21 +20,17 @@ def settings_of(*words: str) -> GrpoSettings:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_algorithm_is_one_word(name: str) -> None:
+def test_an_algorithm_is_one_word_and_leaves_nothing_that_makes_it_to_the_profile(name: str) -> None:
+    """The tiny profile leaves out equal groups, and with verl samples on; neither is part of GRPO."""
     found = settings_of(f"algorithm={name}", "engine=verl" if name == "ppo" else "engine=single")
     check_settings(found)
-    assert found.algorithm.advantage == {"dapo": "grpo", "ppo": "gae"}.get(name, name)
-    assert found.algorithm.dynamic_sampling == (name == "dapo")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_algorithm_leaves_nothing_that_makes_it_to_the_profile(name: str) -> None:
-    """The tiny profile leaves out equal groups, and with verl samples on; neither is part of GRPO."""
+    bare = found.algorithm
+    assert bare.advantage == {"dapo": "grpo", "ppo": "gae"}.get(name, name)
+    assert bare.dynamic_sampling == (name == "dapo")
     for profile in ("tiny/single", "tiny/verl", "paper/verl"):
         engine = profile.partition("/")[2]
-        found = settings_of(f"profile={profile}", f"engine={engine}", f"algorithm={name}").algorithm
-        bare = settings_of(f"algorithm={name}").algorithm
-        assert {key: getattr(found, key) for key in DECIDED} == {key: getattr(bare, key) for key in DECIDED}
+        found = settings_of(f"profile={profile}", f"engine={engine}", f"algorithm={name}")
+        assert {key: getattr(found.algorithm, key) for key in DECIDED} == {key: getattr(bare, key) for key in DECIDED}
 
 
 def test_p18_what_only_verl_has_is_one_line() -> None:

@@ -1,7 +1,7 @@
 """Problem sets: every file of every profile as it was, a profile's changes, and what is refused."""
 
 import json
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,12 @@ def test_nothing_is_made_if_one_of_the_files_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"test_heldout\.parquet: exists but was not made by this step"):
             step(["set=string", f"output={tmp_path}", "files=[stage2_level1/train,test_heldout]"])
     assert [path.name for path in tmp_path.iterdir()] == ["test_heldout.parquet"]
+    taken = tmp_path / "shared/stage1_level1/train.parquet"
+    taken.parent.mkdir(parents=True)
+    taken.write_text("mine")
+    words = ["set=string_paper", f"output={tmp_path}/own", f"shared={tmp_path}/shared", "files=[stage1*]"]
+    with pytest.raises(UserError, match=r"shared/stage1_level1/train\.parquet: exists but was not made by this step"):
+        check_problem_set(words)
 
 
 SET = "{task: string, mode: clean, files: {a: {levels: [1], count: 4}, b: {avoid: [a], levels: [1, 2], per_level: 2}}}"
@@ -137,8 +143,7 @@ def test_p18_what_a_set_cannot_hold_is_one_line(
     text: str, changes: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.yaml").write_text(text)
-    profile = load_profile("tiny")
-    profile.problems["mine"] = changes
+    profile = replace(load_profile("tiny"), problems={"mine": changes})
     monkeypatch.setattr(problem_sets, "FOLDER", tmp_path)
     monkeypatch.setattr(problem_sets, "load_profile", lambda name: profile)
     with pytest.raises(UserError, match=said) as caught:
@@ -146,20 +151,17 @@ def test_p18_what_a_set_cannot_hold_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["set=strings"], "set=strings: no such file; known are countdown, countdown_paper, igsm"),
-        (["files=[stage3,test*]"], "no file stage3; there are: stage1_level1/train"),
-        (["files=[stage1*]", "function_split=2"], "function_split=2: no file among stage1_level1/train depends on it"),
-        (["task=igsm"], "task=igsm mode=: set=string has its own; leave them out"),
-        (["colour=red"], "colour: no such setting"),
-        (["style=yaml"], "style=yaml: choose one of json, compact"),
-    ],
-)
-def test_p18_what_a_command_cannot_ask_of_a_set_is_one_line(words: list[str], said: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=said):
-        create_problem_set(["set=string", f"output={tmp_path}/d", *words])
+def test_p18_what_a_command_cannot_ask_of_a_set_is_one_line(tmp_path: Path) -> None:
+    for word, said in (
+        ("set=strings", "set=strings: no such file; known are countdown, countdown_paper, igsm"),
+        ("files=[stage3,test*]", "no file stage3; there are: stage1_level1/train"),
+        ("function_split=2", "function_split=2: no file among stage1_level1/train depends on it"),
+        ("task=igsm", "task=igsm mode=: set=string has its own; leave them out"),
+        ("colour=red", "colour: no such setting"),
+        ("style=yaml", "style=yaml: choose one of json, compact"),
+    ):
+        with pytest.raises(UserError, match=said):
+            create_problem_set(["set=string", f"output={tmp_path}/d", "files=[stage1*]", word])
     assert not [*tmp_path.iterdir()]
 
 

@@ -39,8 +39,8 @@ from compositionality.evaluate.summary import share as share_of
 from compositionality.evaluate.table import RESULTS, SCHEMA, joined, problem_columns, read, write
 from compositionality.report import gold_figures
 from compositionality.report.page.build import packed, vega_bundle
-from compositionality.report.page.exact import EXACT
 from compositionality.report.page.explorer import DOTS, MOST, PER_LEVEL, explorer
+from compositionality.report.page.figures import EXACT
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.store import read_rollouts

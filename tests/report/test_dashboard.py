@@ -163,7 +163,12 @@ def study(tmp_path: Path) -> Path:
     return study
 
 
-def test_page_figures_and_tables_are_sent(study: Path) -> None:
+def test_page_figures_and_tables_are_sent_where_wandb_can_be_used(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as without:
+        for name in ("WANDB_MODE", "WANDB_API_KEY"):
+            without.delenv(name, raising=False)
+        assert not send_result(study / "report", {}, [])
+    assert [path.name for path in study.iterdir()] == ["report"]
     assert send_result(study / "report", {}, [])
     run = only(study / "report.wandb")
     found = about(run)
@@ -173,13 +178,6 @@ def test_page_figures_and_tables_are_sent(study: Path) -> None:
         ["stage1", 0.03],
         ["rl-level2", None],
     ]
-
-
-def test_nothing_is_sent_where_wandb_cannot_be_used(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("WANDB_MODE", "WANDB_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    assert not send_result(study / "report", {}, [])
-    assert [path.name for path in study.iterdir()] == ["report"]
 
 
 def made(target: Path, step: str, **inputs: Path) -> Path:
@@ -193,29 +191,14 @@ def made(target: Path, step: str, **inputs: Path) -> Path:
     return target
 
 
-def test_what_was_used_is_an_artifact_offline_too(tmp_path: Path) -> None:
-    """Problem files and rows are made by no run: without this the chain of hashes would end in them."""
-    run = tmp_path / "composition" / "seed0" / "stage2-rl-level2"
-    run.mkdir(parents=True)
-    (run / "wandb.id").write_text("rl")
-    problems = made(tmp_path / "composition" / "seed0" / "train.parquet", "create_problems")
-    model = made(run / "final", "train_grpo_single", train=problems)
-    log = RunLog(run, [], "rl", {})
-    log.send_artifacts(used=[problems], made=[model])
-    log.close()
-    (offline,) = run.glob("wandb/offline-run-*")
-    sent = {artifact.name: artifact for artifact in artifacts(offline)}
-    used, trained = sent["composition-seed0-train.parquet"], sent["composition-seed0-stage2-rl-level2-final"]
-    assert (used.use_after_commit, trained.use_after_commit) == (True, False)
-    assert json.loads(trained.metadata)["inputs"] == {"train": json.loads(used.metadata)["content"]}
-    assert {entry.ref for entry in used.manifest.contents} >= {problems.as_uri()}
-
-
 def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Problem files are made by no run: what was used is an artifact too, or the chain of hashes would end in them."""
     runs, study = tmp_path / "checkpoints" / "composition" / "seed0", tmp_path / "results" / "composition"
     base, stage1, rl = runs / "base", runs / "stage1-rft", runs / "rl"
+    problems = made(tmp_path / "data" / "composition" / "seed0" / "train.parquet", "create_problems")
     starts = {base: base, stage1: stage1 / "final", rl: rl / "final"}
-    for (run, model), inputs in zip(starts.items(), ({}, {"model": base}, {"model": stage1 / "final"}), strict=True):
+    before = ({}, {"model": base}, {"files": problems, "model": stage1 / "final"})
+    for (run, model), inputs in zip(starts.items(), before, strict=True):
         out = tmp_path / "progress" if run == base else run
         out.mkdir(parents=True)
         (out / "wandb.id").write_text(run.name)
@@ -247,9 +230,13 @@ def test_what_claims_follow_from_is_in_the_offline_files(tmp_path: Path, monkeyp
         "composition-seed0-section41_42-results.parquet",
         "composition-seed0-section41_42-rollouts-rl-heldout",
         "composition-seed0-rl-final",
+        "composition-seed0-train.parquet",
         "composition-seed0-stage1-rft-final",
         "composition-seed0-base",
     ]
+    (used,) = [artifact for artifact in sent if artifact.name == "composition-seed0-train.parquet"]
+    assert used.use_after_commit
+    assert {entry.ref for entry in used.manifest.contents} >= {problems.as_uri()}
     model, *_ = [artifact for artifact in sent if artifact.name == "composition-seed0-rl-final"]
     manifest = file_hash(rl / "final" / "manifest.json")
     assert (model.type, told[model.name]["manifest"], manifest[:16] in model.aliases) == ("model", manifest, True)

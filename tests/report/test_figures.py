@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ from compositionality.evaluate.failures import read_labels
 from compositionality.report import figures, heat_maps, paper
 from compositionality.report.draw import FigureSettings, chosen_laws, draw_figure
 from compositionality.report.page.build import report
+from compositionality.report.page.content import comparison, main_first
 from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import INJECTION, SCALING, ReportSettings, find_inputs
-from compositionality.report.scaling_figures import scaling
-from compositionality.report.theme import MARKERS, arm_styles, class_colours, group_title, spec_of, study_styles
+from compositionality.report.scaling_figures import reuse, scaling
+from compositionality.report.theme import MARKERS, arm_styles, class_colours, spec_of, study_styles
 from compositionality.study.model import load_study
 from compositionality.types import CHAIN, FAILURES, TrainingReport
 
@@ -82,41 +83,33 @@ def seeds(tmp_path: Path) -> list[str]:
 # ---- accuracy
 
 
-def test_every_group_has_a_panel_and_the_papers_figures_stand_beside() -> None:
-    rows, titles = drawn(figures.accuracy(accuracy_rows(), [], arm_styles(ARMS)))
+def test_every_group_has_panels_and_the_papers_figures_stand_beside() -> None:
+    handed_on = [{**row, "handed_on": row["accuracy"]} for row in accuracy_rows()]
+    rows, titles = drawn(figures.accuracy(accuracy_rows(), handed_on, arm_styles(ARMS)))
     n = "n = 500 problems a level"
     assert titles[:2] == [f"trained functions: right answers {n}", f"held-out functions: right answers {n}"]
     assert titles[2].startswith("paper: Llama-3.1-8B, held-out functions")
+    assert titles[3:] == [title.replace("right answers", "results handed on") for title in titles[:2]]
     assert set(rows["arm"]) == {study_styles()[arm].title for arm in ARMS}
     means = rows[rows["low"].notna()]
-    assert len(means) == 2 * 6 * len(ARMS)
+    assert len(means) == 2 * 2 * 6 * len(ARMS)
     assert means["value"].max() == 0.9
     stated = rows[rows["bound"].notna()]
     assert len(stated) == len(paper.stated_accuracy("heldout"))
     assert stated.loc[stated["bound"] == 1, "value"].tolist() == [0.25, 0.026]
-
-
-@pytest.mark.parametrize(("n_seeds", "dots"), [(1, 0), (3, 3 * 6)])
-def test_every_seed_is_a_dot_where_there_are_several(n_seeds: int, dots: int) -> None:
-    one_arm = accuracy_rows(["stage1"], n_seeds, ["heldout"])
-    rows, _ = drawn(figures.accuracy(one_arm, [], arm_styles(["stage1"])))
-    assert rows["dot"].notna().sum() == dots
-
-
-def test_handed_on_responses_have_panels_of_their_own_below() -> None:
-    handed_on = [{**row, "handed_on": row["accuracy"]} for row in accuracy_rows()]
-    _, titles = drawn(figures.accuracy(accuracy_rows(), handed_on, arm_styles(ARMS)))
-    assert [("right answers" in title, "handed on" in title) for title in titles] == [
-        (True, False), (True, False), (False, False), (False, True), (False, True),
-    ]  # fmt: skip
+    assert stated.loc[stated["arm"] == study_styles()["rl-level2"].title].set_index("level")["value"][3] == 0.27
 
 
 def test_countdown_stands_beside_the_papers_and_another_task_alone() -> None:
-    _, titles = drawn(figures.accuracy(accuracy_rows(groups=["countdown"]), [], arm_styles(COUNTDOWN_ARMS + ARMS)))
-    assert titles[1].startswith("paper: Llama-3.1-8B, Countdown")
-    _, titles = drawn(figures.accuracy(accuracy_rows(groups=["short_lists"]), [], arm_styles(ARMS)))
-    assert [title.split(":")[0] for title in titles] == ["short lists"]
-    assert group_title("heldout") == "held-out functions"
+    """Every seed is a dot where there are several."""
+    for arms, group, n_seeds, expected in (
+        (COUNTDOWN_ARMS, "countdown", 3, ["Countdown", "paper: Llama-3.1-8B, Countdown"]),
+        (ARMS, "short_lists", 1, ["short lists: "]),
+    ):
+        made = accuracy_rows(arms, n_seeds, [group])
+        rows, titles = drawn(figures.accuracy(made, [], arm_styles(arms)))
+        assert all(title.startswith(start) for title, start in zip(titles, expected, strict=True)), titles
+        assert rows["dot"].notna().sum() == (n_seeds * len(made) if n_seeds > 1 else 0)
 
 
 def test_labels_of_the_headline_keep_their_order_and_a_distance_and_flat_levels_are_left_out() -> None:
@@ -216,47 +209,26 @@ def test_new_results_are_drawn_over_the_old_figure_but_over_no_other_file(tmp_pa
 # ---- looks
 
 
-@pytest.mark.parametrize(
-    "arms",
-    [
-        tuple(load_study("section41_42").arms)[:10],
-        COUNTDOWN_ARMS,
-        ("a", "b", "c"),
-        ("stage1", "rl-level2", "new", "newer"),
-    ],
-)
-def test_colours_and_markers_tell_the_arms_apart(arms: tuple[str, ...]) -> None:
-    styles = arm_styles(arms).values()
-    assert len({style.colour for style in styles}) == len({MARKERS[style.marker] for style in styles}) == len(arms)
-
-
-def test_titles_and_colours_of_arms_can_be_given() -> None:
-    styles = arm_styles(["rl-level2", "mine"], {"mine": {"title": "My arm", "colour": "#123456"}})
-    assert (styles["mine"].title, styles["mine"].colour) == ("My arm", "#123456")
-    assert styles["rl-level2"] == study_styles()["rl-level2"]
-    with pytest.raises(UserError, match="arms: 'color' unknown"):
-        arm_styles(["mine"], {"mine": {"color": "#123456"}})
-
-
-@pytest.mark.parametrize("colour", ["zzz", "", "#12345", 'red" onload="x'])
-def test_p18_a_colour_that_is_none_is_refused(colour: str) -> None:
-    with pytest.raises(UserError, match=r"arms: colour .*: give red, green and blue as #0072B2"):
-        arm_styles(["a"], {"a": {"colour": colour}})
-
-
-def test_every_class_has_a_colour_of_its_own() -> None:
+def test_colours_and_markers_tell_the_arms_and_colours_the_classes_apart() -> None:
+    named = tuple(load_study("section41_42").arms)[:10]
+    for arms in (named, COUNTDOWN_ARMS, ("a", "b", "c"), ("stage1", "rl-level2", "new", "newer")):
+        styles = arm_styles(arms).values()
+        assert len({style.colour for style in styles}) == len({MARKERS[style.marker] for style in styles}) == len(arms)
     for classes in (FAILURES, ("correct", "wrong order", "not sorted")):
         colours = class_colours(classes)
         assert tuple(colours) == classes
         assert len(set(colours.values())) == len(classes)
 
 
-def test_the_papers_figures_are_shares_and_bounds_are_marked() -> None:
-    stated = {(row["model"], row["level"]): (row["value"], row["bound"]) for row in paper.stated_accuracy("heldout")}
-    assert (stated["rl-level2", 3], stated["rft", 3]) == ((0.27, 0), (pytest.approx(0.026), 1))
-    shares = {(row["model"], row["class"]): (row["share"], row["bound"]) for row in paper.stated_failures()}
-    assert shares["rl-level2", "correct"] == (0.281, 0)
-    assert {shares[arm, "ignores_composition"] for arm in ("stage1", "rft", "rl-level1")} == {(0.5, 1)}
+def test_p18_titles_and_colours_of_arms_can_be_given() -> None:
+    styles = arm_styles(["rl-level2", "mine"], {"mine": {"title": "My arm", "colour": "#123456"}})
+    assert (styles["mine"].title, styles["mine"].colour) == ("My arm", "#123456")
+    assert styles["rl-level2"] == study_styles()["rl-level2"]
+    with pytest.raises(UserError, match="arms: 'color' unknown"):
+        arm_styles(["mine"], {"mine": {"color": "#123456"}})
+    for colour in ("zzz", "", "#12345", 'red" onload="x'):
+        with pytest.raises(UserError, match=r"arms: colour .*: give red, green and blue as #0072B2"):
+            arm_styles(["mine"], {"mine": {"colour": colour}})
 
 
 # ---- training, pass@k
@@ -406,44 +378,27 @@ def influence_file(path: Path, first: float = 1.0) -> None:
         write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial)
 
 
-@pytest.fixture
-def injection(tmp_path: Path) -> ReportSettings:
-    study = tmp_path / "tiny-injection"
-    shares = {(model, "igsm", 2): 0.5 for model in ("sft-vanilla", "sft-bridge")}
-    evaluated(study / "seed0" / INJECTION, shares)
-    for model in ("sft-vanilla", "sft-bridge"):
+def test_influence_is_that_of_every_seed_and_model_and_a_ranking_needs_three_arms(tmp_path: Path) -> None:
+    study, names = tmp_path / "tiny-injection", ("sft-vanilla", "sft-bridge")
+    evaluated(study / "seed0" / INJECTION, {(model, "igsm", 2): 0.5 for model in names})
+    for model in names:
         influence_file(study / "seed0" / "influence" / model / "influence.parquet")
-    return ReportSettings(study, study / "report", section=INJECTION)
-
-
-def test_influence_is_that_of_every_seed_and_model(injection: ReportSettings) -> None:
-    shown = {figure.name: figure.rows for figure in page_figures(find_inputs(injection))}
-    by_accuracy, pairs = shown["influence"], shown["influence_pairs"]
-    styles = arm_styles(["sft-vanilla", "sft-bridge"])
-    rows, titles = drawn(figures.influence(by_accuracy, styles))
+    inputs = find_inputs(ReportSettings(study, study / "report", section=INJECTION))
+    shown = {figure.name: figure.rows for figure in main_first(inputs, comparison(inputs), page_figures(inputs))}
+    assert [*shown] == ["headline", "accuracy", "influence", "influence_pairs"]
+    styles = arm_styles(names)
+    rows, titles = drawn(figures.influence(shown["influence"], styles))
     assert [title.split(" predicted")[0].split(" only")[0] for title in titles] == [
         "What a step on a query teaches", "How many queries there are",
     ]  # fmt: skip
     of_arm = rows[(rows["arm"] == styles["sft-bridge"].title) & rows["panel"].str.startswith("What")]
     assert of_arm["value"].tolist() == [2.0**n for n in range(8)]
     assert "dot" not in rows or rows["dot"].isna().all()  # one seed
-    rows, _ = drawn(figures.influence_pairs(pairs, styles))
+    rows, _ = drawn(figures.influence_pairs(shown["influence_pairs"], styles))
     cells = rows[rows["arm"] == styles["sft-bridge"].title].pivot(
         index="teacher", columns="learner", values="influence"
     )
     assert np.allclose(cells.loc[LABELS, LABELS], [[1, -0.25], [0.25, 0.5]])
-
-
-def test_the_page_of_behaviour_injection(injection: ReportSettings) -> None:
-    html = report(injection).read_text()
-    assert first_screen(html) == "headline"  # a ranking needs three arms
-    for name in ("accuracy", "influence", "influence_pairs"):
-        assert f'<section id="{name}"' in html
-    assert "Cen et al." not in html  # no claims were decided
-    assert "section43" not in html
-    assert (injection.output / "tables" / "influence.csv").is_file()
-    with pytest.raises(UserError, match=r"results.parquet: no such file; make it with bash bash/section41_42"):
-        report(ReportSettings(injection.study, injection.output))
 
 
 def test_the_page_of_ranked_arms_begins_with_influence_against_gain(tmp_path: Path) -> None:
@@ -459,7 +414,13 @@ def test_the_page_of_ranked_arms_begins_with_influence_against_gain(tmp_path: Pa
     words = "Mean influence of queries on the SFT model against what RL then adds, rank correlation over 3 arms: "
     assert f"<h1>{words}−1.00 (igsm, level 2).</h1>" in html
     assert (made.output / "finding.txt").read_text().startswith(f"{words}−1.00 (igsm, level 2).\nOne seed: how much")
-    assert html.count('id="ranks"') == 1
+    for name in ("ranks", "accuracy", "influence", "influence_pairs"):
+        assert html.count(f'<section id="{name}"') == 1
+    assert "Cen et al." not in html  # no claims were decided
+    assert "section43" not in html
+    assert (made.output / "tables" / "influence.csv").is_file()
+    with pytest.raises(UserError, match=r"results.parquet: no such file; make it with bash bash/section41_42"):
+        report(ReportSettings(study, made.output))
 
 
 def first_screen(html: str) -> str:
@@ -498,6 +459,7 @@ def fits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_scaling_is_drawn_from_the_laws_that_describe_and_predict_best(fits: Path, tmp_path: Path) -> None:
+    """With every point and its prediction."""
     path = draw_figure(FigureSettings([str(fits)], tmp_path / "figure", figure="scaling"))
     assert path.read_bytes().startswith(STARTS["png"])
     shown = read_manifest(path)
@@ -506,8 +468,6 @@ def test_scaling_is_drawn_from_the_laws_that_describe_and_predict_best(fits: Pat
     assert shown.settings["fitted"] == min(laws, key=lambda name: laws[name]["aic"])
     assert shown.settings["predicting"] == "power"  # the others say nothing of a new size
 
-
-def test_every_point_and_its_prediction_is_in_the_figure_of_scaling(fits: Path) -> None:
     content, fitted, predicting = chosen_laws(FigureSettings([str(fits)], Path("x"), fitted="saturating_slope"))
     spec = spec_of(scaling(content, fitted, predicting))
     panels = spec["concat"]
@@ -540,8 +500,6 @@ def test_the_page_of_scaling_laws_has_every_figure_with_its_rows(fits: Path, tmp
 
 
 def test_accuracy_by_how_often_a_problem_is_seen() -> None:
-    from compositionality.report.scaling_figures import reuse
-
     made = [{**row, "times": times} for times in (1, 5) for row in accuracy_rows(["rl"], 1, ["holdout"])]
     spec = spec_of(reuse(made))
     rows = data_of(spec, spec)
@@ -549,21 +507,14 @@ def test_accuracy_by_how_often_a_problem_is_seen() -> None:
     assert rows.groupby("times")["accuracy"].max().tolist() == [0.9, 0.9]
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (
-            lambda fits: {"fitted": "cubic"},
-            "cubic: no such law was fitted; there are: log_linear, saturating_slope, power",
-        ),
-        (lambda fits: {"inputs": [str(fits.with_name("scaling_points.csv"))]}, "damaged"),
-        (lambda fits: {"inputs": [str(fits)] * 2}, "give figure=scaling one scaling.json"),
-    ],
-)
-def test_p18_other_files_and_laws_are_refused(
-    fits: Path, tmp_path: Path, change: Callable[[Path], dict[str, Any]], told: str
-) -> None:
-    given = {"inputs": [str(fits)], "output": tmp_path / "x", "figure": "scaling", **change(fits)}
-    with pytest.raises(UserError, match=told):
-        draw_figure(FigureSettings(**given))
+def test_p18_other_files_and_laws_are_refused(fits: Path, tmp_path: Path) -> None:
+    points = str(fits.with_name("scaling_points.csv"))
+    known = "log_linear, saturating_slope, power"
+    for inputs, fitted, told in (
+        ([str(fits)], "cubic", f"cubic: no such law was fitted; there are: {known}"),
+        ([points], "", "damaged"),
+        ([str(fits)] * 2, "", "give figure=scaling one scaling.json"),
+    ):
+        with pytest.raises(UserError, match=told):
+            draw_figure(FigureSettings(inputs, tmp_path / "x", "scaling", fitted=fitted))
     assert not list(tmp_path.iterdir())

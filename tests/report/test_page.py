@@ -7,10 +7,8 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
@@ -19,8 +17,9 @@ from typing import Any
 import pandas as pd
 import pytest
 from report_study import ATTACK, DECISIONS, LEVELS, MODELS, PER_LEVEL, SETS, evaluated, make_study, solved, write_json
+from test_refusals import typed
 
-from compositionality.data.artefact import file_hash, read_manifest, verify
+from compositionality.data.artefact import verify
 from compositionality.data.git import code_version
 from compositionality.errors import UserError
 from compositionality.evaluate.summary import differences
@@ -29,16 +28,14 @@ from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.claims import said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison
-from compositionality.report.page.exact import EXACT as EXPLORED
 from compositionality.report.page.explorer import DOTS, explorer, validation
-from compositionality.report.page.figures import page_figures
+from compositionality.report.page.figures import gold, page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
 from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
 from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 
-ROOT = Path(__file__).parents[2]
 EXACT = ("gold_probability", "gold_roles", "hand_over")
 WHY = (*EXACT, "passk", "failure_modes", "functions")
 FIGURES = ("headline", "accuracy", "countdown", *WHY, "training", "budget")
@@ -67,30 +64,15 @@ def check(settings: ReportSettings) -> None:
 
 def test_the_page_holds_every_part_in_order(page: Path) -> None:
     html = page.read_text()
-    chapters = (
-        "problem",
-        *FIGURES[:3],
-        "why",
-        *WHY,
-        "training-chapter",
-        "steps",
-        *FIGURES[-2:],
-        "claims",
-        "samples",
-        "data",
-    )
-    places = [html.index(f'<section id="{name}"') for name in chapters]
+    chapters = ("problem", *FIGURES[:3], "why", *WHY, "training-chapter", "steps", *FIGURES[-2:], "claims", "samples")
+    places = [html.index(f'<section id="{name}"') for name in (*chapters, "data")]
     assert places == sorted(places)
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
     assert "Not run." not in re.sub(r"The audit of the test files.*", "", html[: html.index('<section id="data"')])
     for verdict in DECISIONS:
         assert f"</span> {verdict}</span>" in html
-    for words in (
-        "needs about 12 seeds",
-        "A CPU, 2 cores, 8 GiB, no GPU",
-        "12 minutes",
-        "A note.",
-        "Negative controls",
-    ):
+    for words in ("A CPU, 2 cores, 8 GiB, no GPU", "12 minutes", "A note.", "Negative controls"):
         assert words in html
 
 
@@ -104,31 +86,18 @@ def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: 
     assert "completions that hand each result on" in html
 
 
-def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(page: Path) -> None:
+def test_claims_are_counted_by_origin_and_each_says_what_is_behind_its_decision(page: Path) -> None:
     html = page.read_text()
-    tally = re.findall(
-        r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[html.index('<dl class="tally">') : html.index("A claim is <em>")]
-    )
-    assert [title for title, _ in tally] == [
-        "2 claims of the paper",
-        "2 variants of them",
-        "1 claim of this study&#39;s own",
-    ]
-    counts = [re.findall(r'"count">(\d+) .*?</span> ([\w ]+)</span>', counts) for _, counts in tally]
-    assert counts == [
-        [("1", "supported"), ("1", "contradicted")],
-        [("1", "undecided"), ("1", "not testable")],
-        [("1", "not run")],
-    ]
-    assert (
-        html.index("Claims of this study’s own</h3>")
-        < html.index('id="claim-H4"')
-        < html.index("Negative controls</h3>")
-    )
-
-
-def test_a_claim_that_is_not_testable_says_why_and_a_primary_one_how_it_stands_after_holm(page: Path) -> None:
-    html = page.read_text()
+    start = html.index('<dl class="tally">')
+    tally = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[start : html.index("A claim is <em>")])
+    counts = {title: re.findall(r'"count">(\d+) .*?</span> ([\w ]+)</span>', counts) for title, counts in tally}
+    assert counts == {
+        "2 claims of the paper": [("1", "supported"), ("1", "contradicted")],
+        "2 variants of them": [("1", "undecided"), ("1", "not testable")],
+        "1 claim of this study&#39;s own": [("1", "not run")],
+    }
+    own, controls = html.index("Claims of this study’s own</h3>"), html.index("Negative controls</h3>")
+    assert own < html.index('id="claim-H4"') < controls
     rows = {name: html[html.index(f'id="claim-{name}"') :].partition("</tr>")[0] for name in ("H1", "H3", "H5")}
     assert '<div class="small">after Holm: supported (one-sided p 0.02)</div>' in rows["H1"]
     assert "by seed: +20 +20" in rows["H1"]
@@ -204,48 +173,40 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
     check(copied)
 
 
-@pytest.mark.parametrize(
-    ("change", "file", "told"),
-    [
+def test_p15_check_names_the_file_in_one_line(copied: ReportSettings, capsys: pytest.CaptureFixture[str]) -> None:
+    """As typed, with exit code 2."""
+    words = [f"{entry.name}={getattr(copied, entry.name)}" for entry in fields(copied)[:5]]
+    for change, file, told in (
         (one_byte, "section41_42/times.tsv", r"index.html: stale, \S+times.tsv has changed"),
         (one_byte, "seed0/section41_42/results.parquet", r"section41_42/results.parquet: altered"),
-        (one_byte, "seed0/section44/results.parquet", r"section44/results.parquet: altered or"),
-        (one_byte, "seed0/section44/rollouts/*/*/shard*", r"section44/rollouts/\S+: altered"),
-        (one_byte, "seed1/section41_42/rollouts/*/*/shard*", r"seed1/section41_42/rollouts/\S+: altered"),
-        (one_byte, "seed1/section45/results.parquet", r"seed1/section45/results.parquet: altered"),
+        (one_byte, "seed1/section41_42/rollouts/rft/*/shard*", r"seed1/section41_42/rollouts/\S+: altered"),
         (Path.unlink, "claims.json", r"index.html: stale, claims.json is gone"),
         (one_byte, "report/figures/passk.png", r"figures/passk.png: altered"),
-        (one_byte, "report/index.html", r"index.html: altered"),
         (Path.unlink, "report/tables/passk.csv", r"tables/passk.csv: missing"),
-        (shutil.rmtree, "report", r"report: is not there"),
-    ],
-)
-def test_p15_check_names_the_file_in_one_line(
-    copied: ReportSettings, change: Callable[[Path], object], file: str, told: str
-) -> None:
-    change(next(copied.study.glob(file)))
-    with pytest.raises(UserError, match=told) as raised:
+        (Path.unlink, "report/manifest.json", r"report: "),
+    ):
+        path = next(copied.study.glob(file))
+        content = path.read_bytes()
+        change(path)
+        assert typed("report", "", {"NOWHERE": path}, *words, "--check") == 2
+        errors = capsys.readouterr().err
+        assert errors.count("\n") == 1
+        assert re.search(told, errors), errors
+        path.write_bytes(content)
+    shutil.rmtree(copied.output)
+    with pytest.raises(UserError, match="report: is not there"):
         check(copied)
-    assert "\n" not in str(raised.value)
 
 
-def test_p15_a_check_that_fails_exits_with_2(copied: ReportSettings) -> None:
-    (copied.study / "claims.json").unlink()
-    words = [f"{entry.name}={getattr(copied, entry.name)}" for entry in fields(copied)[:5]]
-    command = [sys.executable, "examples/report.py", *words, "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-
-
-def test_a_report_follows_its_inputs(copied: ReportSettings) -> None:
+def test_a_report_follows_its_inputs_and_has_figures_as_pdf_for_a_paper(copied: ReportSettings) -> None:
     times = copied.study / "section41_42" / "times.tsv"
     times.write_text(times.read_text().replace("700", "60"))
-    assert "1 minute if one step" in report(copied).read_text()
-    check(copied)
-    page = copied.output / "index.html"
-    old = read_manifest(copied.output)
-    assert old is not None
-    assert old.files["index.html"] == file_hash(page)
+    changed = replace(copied, figures="pdf")
+    html = report(changed).read_text()
+    assert "1 minute if one step" in html
+    check(changed)
+    assert {path.name for path in (copied.output / "figures").iterdir()} == {f"{name}.pdf" for name in FIGURES}
+    assert 'href="figures/headline.pdf"' in html
 
 
 def test_p16_what_a_model_writes_is_text(page: Path) -> None:
@@ -260,70 +221,42 @@ def test_p16_what_a_model_writes_is_text(page: Path) -> None:
     assert ATTACK in json.loads(data[1])[0]["response"]
 
 
-def test_samples_are_stratified_and_bounded(settings: ReportSettings) -> None:
-    found = samples(find_inputs(settings))
+def test_samples_are_stratified_and_bounded(settings: ReportSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = find_inputs(settings)
+    found = samples(inputs)
     assert len(found) <= AT_MOST
     cells = {(row["model"], row["group"], row["level"], row["reason"]) for row in found}
     assert len(cells) == len(MODELS) * 2 * 3 * 4
-    assert found == samples(find_inputs(settings))
     assert [row["model"] for row in found] == sorted((row["model"] for row in found), key=MODELS.index)
     assert {row["gold"] for row in found} == {'{"output": "abc"}'}
     assert cut("a" * LONGEST) == "a" * LONGEST
     assert "characters left out" in cut("a" * 10 * LONGEST)
     assert len(cut("a" * 10 * LONGEST)) < LONGEST + 100
 
-
-def test_a_shard_of_which_no_completion_is_shown(settings: ReportSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the last ones of a large file, whose levels and reasons all have enough by then."""
-    found = samples(find_inputs(settings))
-
     def with_an_empty_one(folder: Path) -> Iterator[Any]:
+        """As the last ones of a large file, whose levels and reasons all have enough by then."""
         for shard in read_rollouts(folder):
             yield from (shard, shard.slice(0, 0))
 
     monkeypatch.setattr(page_samples, "read_rollouts", with_an_empty_one)
-    assert samples(find_inputs(settings)) == found
+    assert samples(inputs) == found
 
 
-DAMAGED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
-    "claims before they had an origin": (
-        "claims.json",
-        lambda content: content["claims"][2].pop("origin"),
-        r"claims\[2\]: has no key 'origin'",
-    ),
-    "claims that are text": ("claims.json", lambda content: content.update(claims="x"), "claims: a str of JSON"),
-}
-
-
-@pytest.mark.parametrize(("name", "damage", "told"), DAMAGED.values(), ids=DAMAGED.keys())
-def test_p18_a_result_without_what_the_page_needs_is_named(
-    settings: ReportSettings, tmp_path: Path, name: str, damage: Callable[[Any], Any], told: str
-) -> None:
-    content = json.loads((settings.study / name).read_text())
-    damage(content)
-    path = write_json(tmp_path / Path(name).name, content)
-    with pytest.raises(UserError, match=rf"{path.name}: {told}.*; run the step that makes it again$"):
-        Inputs(settings, (), {name: path}).json(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "told"),
-    [
-        ("machine.json", b"[]", r"machine.json: damaged \(a JSON list, not an object\)"),
-        ("machine.json", b'{"cpu": "x"}', "machine.json: has no key 'cores'"),
-        ("machine.json", b"\xff", "machine.json: damaged .not UTF-8"),
-        ("recipe.json", b"[]", "recipe.json: damaged .a JSON list"),
-        ("recipe.json", b'{"settings": []}', "recipe.json: settings: a list of JSON"),
-    ],
-)
-def test_p18_a_damaged_file_is_named(
-    settings: ReportSettings, tmp_path: Path, name: str, text: bytes, told: str
-) -> None:
-    path = tmp_path / name
-    path.write_bytes(text)
-    with pytest.raises(UserError, match=told) as raised:
-        Inputs(settings, (), {name: path}).json(name)
-    assert "\n" not in str(raised.value)
+def test_p18_a_file_without_what_the_page_needs_is_named(settings: ReportSettings, tmp_path: Path) -> None:
+    claims = json.loads((settings.study / "claims.json").read_text())
+    del claims["claims"][2]["origin"]
+    for name, content, told in (
+        ("claims.json", claims, r"claims\[2\]: has no key 'origin'.*; run the step that makes it again$"),
+        ("claims.json", {**claims, "claims": "x"}, "claims: a str of JSON"),
+        ("machine.json", {"cpu": "x"}, "has no key 'cores'"),
+        ("recipe.json", {"settings": []}, "settings: a list of JSON"),
+        ("recipe.json", [], "damaged .a JSON list"),
+    ):
+        path = tmp_path / name
+        path.write_text(json.dumps(content))
+        with pytest.raises(UserError, match=rf"{name}: {told}") as raised:
+            Inputs(settings, (), {name: path}).json(name)
+        assert "\n" not in str(raised.value)
 
 
 def test_every_figure_has_its_rows_as_csv(settings: ReportSettings) -> None:
@@ -376,12 +309,6 @@ def test_only_the_script_of_the_page_and_the_packed_library_may_run(page: Path) 
     assert len(html) < 1_500_000
 
 
-def test_a_paper_gets_its_figures_as_pdf(copied: ReportSettings) -> None:
-    html = report(replace(copied, figures="pdf")).read_text()
-    assert {path.name for path in (copied.output / "figures").iterdir()} == {f"{name}.pdf" for name in FIGURES}
-    assert 'href="figures/headline.pdf"' in html
-
-
 def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(
     settings: ReportSettings, page: Path
 ) -> None:
@@ -420,37 +347,28 @@ def test_the_worked_problem_is_the_first_that_tells_them_apart_with_everybodys_a
     assert all(row["response"].endswith(f"{ATTACK} {place}") for row in shown["answers"])
 
 
-def test_ids_in_the_page_are_unique(page: Path) -> None:
-    ids = re.findall(r'\bid="([^"]+)"', page.read_text())
-    assert len(ids) == len(set(ids))
-
-
 def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSettings) -> None:
     inputs = find_inputs(settings)
     shown = {figure.name: figure for figure in page_figures(inputs)}
+
     counts = {
         name: [read(inputs.files[f"{name}/seed{seed}/results.parquet"]) for seed in range(2)]
         for name in ("passk", "failures")
     }
 
-    def of(table: pd.DataFrame, row: Any) -> pd.DataFrame:
+    def of_seeds(name: str, row: Any) -> list[pd.DataFrame]:
+        """The table of each seed, of the row's model, group and level."""
         keys = {"arm": row["model"], "group": row["group"], "level": row["level"]}
-        return table[(table[list(keys)] == list(keys.values())).all(axis=1)]
+        return [table[(table[list(keys)] == list(keys.values())).all(axis=1)] for table in counts[name]]
 
     curves = shown["passk"].rows
-    for row in curves[curves["base"] == ""].to_dict("records"):
+    for row in curves[(curves["base"] == "") & (curves["k"] == 1)].to_dict("records"):
         assert (row["n_seeds"], row["interval"]) == (2, "seeds and problems")
-        if row["k"] == 1:
-            tables = [of(table, row) for table in counts["passk"]]
-            assert row["values"] == pytest.approx([(table["right"] / table["judged"]).mean() for table in tables])
-        assert row["value"] == pytest.approx(sum(row["values"]) / 2)
+        each = [(table["right"] / table["judged"]).mean() for table in of_seeds("passk", row)]
+        assert [*row["values"], row["value"]] == pytest.approx([*each, sum(each) / 2])
     for row in shown["failure_modes"].rows:
-        rows = [of(table, row) for table in counts["failures"]]
-        same = [table[f"failure_{row['class']}"].sum() / table["n"].sum() for table in rows]
-        assert row["values"] == pytest.approx(same)
-        assert row["share"] == pytest.approx(sum(same) / 2)
-        assert row["low"] <= row["share"] <= row["high"]
-    assert {row["n_seeds"] for row in shown["functions"].rows} <= {1, 2}
+        each = [table[f"failure_{row['class']}"].sum() / table["n"].sum() for table in of_seeds("failures", row)]
+        assert [*row["values"], row["share"]] == pytest.approx([*each, sum(each) / 2])
     assert [row[1] for row in shown["passk"].details[0]["rows"]] == [1, 2, 3]
 
 
@@ -553,7 +471,7 @@ def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path
     made = make_study(tmp_path, parts=("runs", "exact"))
     Path(made.checkpoints, "seed1").mkdir()
     inputs = find_inputs(made)
-    dots = EXPLORED["gold_probability"](inputs, "gold_probability")
+    dots = gold(inputs, "gold_probability")
     assert dots is not None
     said = explorer(inputs, [dots])["missing"]
     assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The answers’ texts"]

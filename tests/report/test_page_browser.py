@@ -84,14 +84,6 @@ def opened(browser: "Browser", page: Path) -> Iterator[Any]:
         one.context.close()
 
 
-def test_p14_no_error_and_nothing_leaves_the_page(opened: Any, page: Path) -> None:
-    one = opened()
-    one.page.get_by_role("button", name="Show more").click()
-    one.page.wait_for_timeout(200)
-    assert one.errors == []
-    assert [url for url in one.requests if not url.startswith("data:")] == [page.as_uri()]
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_figure_is_seen_whole_and_nothing_is_cut(opened: Any, width: int) -> None:
     page = opened(viewport={"width": width, "height": 844}).page
@@ -129,10 +121,16 @@ def test_on_a_phone_panels_and_answers_stand_in_one_column(opened: Any) -> None:
 
 
 def test_the_first_screen_of_a_desk_has_the_finding_the_problem_and_the_chart(opened: Any) -> None:
+    """And everything on the page has a name for who hears it."""
     page = opened().page
     assert page.locator("h1").bounding_box()["y"] < 150
     assert page.locator("#problem .answers article").count() == len(MODELS)
     assert page.locator("#headline-drawing svg").bounding_box()["y"] < DESK["height"]
+    named = page.get_by_role("img", name=re.compile(r"\S"))
+    assert named.and_(page.locator(".drawing")).count() == page.locator(".drawing").count() == FIGURES
+    assert named.and_(page.locator("svg.forest")).count() == page.locator("svg.forest").count() > 0
+    cards = page.locator("#sample-list .sample").count()
+    assert page.get_by_role("article", name=re.compile(r"level \d+, problem \d+: ")).count() == cards > 0
 
 
 def test_answers_are_chosen_by_level_model_and_verdict(opened: Any) -> None:
@@ -159,8 +157,12 @@ def test_answers_are_chosen_by_level_model_and_verdict(opened: Any) -> None:
     assert cards.count() > before
 
 
-def test_p16_what_a_model_writes_never_runs(opened: Any) -> None:
+def test_p14_p16_nothing_leaves_the_page_and_what_a_model_writes_never_runs(opened: Any, page: Path) -> None:
     one = opened()
+    one.page.get_by_role("button", name="Show more").click()
+    one.page.wait_for_timeout(200)
+    assert one.errors == []
+    assert [url for url in one.requests if not url.startswith("data:")] == [page.as_uri()]
     assert ATTACK in one.page.locator("#sample-list pre").nth(1).inner_text()
     assert ATTACK in one.page.locator("#claims").inner_text()
     assert one.page.evaluate("window.attacked") is None
@@ -172,40 +174,39 @@ def test_p16_what_a_model_writes_never_runs(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read(opened: Any, scheme: str) -> None:
+def test_text_can_be_read_in_the_theme_that_is_asked_for_or_chosen(opened: Any, scheme: str) -> None:
     page = opened(color_scheme=scheme).page
-    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) == (scheme == "dark")
+    colours = []
+    for _ in range(3):
+        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.get_by_role("button", name="Switch between light and dark").click()
+    dark = [sum(map(int, re.findall(r"\d+", colour)[:3])) < 200 for colour in colours]
+    assert dark == [scheme == "dark", scheme != "dark", scheme == "dark"]
     worst = page.evaluate(CONTRASTS)
     assert len(worst) > 100
     assert worst[0][0] >= LEAST_CONTRAST, worst[:5]
 
 
-def test_the_button_turns_the_lights_on_and_off(opened: Any) -> None:
-    page = opened(color_scheme="dark").page
-    colours = []
-    for _ in range(3):
-        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        page.get_by_role("button", name="Switch between light and dark").click()
-    assert colours[0] == colours[2] != colours[1]
-
-
-def test_the_url_keeps_theme_and_filters(opened: Any) -> None:
-    page = opened(color_scheme="light").page
-    page.get_by_role("button", name="Switch between light and dark").click()
-    page.locator("select[name=model]").select_option("rl-level2")
-    page.locator("select[name=reason]").select_option("no_answer")
-    assert page.url.endswith("?theme=dark&model=rl-level2&reason=no_answer")
-    page.locator("nav a[href='#samples']").click()
-    seen = view(page)
+def test_the_url_keeps_theme_and_filters_and_a_broken_one_is_ignored(opened: Any, page: Path) -> None:
+    one = opened(color_scheme="light")
+    shown, usual = one.page, view(one.page)
+    shown.get_by_role("button", name="Switch between light and dark").click()
+    shown.locator("select[name=model]").select_option("rl-level2")
+    shown.locator("select[name=reason]").select_option("no_answer")
+    assert shown.url.endswith("?theme=dark&model=rl-level2&reason=no_answer")
+    shown.locator("nav a[href='#samples']").click()
+    seen = view(shown)
     assert seen[:2] == ("dark", ["rl-level2", "", "", "no_answer"])
-    page.reload()
-    assert view(page) == seen
+    shown.reload()
+    assert view(shown) == seen
     shared = opened(color_scheme="light").page
-    shared.goto(page.url)
+    shared.goto(shown.url)
     assert view(shared) == seen
-    page.locator("select[name=reason]").select_option("")
-    assert "reason" not in page.url
+    shown.locator("select[name=reason]").select_option("")
+    assert "reason" not in shown.url
+    shown.goto(f"{page.as_uri()}?theme=purple&level=99&model=<script>&reason=&group=%FF&theme=dark&other=1#nothing")
+    assert view(shown) == usual
+    assert one.errors == []
 
 
 def test_one_step_back_shows_what_the_url_says(opened: Any) -> None:
@@ -220,28 +221,11 @@ def test_one_step_back_shows_what_the_url_says(opened: Any) -> None:
     assert page.url == "about:blank"  # no filter has an entry of its own
 
 
-def test_a_broken_url_is_ignored(opened: Any, page: Path) -> None:
-    one = opened(color_scheme="light")
-    expected = view(one.page)
-    one.page.goto(f"{page.as_uri()}?theme=purple&level=99&model=<script>&reason=&group=%FF&theme=dark&other=1#nothing")
-    assert view(one.page) == expected
-    assert one.errors == []
-
-
 def view(page: "Page") -> tuple[str, list[str], str]:
     """Theme, filters, and how many completions are shown."""
     theme = page.evaluate("getComputedStyle(document.documentElement).colorScheme")
     filters = [one.input_value() for one in page.locator("#filters select").all()]
     return theme, filters, page.locator("#sample-count").inner_text()
-
-
-def test_every_drawing_and_completion_has_a_name(opened: Any) -> None:
-    page = opened().page
-    named = page.get_by_role("img", name=re.compile(r"\S"))
-    assert named.and_(page.locator(".drawing")).count() == page.locator(".drawing").count() == FIGURES
-    assert named.and_(page.locator("svg.forest")).count() == page.locator("svg.forest").count() > 0
-    cards = page.locator("#sample-list .sample").count()
-    assert page.get_by_role("article", name=re.compile(r"level \d+, problem \d+: ")).count() == cards > 0
 
 
 def test_a_click_on_a_dot_shows_its_problem_with_the_answers_of_all_models(opened: Any) -> None:

@@ -88,15 +88,7 @@ def test_the_order_follows_from_the_files() -> None:
     assert keys[-1] == "page"
 
 
-def test_iterations_of_rft_are_steps_as_many_as_there_are_chunks() -> None:
-    steps = by_key(asked(arms=("rft",), words=("rft-chunks:chunks=3",)))
-    trained = [key for key in steps if key.endswith("-train")]
-    assert trained == [f"seed0/rft-{number}-train" for number in range(3)]
-    assert steps["seed0/answers-rft"].settings.models == ["rft:checkpoints/s/seed0/stage2-rft-iteration2/final"]
-    assert steps["seed0/rft-2-rollouts"].settings.model == "checkpoints/s/seed0/stage2-rft-iteration1/final"
-
-
-def test_arms_of_rft_differ_in_filter_answers_and_budget() -> None:
+def test_arms_of_rft_differ_in_filter_answers_and_budget_and_have_as_many_iterations_as_chunks() -> None:
     steps = by_key(asked(profile="tiny", arms=("rft", "rft-paper-filter", "rft-16", "rft-updates")))
     run = "checkpoints/s/seed0/stage2-rl-level2"
     for arm, rows, answers, ratio, completions, updates in (
@@ -111,6 +103,12 @@ def test_arms_of_rft_differ_in_filter_answers_and_budget() -> None:
         assert (chunks.rows_per_chunk, chunks.completions_of) == (rows, completions)
         assert (rollouts.n_samples, kept.max_correct_ratio) == (answers, ratio)
         assert (trained.trainer.steps_of, trained.trainer.part) == (updates, "2/3" if updates else "1/1")
+
+    steps = by_key(asked(arms=("rft",), words=("rft-chunks:chunks=3",)))
+    trained = [key for key in steps if key.endswith("-train")]
+    assert trained == [f"seed0/rft-{number}-train" for number in range(3)]
+    assert steps["seed0/answers-rft"].settings.models == ["rft:checkpoints/s/seed0/stage2-rft-iteration2/final"]
+    assert steps["seed0/rft-2-rollouts"].settings.model == "checkpoints/s/seed0/stage2-rft-iteration1/final"
 
 
 def test_rungs_of_the_ladder_hold_prompts_updates_and_loss_tokens_equal() -> None:
@@ -201,23 +199,19 @@ def test_splits_share_what_knows_all_functions_and_controls_are_in_the_first_of_
     assert record.figure == f"{steps['figure'].settings.output}.png"
 
 
-def test_every_seed_has_its_folders_and_all_of_them_one_table() -> None:
+def test_every_seed_has_its_folders_and_all_of_them_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roots may be elsewhere."""
+    monkeypatch.setenv("CKPT_DIR", "/big disk")
     steps = by_key(asked(seeds=2, arms=("rl-level2",)))
     for seed in (0, 1):
         rl = steps[f"seed{seed}/rl-level2"].settings
-        assert rl.trainer.output == f"checkpoints/s/seed{seed}/stage2-rl-level2"
+        assert rl.trainer.output == f"/big disk/s/seed{seed}/stage2-rl-level2"
         assert (rl.data.seed, rl.rollout.seed) == (seed + 1, seed + 1)
         assert steps[f"seed{seed}/base"].settings.seed == seed
+        assert f"stage1:/big disk/s/seed{seed}/stage1-rft/final" in steps[f"seed{seed}/evaluate"].settings.models
     assert steps["summary"].settings.inputs == [
         f"seed{seed}:results/s/seed{seed}/section41_42/results.parquet" for seed in (0, 1)
     ]
-
-
-def test_roots_may_be_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CKPT_DIR", "/big disk")
-    steps = by_key(asked(arms=("rl-level2",)))
-    assert steps["seed0/rl-level2"].settings.trainer.output == "/big disk/s/seed0/stage2-rl-level2"
-    assert "stage1:/big disk/s/seed0/stage1-rft/final" in steps["seed0/evaluate"].settings.models
 
 
 def test_a_model_that_is_given_is_the_base_of_the_study() -> None:
@@ -281,34 +275,28 @@ def test_p18_a_circle_and_a_step_that_only_does_not_name_are_one_line() -> None:
         plan(asked(), ["rl-9"])
 
 
-def test_an_arm_that_trains_with_verl_whatever_the_engine_has_the_machine_to_itself() -> None:
+def test_what_has_the_machine_to_itself() -> None:
+    """An arm that trains with verl whatever the engine; without GPUs else trainings of stages alone."""
     names = ("rl-domains", "rl-math", "sft-domains", "base-85k", "rl-85k")
     steps = by_key(asked("scaling_law", "tiny", arms=names))
     side_by_side = {name: step.one_lane for name in names for step in steps.values() if step.key == f"seed0/{name}"}
     assert side_by_side == {"rl-domains": False, "rl-math": False, "base-85k": True, "rl-85k": True}
-    assert not by_key(asked(profile="tiny", arms=("rl-level2-verl",)))["seed0/rl-level2-verl"].one_lane
-
-
-def test_without_gpus_only_trainings_of_stages_have_the_machine_to_themselves() -> None:
-    steps = by_key(asked(profile="tiny", arms=("rl-level2",), report=True))
-    assert [key for key, step in steps.items() if not step.one_lane] == ["seed0/base", "seed0/stage1"]
+    steps = by_key(asked(profile="tiny", arms=("rl-level2", "rl-level2-verl"), report=True))
+    alone = [key for key, step in steps.items() if not step.one_lane]
+    assert alone == ["seed0/base", "seed0/stage1", "seed0/rl-level2-verl"]
     with_gpus = by_key(asked(profile="tiny", arms=("rl-level2",), report=True, gpu=True))
     assert not with_gpus["seed0/stage1-rollouts"].one_lane  # it takes all of them
 
 
-def test_the_page_waits_for_all_and_the_other_last_steps_for_none_of_each_other() -> None:
-    steps = by_key(asked(report=True))
-    last = [key for key, step in steps.items() if step.whole]
-    assert last == ["summary", "figure", "claims", "audit", "page"]
-    assert all(not {*steps[key].after} & {*last} for key in last[:-1])
-    assert {*steps["page"].after} == steps.keys() - {"page"}
-
-
-def test_completions_wait_for_the_stages_and_their_model_alone() -> None:
+def test_completions_wait_for_the_stages_and_their_model_and_the_page_for_all() -> None:
     steps = by_key(asked(profile="tiny", arms=("rl-level2",), report=True))
     stages = {f"seed0/{name}" for name in load_study("section41_42").stages}
     for name, model in (("answers-base", set()), ("passk-stage1", set()), ("passk-rl-level2", {"seed0/rl-level2"})):
         assert {*steps[f"seed0/{name}"].after} == stages | model
+    last = [key for key, step in steps.items() if step.whole]
+    assert last == ["summary", "figure", "claims", "audit", "page"]
+    assert all(not {*steps[key].after} & {*last} for key in last[:-1])
+    assert {*steps["page"].after} == steps.keys() - {"page"}
 
 
 def test_variants_are_studies_in_folders_of_their_own() -> None:

@@ -93,21 +93,17 @@ def test_what_there_is_not_is_named(tmp_path: Path, changes: dict[str, Any], sai
 
 
 def test_hashes_are_added_once_and_comments_stay(tmp_path: Path) -> None:
+    """A file that would be no YAML with them stays as it is."""
     path = write(tmp_path)
     path.write_text(f"# why\n{path.read_text()}")
     first = register(str(path)).read_text()
     assert first.startswith("# why\n")
     assert len(re.findall('^(?:claims|recipe)_sha256: "[0-9a-f]{64}"$', first, re.MULTILINE)) == 2
     assert register(str(path)).read_text() == first
-
-
-def test_a_file_that_would_be_no_yaml_with_hashes_stays_as_it_is(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    path.write_text(path.read_text() + "...\n")
-    before = path.read_text()
+    path.write_text(first + "...\n")
     with pytest.raises(UserError, match=r"small.yaml: no place for hashes at its end; write one key a line"):
         register(str(path))
-    assert path.read_text() == before
+    assert path.read_text() == first + "...\n"
     assert [file.name for file in tmp_path.iterdir()] == ["small.yaml"]
 
 
@@ -128,13 +124,20 @@ def test_claims_that_changed_are_decided_again_and_nothing_else_is_run(committed
 def test_results_of_a_registration_stay_its_own(
     committed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    steps, _ = registered_study(str(committed), [], {}, dry=True)
+    """A dry run writes nothing; the test seed of an earlier recipe is refused."""
+    registered_study(str(committed), [], {}, dry=True)
     made = git(tmp_path, "rev-parse", "HEAD")
     assert capsys.readouterr() == ("", f"# {committed}: 3 replicates of 2 seeds, commit {made}\n")
+    ledger = tmp_path / "test_seeds.yaml"
+    note_test_seed(31, "another", "old.json", ledger)
+    with pytest.raises(UserError, match=r"test seed 31 was used by another \(old.json\)"):
+        registered_study(str(committed), [], {})
     assert not (tmp_path / "results").exists()
-    registered_study(str(committed), [], {})
+    ledger.unlink()
+    steps, _ = registered_study(str(committed), [], {})
     kept = tmp_path / "results" / "small" / "registration" / "registration.yaml"
     assert kept.read_bytes() == committed.read_bytes()
+    assert "31: " in ledger.read_text()
     assert len(registered_study(str(committed), [], {})[0]) == len(steps)
 
 
@@ -153,48 +156,28 @@ def test_claims_are_not_registered_anew_for_the_same_test_problems(
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_test_seed_of_an_earlier_recipe_is_refused(committed: Path, tmp_path: Path) -> None:
-    ledger = tmp_path / "test_seeds.yaml"
-    note_test_seed(31, "another", "old.json", ledger)
-    with pytest.raises(UserError, match=r"test seed 31 was used by another \(old.json\)"):
-        registered_study(str(committed), [], {})
-    assert not (tmp_path / "results").exists()
-    ledger.unlink()
-    registered_study(str(committed), [], {})
-    assert "31: " in ledger.read_text()
-    registered_study(str(committed), [], {})
+def test_replicates_are_run_so_many_at_a_time_at_the_registered_code_and_counted_at_any(
+    committed: Path, tmp_path: Path
+) -> None:
+    """In a fresh clone, too, where only what is committed is there; claims, page and record when all are kept.
 
+    The models of a kept replicate may lie elsewhere; what its seed shares is needed while another split is not kept.
+    The cheat is one replicate, then other rewards, then the rest.
+    """
 
-def test_a_kept_replicate_is_not_run_again(committed: Path) -> None:
-    """Its models may lie elsewhere; what its seed shares is needed while another split is not kept."""
-
-    def left() -> list[str]:
-        return list(dict.fromkeys(step.place.name for step in registered_study(str(committed), [], {}, dry=True)[0]))
-
-    assert left() == ["seed20", "seed20-split61", "seed20-split62", "seed21", "seed21-split63"]
-    finish("seed20-split61")
-    assert left() == ["seed20", "seed20-split62", "seed21", "seed21-split63", "seed20-split61"]  # of the whole study
-    finish("seed20-split62")
-    assert left() == ["seed21", "seed21-split63", "seed20-split61"]
-    finish("seed21-split63")
-    assert left() == ["seed20-split61"]
-
-
-def test_replicates_are_run_so_many_at_a_time(committed: Path) -> None:
-    """In a fresh clone, too, where only what is committed is there; claims, page and record when all are kept."""
-
-    def planned(replicates: int) -> list[str]:
+    def planned(replicates: int | None = None) -> list[str]:
         steps, _ = registered_study(str(committed), [], {}, dry=True, replicates=replicates)
-        assert not any(step.whole for step in steps)
+        assert any(step.whole for step in steps) == (replicates is None)
         return list(dict.fromkeys(step.place.name for step in steps))
 
-    assert planned(1) == ["seed20", "seed20-split61"]
+    assert planned() == ["seed20", "seed20-split61", "seed20-split62", "seed21", "seed21-split63"]
     assert planned(2) == ["seed20", "seed20-split61", "seed20-split62"]
+    assert planned(1) == ["seed20", "seed20-split61"]
     finish("seed20-split61")
+    assert planned() == ["seed20", "seed20-split62", "seed21", "seed21-split63", "seed20-split61"]  # of the whole study
     assert planned(1) == ["seed20", "seed20-split62"]
-    with pytest.raises(
-        UserError, match=r"no results of seed20-split62, seed21-split63 yet; REPLICATES=1 runs the next"
-    ):
+    said = r"no results of seed20-split62, seed21-split63 yet; REPLICATES=1 runs the next"
+    with pytest.raises(UserError, match=said):
         planned(0)
     finish("seed20-split62")
     steps, _ = registered_study(str(committed), [], {}, dry=True, replicates=1)
@@ -202,9 +185,19 @@ def test_replicates_are_run_so_many_at_a_time(committed: Path) -> None:
     assert kept.outputs == ["results/records/small/seed21-split63"]
     kept.check()  # in a dry run: its tables are not there yet
     assert {step.key for step in steps} == {*kept.after, kept.key}
+
+    (tmp_path / "compositionality" / "reward" / "code.py").write_text("2\n")
+    (tmp_path / "bash" / "study.sh").write_text("true # makes no number\n")
+    git(tmp_path, "commit", "-q", "-am", "other rewards")
+    said = r"its compositionality/reward changed since its commit \w{12}; check that commit out to run seed21, seed21-s"
+    with pytest.raises(UserError, match=said):
+        planned()
     finish("seed21-split63")
-    steps, _ = registered_study(str(committed), [], {}, dry=True, replicates=1)
-    assert {step.whole for step in steps} == {True}
+    for replicates in (None, 1):
+        steps, _ = registered_study(str(committed), [], {}, dry=True, replicates=replicates)
+        assert {step.whole for step in steps} == {True}
+        assert {step.place.name for step in steps} == {"seed20-split61"}
+        assert "claims" in [step.name for step in steps]
 
 
 def test_a_committed_registration_may_be_run_and_one_that_has_changed_may_not(committed: Path) -> None:
@@ -249,23 +242,6 @@ def finish(name: str) -> None:
     """A replicate that is kept."""
     with new_artefact(Path("results/records/small", name), Recipe("write_record", {})) as partial:
         partial.mkdir()
-
-
-def test_replicates_are_run_at_the_registered_code_and_counted_at_any(committed: Path, tmp_path: Path) -> None:
-    """The cheat: one replicate, then other rewards, then the rest."""
-    registered_study(str(committed), [], {}, dry=True)
-    finish("seed20-split61")
-    (tmp_path / "compositionality" / "reward" / "code.py").write_text("2\n")
-    (tmp_path / "bash" / "study.sh").write_text("true # makes no number\n")
-    git(tmp_path, "commit", "-q", "-am", "other rewards")
-    said = r"its compositionality/reward changed since its commit \w{12}; check that commit out to run seed20, seed20-s"
-    with pytest.raises(UserError, match=said):
-        registered_study(str(committed), [], {}, dry=True)
-    finish("seed20-split62")
-    finish("seed21-split63")
-    steps, _ = registered_study(str(committed), [], {}, dry=True)
-    assert {step.whole for step in steps} == {True}
-    assert "claims" in [step.name for step in steps]
 
 
 @pytest.mark.parametrize(

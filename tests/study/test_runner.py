@@ -170,24 +170,18 @@ def test_with_a_log_a_line_for_each_step_is_all_that_is_printed(
     assert "seed0/one | one has" in (tmp_path / "log").read_text()
 
 
-@pytest.mark.parametrize(
-    ("lanes", "gpus", "own", "sharing"),
-    [
-        (2, ["0", "1"], ["0", "1"], "1"),
+def test_every_lane_has_one_of_the_visible_gpus_and_knows_who_shares_it() -> None:
+    for lanes, gpus, own, sharing in (
         (4, ["4", "5", "6", "7"], ["4", "5", "6", "7"], "1"),
         (2, ["GPU-a", "MIG-b"], ["GPU-a", "MIG-b"], "1"),
         (3, ["4", "6"], ["4", "6", "4"], "2"),
         (4, ["3"], ["3", "3", "3", "3"], "4"),
-    ],
-)
-def test_every_lane_has_one_of_the_visible_gpus_and_knows_who_shares_it(
-    lanes: int, gpus: list[str], own: list[str], sharing: str
-) -> None:
-    backend = Local(lanes, gpus)
-    given = [backend.variables(a_step(one_lane=True), lane) for lane in range(lanes)]
-    assert [variables["CUDA_VISIBLE_DEVICES"] for variables in given] == own
-    assert {variables["LANES_PER_GPU"] for variables in given} == {sharing}
-    assert backend.variables(a_step(), 0) == {}
+    ):
+        backend = Local(lanes, gpus)
+        given = [backend.variables(a_step(one_lane=True), lane) for lane in range(lanes)]
+        assert [variables["CUDA_VISIBLE_DEVICES"] for variables in given] == own
+        assert {variables["LANES_PER_GPU"] for variables in given} == {sharing}
+        assert backend.variables(a_step(), 0) == {}
 
 
 def test_a_lane_has_one_gpu_one_thread_and_a_training_in_it_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,22 +195,17 @@ def test_a_lane_has_one_gpu_one_thread_and_a_training_in_it_one_process(monkeypa
     assert command_of(a_step(entry_point="evaluate"), in_lane=True)[-1] == "one"
 
 
-@pytest.mark.parametrize(
-    ("n_gpus", "keys", "needs"),
-    [
+def test_what_a_step_asks_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    for n_gpus, keys, needs in (
         ("8", {"gpu": True}, (1, 8)),
         ("8", {"gpu": True, "one_lane": True}, (1, 1)),
         ("8", {"gpu": True, "ray": True, "one_lane": True}, (1, 8)),
         ("", {"gpu": True}, (1, 1)),
         ("", {}, (2, 0)),
         ("", {"one_lane": True}, (1, 0)),
-    ],
-)
-def test_what_a_step_asks_of_a_cluster(
-    n_gpus: str, keys: dict[str, Any], needs: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("N_GPUS", n_gpus)
-    assert needs_of(a_step(**keys)) == needs
+    ):
+        monkeypatch.setenv("N_GPUS", n_gpus)
+        assert needs_of(a_step(**keys)) == needs
 
 
 # ---- Slurm and Ray

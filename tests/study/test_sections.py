@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from plans import asked, by_key
 
-from compositionality.config.profile import load_profile
 from compositionality.study.model import load_study
 from compositionality.study.steps import Step
 from compositionality.train.tiny.model import TinyConfig, _sizes
@@ -36,19 +35,8 @@ def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -
     assert audit.against[0] == "data/s/seed0/string_task/stage2_level1/train.parquet"
 
 
-@pytest.mark.parametrize("profile", ["tiny", "paper"])
-def test_each_model_is_sampled_in_a_lane_then_the_curves(profile: str) -> None:
-    steps, models = by_key(asked(profile=profile, report=True), "passk*"), load_profile(profile).passk
-    assert list(steps) == [*(f"seed0/passk-{name}" for name in models), "seed0/passk"]
-    *lanes, curves = steps.values()
-    assert all(step.one_lane and step.settings.answers_only for step in lanes)
-    assert {str(step.settings.output) for step in (*lanes, curves)} == {"results/s/seed0/section44"}
-    assert sorted(name.partition(":")[0] for name in curves.settings.models) == sorted(models)
-
-
-@pytest.mark.parametrize("profile", ["smoke", "instruct"])
-def test_rl_sees_strings_only_and_all_arms_answer_numbers(profile: str) -> None:
-    found = settings("section43", profile, report=False)
+def test_rl_sees_strings_only_and_all_arms_answer_numbers() -> None:
+    found = settings("section43", "smoke", report=False)
     starts = {"multi-rl-level1": "multi", "multi-rl-level1to2": "multi", "string-rl-level1to2": "rft"}
     for arm, start in starts.items():
         assert found[f"seed0/{arm}"].model.path == f"checkpoints/s/seed0/stage1-{start}/final"
@@ -62,7 +50,7 @@ def test_rl_sees_strings_only_and_all_arms_answer_numbers(profile: str) -> None:
     assert evaluated.problems == [f"data/s/seed0/countdown_task/{name}.parquet" for name in ("test_level2", "test")]
     assert (strings.models, strings.n_samples) == (evaluated.models, 1)
     assert strings.problems == ["data/s/seed0/string_task/test_trained.parquet"]
-    there = settings("section41_42", profile, "rl-level1to2", "rl-level1to2")
+    there = settings("section41_42", "smoke", "rl-level1to2", "rl-level1to2")
     assert found["seed0/string-rl-level1to2"] == there["seed0/rl-level1to2"]  # the run of section 4.1
 
 

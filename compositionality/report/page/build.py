@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import (
-    Manifest,
     Recipe,
     check_no_strangers,
     config_hash,
@@ -61,13 +60,16 @@ def report(settings: ReportSettings) -> Path:
         return page
     with exclusive(output):
         old = read_manifest(output) if output.is_dir() else None
-        changed = old is not None and old.step == STEP and _changed(old, recipe)
-        if changed and not settings.force:
+        _, made_with, made_from = recipe.identity()
+        changed = (
+            old is not None and old.step == STEP and (old.settings, old.inputs) != (json.loads(made_with), made_from)
+        )
+        if changed and not settings.force:  # nothing is lost by writing a report again
             check_no_strangers(output)
         if not is_done(output, recipe, force=settings.force or changed):
             files = files_of(inputs, settings.figures)
-            made_from = {name: list(sources) for name, (_, sources) in files.items()}
-            with new_artefact(output, recipe, {"made_from": made_from}) as partial:
+            sources = {name: list(names) for name, (_, names) in files.items()}
+            with new_artefact(output, recipe, {"made_from": sources}) as partial:
                 for name, (written, _) in files.items():
                     (partial / name).parent.mkdir(parents=True, exist_ok=True)
                     (partial / name).write_bytes(written)
@@ -195,9 +197,3 @@ def _identity(settings: ReportSettings) -> dict[str, Any]:
     arms = {name: asdict(style) for name, style in styles.items()}
     looks = {"arms": arms, "section": settings.section, "figures": settings.figures, "models": settings.models}
     return {"report": config_hash(code), **renderer_versions(), **looks}
-
-
-def _changed(old: Manifest, recipe: Recipe) -> bool:
-    """Nothing is lost by writing a report again."""
-    step, settings, inputs = recipe.identity()
-    return (old.step, old.settings, old.inputs) != (step, json.loads(settings), inputs)

@@ -92,7 +92,6 @@ def compared(inputs: Inputs, what: HeadlineComparison) -> tuple[str, str]:
 
 
 def percent(row: Row) -> str:
-    """Return an accuracy in per cent."""
     return f"{100 * row['accuracy']:.1f}\u00a0%"
 
 
@@ -177,7 +176,6 @@ def training_table(inputs: Inputs) -> dict[str, Any]:
 
 
 def training_rows(inputs: Inputs) -> list[Row]:
-    """Return the training report of every arm and seed."""
     reports = inputs.summary["training"].items()
     return [{"seed": seed, "arm": arm, **report} for seed, arms in reports for arm, report in arms.items()]
 

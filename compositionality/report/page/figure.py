@@ -1,6 +1,6 @@
 """A figure of the page: its specification, its words, its rows and the inputs behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,25 @@ def figure_of(
     title = said["title"].format(**values)
     finding = {str(key): said[key].format(**values) for key in ("sentence", "lead") if key in said}
     return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details, finding)
+
+
+def drawn(
+    inputs: Inputs,
+    name: str,
+    draw: Callable[[Any, Styles], Any],
+    rows: Sequence[Row],
+    sources: Sequence[str],
+    values: Mapping[str, str] | None = None,
+    *,
+    key: str = "model",
+    details: Sequence[Mapping[str, Any]] = (),
+) -> PageFigure | None:
+    """Return ``rows`` as ``draw`` draws them, in the styles of the arms in ``key``; None where there is no row."""
+    if not rows:
+        return None
+    chart = draw(rows, styles_of(inputs, unique(rows, key)))
+    words = words_of(inputs, name, rows) if values is None else values
+    return figure_of(inputs, name, chart, rows, sources, words, details=details)
 
 
 def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:

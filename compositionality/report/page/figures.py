@@ -12,21 +12,23 @@ from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate import passk as pass_at_k
 from compositionality.evaluate.failures import class_shares, read_labels
+from compositionality.evaluate.gold_tables import hand_over_by_pair, read_exact
 from compositionality.evaluate.ladder import HELDOUT, LEVEL, rungs
 from compositionality.evaluate.ranks import AFTER, PREDICTORS, correlation_cell, ranks_of, why_no_ranks
 from compositionality.evaluate.results import LABELS
 from compositionality.evaluate.seeds import summary_of, summary_rows
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
-from compositionality.report import figures, heat_maps, paper, scaling_figures
+from compositionality.report import figures, gold_figures, heat_maps, paper, scaling_figures
 from compositionality.report.draw import best_laws, with_level
 from compositionality.report.page.claims import points
-from compositionality.report.page.exact import EXACT
 from compositionality.report.page.figure import (
     ONE_SEED,
     WORDS,
     PageFigure,
     Row,
+    cell_table,
+    drawn,
     figure_of,
     interval_table,
     styles_of,
@@ -54,7 +56,8 @@ ORDER = {  # of a section's page
         "accuracy",
         "countdown",
         "ladder",
-        *EXACT,
+        *gold_figures.FIGURES,
+        "hand_over",
         "passk",
         "failure_modes",
         "functions",
@@ -164,19 +167,16 @@ def failure_modes(inputs: Inputs, name: str) -> PageFigure | None:
         if (row["group"], row["level"], row["class"]) in occurring
     ]
     details = interval_table("Shares with their 95 % intervals, %", shown, "share", "group", "level", "class")
-    chart = figures.failure_modes(rows, styles_of(inputs, unique(rows, "model")))
-    words = words_of(inputs, name, rows)
-    return figure_of(inputs, name, chart, rows, inputs.starting(f"{FAILURES}/"), words, details=[details])
+    return drawn(inputs, name, figures.failure_modes, rows, inputs.starting(f"{FAILURES}/"), details=[details])
 
 
 def functions(inputs: Inputs, name: str) -> PageFigure | None:
     """Return accuracy by function and by pair of functions; means over the seeds, where all have their labels."""
     paths = [folder / LABELS for folder in inputs.folders(FAILURES).values()]
-    there = paths and all(path.is_file() for path in paths)  # of a replicate that is kept tables are there alone
-    if not there or not (rows := heat_maps.function_rows(list(map(read_labels, paths))).to_dict("records")):
+    if not all(path.is_file() for path in paths):  # of a replicate that is kept tables are there alone
         return None
-    chart = heat_maps.functions(rows, styles_of(inputs, unique(rows, "model")))
-    return figure_of(inputs, name, chart, rows, inputs.starting(f"{FAILURES}/"), words_of(inputs, name, rows))
+    rows = heat_maps.function_rows(list(map(read_labels, paths))).to_dict("records")
+    return drawn(inputs, name, heat_maps.functions, rows, inputs.starting(f"{FAILURES}/"))
 
 
 def rl_runs(inputs: Inputs) -> list[tuple[str, str, str]]:
@@ -193,11 +193,9 @@ def ladder(inputs: Inputs, name: str) -> PageFigure | None:
     """Return each rung's share of the last's gain, on held-out functions at level 3, and what it took."""
     study = load_study(inputs.settings.section)
     rows, details = rungs(inputs.evaluated, study.ladder, study.arms[[*study.ladder][-1]].start)
-    if not rows:
-        return None
-    chart, sources = figures.ladder(rows, styles_of(inputs, unique(rows, "model"))), inputs.starting(f"{inputs.own}/")
     measured = [row for row in inputs.accuracy if (row["group"], row["level"]) == (HELDOUT, LEVEL)]
-    return figure_of(inputs, name, chart, rows, sources, words_of(inputs, name, measured), details=[details])
+    words = words_of(inputs, name, measured) if rows else {}
+    return drawn(inputs, name, figures.ladder, rows, inputs.starting(f"{inputs.own}/"), words, details=[details])
 
 
 def training(inputs: Inputs, name: str) -> PageFigure | None:
@@ -214,20 +212,14 @@ def training(inputs: Inputs, name: str) -> PageFigure | None:
                     level, group = known.get(match[1]) or level_and_group(match[1])
                     labels = {"arm": arm, "seed": seed, "step": step["step"], "group": group, "level": level}
                     rows.append({**labels, "accuracy": value})
-    if not rows:
-        return None
-    chart = figures.training(rows, styles_of(inputs, unique(rows, "arm")))
-    return figure_of(inputs, name, chart, rows, [file for file, *_ in runs], words_of(inputs, name, rows))
+    return drawn(inputs, name, figures.training, rows, [file for file, *_ in runs], key="arm")
 
 
 def budget(inputs: Inputs, name: str) -> PageFigure | None:
     """Return the share right among training completions, by how many were sampled: RL's steps, RFT's iterations."""
     rows = [*(row for run in rl_runs(inputs) for row in rl_steps(inputs, *run)), *rft_iterations(inputs)]
-    if not rows:
-        return None
-    chart = figures.budget(rows, styles_of(inputs, unique(rows, "arm")))
     sources = (*inputs.starting("runs/"), *inputs.starting("rft/"))
-    return figure_of(inputs, name, chart, rows, sources, words_of(inputs, name, rows))
+    return drawn(inputs, name, figures.budget, rows, sources, key="arm")
 
 
 def rl_steps(inputs: Inputs, file: str, seed: str, arm: str) -> Iterator[Row]:
@@ -270,10 +262,7 @@ def influence(inputs: Inputs, name: str) -> PageFigure | None:
         for file in files
         for row in summary(read_table(inputs.files[file]).to_pylist())["by_accuracy"]
     ]
-    if not rows:
-        return None
-    chart = figures.influence(rows, styles_of(inputs, unique(rows, "model")))
-    return figure_of(inputs, name, chart, rows, files, words_of(inputs, name, rows))
+    return drawn(inputs, name, figures.influence, rows, files)
 
 
 def influence_pairs(inputs: Inputs, name: str) -> PageFigure | None:
@@ -286,10 +275,7 @@ def influence_pairs(inputs: Inputs, name: str) -> PageFigure | None:
         for teacher, line in zip(known["labels"], known["means"], strict=True):
             pairs = zip(known["labels"], line, strict=True)
             rows += [{**labels, "teacher": teacher, "learner": learner, "influence": value} for learner, value in pairs]
-    if not rows:
-        return None
-    chart = figures.influence_pairs(rows, styles_of(inputs, unique(rows, "model")))
-    return figure_of(inputs, name, chart, rows, files, words_of(inputs, name, rows))
+    return drawn(inputs, name, figures.influence_pairs, rows, files)
 
 
 def ranks(inputs: Inputs, name: str) -> PageFigure | None:
@@ -310,9 +296,8 @@ def ranks(inputs: Inputs, name: str) -> PageFigure | None:
         "correlations": "; ".join(cells), "main": ", ".join(main), "arms": str(len(ranked["arms"])),
         "over": f"95\u00a0% interval over {n_seeds} seeds" if n_seeds > 1 else ONE_SEED.capitalize(),
     }  # fmt: skip
-    chart = figures.predicted_gains(rows, styles_of(inputs, unique(rows, "model")))
     sources = (*inputs.starting(f"{inputs.own}/"), *inputs.starting(f"{INFLUENCE}/"))
-    return figure_of(inputs, name, chart, rows, sources, values)
+    return drawn(inputs, name, figures.predicted_gains, rows, sources, values)
 
 
 def scaling(inputs: Inputs, name: str) -> PageFigure | None:
@@ -348,12 +333,36 @@ def reuse(inputs: Inputs, name: str) -> PageFigure | None:
         _, separator, times = row["model"].rpartition("-reuse-")
         if separator and row["group"] == "holdout":
             rows.append({**row, "times": int(times)})
+    return drawn(inputs, name, lambda rows, _: scaling_figures.reuse(rows), rows, inputs.starting(f"{inputs.own}/"))
+
+
+def gold(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return exact probabilities of the held-out problems before and after, or what each role gained."""
+    rows = gold_figures.gold_rows(inputs.evaluated).to_dict("records")
     if not rows:
         return None
+    exact = read_exact(inputs.evaluated, gold_figures.starts_of(inputs.evaluated))
+    tables = []
+    for function in gold_figures.TABLES[name]:
+        frame, said = function(exact), WORDS[function.__name__]
+        if len(frame):
+            cells = [said["cell"].format(**row) for row in frame.to_dict("records")]
+            table = cell_table(said["title"], frame.assign(cell=cells), *said["index"].split())
+            tables.append({**table, "note": said["note"], "name": function.__name__, "frame": frame})
     sources = inputs.starting(f"{inputs.own}/")
-    return figure_of(inputs, name, scaling_figures.reuse(rows), rows, sources, words_of(inputs, name, rows))
+    return drawn(inputs, name, gold_figures.FIGURES[name], rows, sources, {}, details=tables)
 
 
+def hand_over(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return the probability that the outer function is applied to what the inner one gave, before and after."""
+    table = hand_over_by_pair(read_exact(inputs.evaluated, gold_figures.starts_of(inputs.evaluated)))
+    if table.empty:
+        return None
+    chart = heat_maps.hand_over(table, styles_of(inputs, [*table["start"], *table["model"]]))
+    return figure_of(inputs, name, chart, table, inputs.starting(f"{inputs.own}/"), {})
+
+
+EXACT = {**dict.fromkeys(gold_figures.FIGURES, gold), "hand_over": hand_over}
 FIGURES = {
     "accuracy": accuracy, "countdown": accuracy, "ladder": ladder, "passk": passk,
     "failure_modes": failure_modes, "functions": functions, "training": training, "budget": budget,

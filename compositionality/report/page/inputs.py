@@ -119,12 +119,10 @@ class Inputs:
 
     @property
     def own(self) -> str:
-        """The kind of the results of the study's own section."""
         return OWN[self.settings.section]
 
     @cached_property
     def evaluated(self) -> Results:
-        """The results of the study's own section."""
         results = self.results(self.own)
         assert results is not None
         return results
@@ -136,7 +134,6 @@ class Inputs:
 
     @cached_property
     def accuracy(self) -> list[dict[str, Any]]:
-        """The accuracies by level."""
         return with_level(self.summary, "accuracy")
 
     @cached_property
