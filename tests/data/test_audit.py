@@ -158,11 +158,6 @@ def test_report_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "already there" in capsys.readouterr().out
 
 
-def test_missing_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such file"):
-        audit_file(tmp_path / "none.parquet")
-
-
 def test_an_audit_follows_the_files_that_it_is_held_against(tmp_path: Path) -> None:
     """A training file that was made later is no reason to refuse: the audit can always be made again."""
     texts = {"test": "ab", "level1": "cd", "level2": "ab"}

@@ -131,8 +131,6 @@ MATH: dict[str, Any] = {"source": "math", "truth_key": ["answer"], "prompt_key":
         ([*OWN, {"answer": "2"}], MATH, None, "row 2: a turn of the prompt has no content"),
         ([*OWN, {"answer": "2"}], MATH, "Say {question}", "row 2: question is empty, which prompt_template needs"),
         ([*OWN, {"question": "", "answer": "2"}], MATH, None, "row 2: a turn of the prompt has no content"),
-        ([{"question": 5, "answer": "2"}], MATH, None, "row 0: the prompt is int64; give a list of turns"),
-        ([{"question": [[1]], "answer": "2"}], MATH, None, "row 0: the prompt is list<"),
         ([*OWN, {"question": "?", "answer": 2}], MATH, None, "column answer: its values do not fit together"),
         ([{"question": "?", "n": 2**70}], MATH | {"truth_key": ["n"]}, None, "column n: its values do not fit"),
         ([{"question": "?", "target": 3, "nums": []}], MATH | {"source": "countdown", "truth_key": ["target", "nums"]},
