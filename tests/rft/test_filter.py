@@ -183,26 +183,6 @@ def test_several_folders_count_as_samples_of_the_same_prompts(tmp_path: Path, pr
     assert not (output / "test.parquet").exists()
 
 
-def test_the_same_command_again_does_nothing_and_another_is_refused(
-    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output, _ = run(tmp_path, problems, mixed(), val_prompts=2)
-    before = (output / "train.parquet").stat().st_mtime_ns
-    settings = FilterSettings(
-        rollouts=[str(tmp_path / "rollouts")], problems=str(problems), output=str(output), val_prompts=2
-    )
-    capsys.readouterr()
-    filter_rollouts(settings)
-    assert capsys.readouterr().out == f"{output} is already there\n"
-    assert (output / "train.parquet").stat().st_mtime_ns == before
-    settings.max_per_prompt = 1
-    with pytest.raises(UserError, match="max_per_prompt"):
-        filter_rollouts(settings)
-    settings.force = True
-    filter_rollouts(settings)
-    assert (output / "train.parquet").stat().st_mtime_ns != before
-
-
 def test_nothing_kept_shows_responses_and_says_what_to_try(
     tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
