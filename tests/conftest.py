@@ -20,7 +20,6 @@ LONG: dict[str, list[str]] = {
     "report/test_page.py": [],
     "report/test_page_browser.py": [],
     "report/test_publish.py": [],
-    "rft/test_filter.py": ["test_p07_kill_at_random_moments_gives_the_same_files"],
     "rollout/test_collect.py": [
         "test_p07_kill_at_random_moments_gives_the_same_files",
         "test_memory_does_not_grow_with_the_number_of_samples",
@@ -97,7 +96,6 @@ FULL: dict[str, list[str]] = {
     "adapters/test_trl_reward.py": ["test_rows_of_the_file_are_what_it_reads"],
     "adapters/test_verl_recipe.py": [],
     "data/test_audit.py": ["test_the_papers_file_repeats_problems"],
-    "data/test_create_problems.py": ["test_countdown_file_of_the_paper"],
     "tasks/test_countdown_library.py": [],
     "tasks/test_countdown_paper.py": [],
     "domains/test_reasoning_gym_attacks.py": [],

@@ -111,17 +111,6 @@ def test_a_wrong_gold_answer_and_a_wrong_stream_are_counted(tmp_path: Path) -> N
     assert audit_file(path)[1][0]["wrong_stream"] == 20
 
 
-@pytest.mark.parametrize("shape", ["chain", "tree"])
-def test_p03_clean_files_are_sound(tmp_path: Path, shape: str) -> None:
-    task = StringGenerator(StringOptions(levels=(1, 2, 4), shape=shape))
-    path = tmp_path / "clean.parquet"
-    write_table(to_table([task.problem("train", 1, index) for index in range(300)], "train"), path)
-    for level in audit_file(path)[1]:
-        assert level["input_matters"] == level["real_depth"] == 1
-        assert level["reducible"] == 0
-        assert level["with_no_op"] == level["with_constant"] == level["wrong_gold"] == level["wrong_stream"] == 0
-
-
 def test_p03_planted_reducible_and_reordered_problems_are_counted(tmp_path: Path) -> None:
     programs = [
         "func_17(func_11(func_17(x), 1))",  # the reversals can be left out
@@ -218,22 +207,6 @@ def test_prompts_that_are_not_the_truths_are_counted(tmp_path: Path, style: str)
     others[2]["prompt"][0]["content"] = "Reach the target."
     _, (level,) = audit_file(write_rows(tmp_path / "others.parquet", others))
     assert (level["wrong_prompt"], level["prompt_unchecked"]) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        CountdownOptions(levels=(2, 3, 4), minimal=True),
-        CountdownOptions(levels=(2, 3), use="any", operators="+-", style="compact"),
-    ],
-)
-def test_p03_countdown_clean_files_are_sound(tmp_path: Path, options: CountdownOptions) -> None:
-    path = tmp_path / "clean.parquet"
-    write_table(to_table(list(countdown.TASK.problems(options, "train", 5, 120)), "train"), path)
-    for level in audit_file(path)[1]:
-        assert level["solvable"] == level["whole"] == 1
-        assert level["duplicates"] == level["wrong_level"] == level["wrong_gold"] == level["wrong_stream"] == 0
-        assert level["fewer_numbers"] == 0 or not options.minimal
 
 
 def test_the_papers_file_repeats_problems(tmp_path: Path) -> None:

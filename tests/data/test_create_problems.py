@@ -1,6 +1,5 @@
 """Problem files of both tasks and modes: even, repeatable, without leaks; a wrong option of any task is one line."""
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -22,26 +21,6 @@ LEVELS = {"string": [1, 2], "countdown": [2, 3]}
 
 def make(path: Path, task: str = "string", **changes: Any) -> Path:
     return create_problems(settings_for(task, output=str(path), **changes))
-
-
-def test_string_file_of_the_paper(tmp_path: Path) -> None:
-    path = make(tmp_path / "t.parquet", mode="paper", stage=2, split="test", max_level=8, count=80)
-    rows = read_problems(path).to_pylist()
-    assert len(rows) == 80
-    assert rows[0]["extra_info"] == {"index": 0, "split": "dummy"}
-    assert rows[-1]["data_source"] == "codeio-forward-incomplete-depth8"
-    manifest = read_manifest(path)
-    assert manifest is not None
-    assert manifest.facts["by_level"]["3"] == 10
-
-
-def test_countdown_file_of_the_paper(tmp_path: Path) -> None:
-    pytest.importorskip("reasoning_gym")
-    path = make(tmp_path / "t.parquet", "countdown", mode="paper", levels=[3, 4], count=20)
-    rows = read_problems(path).to_pylist()
-    assert [row["data_source"] for row in rows[::10]] == [f"reasoning-gym-countdown-depth{n}" for n in (3, 4)]
-    assert rows[0]["extra_info"].keys() == {"index", "split", "expression"}
-    assert json.loads(rows[0]["reward_model"]["ground_truth"]) == {"target": 99, "numbers": [95, 14, 18]}
 
 
 def test_paper_mode_without_the_library_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

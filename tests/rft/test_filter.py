@@ -1,12 +1,7 @@
 """The filter as a step: rollout folders in, train and test files out, or the problems that are solved in part."""
 
-import contextlib
 import json
-import subprocess
-import sys
-import time
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rollout_folders import answer, problem, problem_file, rollout_folder
 
-from compositionality.data.artefact import read_manifest, tree_hash
+from compositionality.data.artefact import read_manifest
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
@@ -192,28 +187,6 @@ def test_nothing_kept_shows_responses_and_says_what_to_try(
     with pytest.raises(UserError, match="no response passed the filter; loosen it or sample more"):
         run(tmp_path / "short", problems, [answer(0, 0, "r", "correct")], max_tokens=1)
     assert not (tmp_path / "data").exists()
-
-
-def test_p07_kill_at_random_moments_gives_the_same_files(tmp_path: Path) -> None:
-    path = problem_file(tmp_path / "problems.parquet", [problem(index) for index in range(4000)])
-    folder = rollout_folder(tmp_path / "rollouts", path, mixed(range(4000)))
-    words = [f"rollouts=[{folder}]", f"problems={path}", "val_prompts=50"]
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "examples/filter_rollouts.py", *words]
-    start = time.monotonic()
-    subprocess.run([*command, f"output={tmp_path / 'whole'}"], cwd=root, check=True, stdout=subprocess.DEVNULL)
-    whole = time.monotonic() - start
-    random = Random(0)
-    for _ in range(3):
-        run = subprocess.Popen([*command, f"output={tmp_path / 'cut'}"], cwd=root, stdout=subprocess.DEVNULL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(random.uniform(0.4, 1.0) * whole)
-        run.kill()
-        run.wait()
-        assert not (tmp_path / "cut").exists() or (tmp_path / "cut/manifest.json").is_file()
-    subprocess.run([*command, f"output={tmp_path / 'cut'}"], cwd=root, check=True, stdout=subprocess.DEVNULL)
-    assert tree_hash(tmp_path / "cut") == tree_hash(tmp_path / "whole")
-    assert not list(tmp_path.glob(".*.partial"))
 
 
 # ---- problems that a model solves in some samples and not in others

@@ -237,20 +237,11 @@ def test_files_are_cut_by_the_number_of_completions_and_calls_for_every_replica(
     assert layout(1000, 300)[-1] == range(900, 1000)
 
 
-def test_p10_files_depend_neither_on_the_number_of_replicas_nor_on_judge_workers(tmp_path):
-    problems = write_problems(tmp_path / "problems.parquet", 1100)
-    engines = [FakeEngine(parallel_calls=replicas) for replicas in (1, 2, 5)]
-    for workers, engine in enumerate(engines, start=1):
-        folder = tmp_path / str(workers)
-        collect(fake_settings(problems, folder, n_samples=2, judge_workers=workers), engine)
-    assert [len(engine.calls) for engine in engines] == [3, 9, 9]
-    assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "3")
-
-
-def test_p07_a_collection_goes_on_with_another_number_of_replicas(tmp_path):
+def test_p07_p10_a_collection_goes_on_with_another_number_of_replicas_and_judges(tmp_path):
+    """Five replicas make the files that two of them began and one ended."""
     problems = write_problems(tmp_path / "problems.parquet", 1100)
     settings = fake_settings(problems, tmp_path / "out", n_samples=2)
-    collect(fake_settings(problems, tmp_path / "whole", n_samples=2), FakeEngine(parallel_calls=5))
+    collect(fake_settings(problems, tmp_path / "whole", n_samples=2, judge_workers=2), FakeEngine(parallel_calls=5))
     dying = DyingEngine(calls=8)
     dying.parallel_calls = 2
     with pytest.raises(RuntimeError, match="dead"):
