@@ -2,8 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from compositionality.data.audit import AuditData, audit_data, audit_file
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.tasks import countdown, string
+from compositionality.tasks import countdown
 from compositionality.tasks.countdown.clean import CountdownOptions, problems
 from compositionality.tasks.countdown.task import CountdownPaperOptions
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
@@ -81,18 +79,6 @@ def test_prompts_and_levels_that_are_not_the_truths_are_counted(tmp_path: Path) 
     one, two = audit_file(write_rows(tmp_path / "others.parquet", others))[1]
     assert (two["wrong_prompt"], two["wrong_level"]) == (1, 0)
     assert (one["level"], one["wrong_prompt"], one["wrong_level"]) == (1, 0, 1)
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("shown", [True, False])
-def test_compact_prompts_are_told_apart(frozen: bool, shown: bool) -> None:
-    options = StringOptions(levels=(1, 3), style="compact", frozen_parameters=frozen, show_definitions=shown)
-    problems = [string.TASK.problem(options, "train", 1, index) for index in range(60)]
-    assert all(
-        string.TASK.asks_its_truth(problem) and string.TASK.level(problem) == problem.level for problem in problems
-    )
-    mixed = [replace(problem, prompt=other.prompt) for problem, other in pairwise(problems)]
-    assert not any(map(string.TASK.asks_its_truth, mixed))
 
 
 def test_an_input_that_is_named_but_cannot_matter(tmp_path: Path) -> None:

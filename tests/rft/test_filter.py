@@ -219,17 +219,6 @@ def test_kept_are_problems_with_right_and_wrong_completions(tmp_path: Path, five
     assert manifest.facts == {"asked": 5, "never": 1, "always": 1}
 
 
-def test_no_problem_kept_shows_responses_and_says_what_to_try(
-    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = rollout_folder(tmp_path / "wrong", problems, [answer(0, number, "w", "wrong") for number in range(4)])
-    given = FilterProblemsSettings(wrong, problems, tmp_path / "kept.parquet")
-    with pytest.raises(UserError, match=r"less than 1 of the .* none is right: sample more, or train the model first"):
-        filter_problems(given)
-    assert capsys.readouterr().out.splitlines() == ["wrong: 'w'"] * 3
-    assert not given.output.exists()
-
-
 def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
     output = filter_problems(mixed_settings(tmp_path, five, min_correct_ratio=0.25, max_correct_ratio=0.75))
     assert read_table(output)["prompt"].to_pylist() == read_table(five)["prompt"].to_pylist()[2:3]

@@ -121,19 +121,6 @@ def test_of_targets_the_pairs_alone_are_composed_as_often_as_their_share():
             Corpus(Mix(pair_chain=0.1, pairs=wrong), DROP)
 
 
-def test_strings_are_results_of_functions_as_often_as_asked():
-    """By how often a string is no input: of those that are not results, three in ten are drawn at random."""
-
-    def inputs(share):
-        corpus, rng = Corpus(Mix(handed_strings=share, longest_input=3, letters="a"), DROP), Random(6)
-        return sum(corpus.any_string(rng) == "aaa" for _ in range(4000)) / 4000
-
-    none, half, all_of_them = map(inputs, (0.0, 0.5, 1.0))
-    assert none == pytest.approx(0.7, abs=0.03)
-    assert half == pytest.approx((none + all_of_them) / 2, abs=0.03)
-    assert all_of_them < 0.4
-
-
 def test_a_targets_name_says_nothing_about_its_definition(exchanges):
     seen = Counter(pair for prompt, _ in tasks(exchanges) for pair in shown(prompt).items())
     right = sum(count for (number, definition), count in seen.items() if ATOMS[number].name == definition)
