@@ -59,9 +59,9 @@ class SplitLedger:
                     yield Leak(kind, row, shown, place)
                     break
 
-    def check(self, path: Path, *, held_out: bool | None = None, shown_as: Path | None = None) -> None:
+    def check(self, path: Path, *, shown_as: Path | None = None) -> None:
         """Raise UserError that names the first leaking row, and how many there are."""
-        found = list(self.leaks(path, held_out=held_out))
+        found = list(self.leaks(path))
         if found:
             first, (other, row) = found[0], found[0].other
             raise UserError(

@@ -215,17 +215,15 @@ def _ordered(counts: Counter[str]) -> dict[str, int]:
 # ---- rows
 
 
-def strip_end_of_turn(response: str, markers: Sequence[str] = END_OF_TURN + PADDING) -> str:
+def strip_end_of_turn(response: str) -> str:
     """Return ``response`` without the end-of-turn and padding text at its end, and without trailing blanks.
 
     The chat template writes one end of turn; one more in the text would teach the model to end twice.
     """
     text = response.rstrip()
-    while True:
-        marker = next((marker for marker in markers if text.endswith(marker)), None)
-        if marker is None:
-            return text
+    while marker := next((marker for marker in END_OF_TURN + PADDING if text.endswith(marker)), None):
         text = text.removesuffix(marker).rstrip()
+    return text
 
 
 def prompt_key(messages: Sequence[Message]) -> str:

@@ -148,7 +148,7 @@ def test_p08_an_altered_shard_is_refused_by_name(problems, output):
 def test_p07_kill_at_random_moments_gives_the_same_files(problems, tmp_path):
     run_fake(problems, tmp_path / "whole")
     output, chance = tmp_path / "killed", random.Random(7)
-    for shards in (0, 1, 3, 5, 6):
+    for shards in (0, 3, 6):
         process = subprocess.Popen(fake_command(problems, output, pause_s=0.2), stdout=subprocess.DEVNULL)
         wait_for(lambda: finished_shards(output) >= shards and working_path(output).exists())  # noqa: B023
         time.sleep(chance.uniform(0, 0.2))
