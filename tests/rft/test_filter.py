@@ -1,6 +1,5 @@
 """The filter as a step: rollout folders in, train and test files out, or the problems that are solved in part."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rollout_folders import answer, problem, problem_file, rollout_folder
+from string_rows import row, write_rows
 
 from compositionality.data.artefact import read_manifest
-from compositionality.data.parquet import read_table, write_table
+from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
 from compositionality.rft.rows import SCHEMA, prompt_key
@@ -131,35 +131,17 @@ def test_no_prompt_is_in_both_splits(
     assert len(sides[1]) == facts["val_prompts"]
 
 
-def published_problems(path: Path, n: int = 4) -> Path:
-    """The paper's schema: code in the ground truth, nothing of ours in extra_info."""
-    definition, main = "def func_20(a, b):\n    return a + b", "def main_solution(x):\n    return func_20(x, x)"
-    rows = [
-        {
-            "data_source": "codeio-forward-incomplete-depth1",
-            "prompt": [{"role": "user", "content": f"Code {i}:\n\n{definition}\n\n{main}\n\nWhat comes out?"}],
-            "ability": "reasoning",
-            "reward_model": {
-                "style": "rule",
-                "ground_truth": json.dumps(
-                    {"ref_input": {"x": "a"}, "ref_output": "aa", "ref_code": main, "funcname": "main_solution"}
-                ),
-            },
-            "extra_info": {"index": 0, "split": "dummy", "depth": 1},
-        }
-        for i in range(n)
-    ]
-    write_table(pa.Table.from_pylist(rows), path)
-    return path
-
-
 def test_files_of_the_paper_are_filtered_too(tmp_path: Path) -> None:
-    path = published_problems(tmp_path / "published.parquet")
+    """Code in the ground truth, nothing of ours in extra_info."""
+    rows = [row("func_20(x, x)", f"a{number}", "codeio-forward-incomplete-depth1") for number in range(4)]
+    for (turn,) in (made["prompt"] for made in rows):
+        turn["content"] = turn["content"].replace("def main", "def func_20(a, b):\n    return a + b\n\ndef main")
+    path = write_rows(tmp_path / "published.parquet", rows)
     output, facts = run(tmp_path, path, mixed(range(4)), hide_definitions=True, val_prompts=1)
     assert facts["outcomes_by_skill"] == {"func_20": {"kept": 4, "wrong": 4}}
     (turn, _) = read_table(output / "test.parquet")["messages"].to_pylist()[0]
     assert "def func_20" not in turn["content"]
-    assert turn["content"].endswith("return func_20(x, x)\n\nWhat comes out?")
+    assert turn["content"].endswith("return func_20(x, x)")
     train = read_table(output / "train.parquet")
     assert train.schema.equals(SCHEMA)
 
