@@ -34,6 +34,22 @@ def tiny_model(names: list[str], seed: int = 0, **shape: int) -> tuple[Any, Any]
     return build_model(TinyConfig(**sizes), tokenizer, seed), tokenizer
 
 
+def random_model(family: str, spread: float = 0.2, **sizes: Any) -> Any:
+    """A "Llama", "Qwen2" or "Qwen3" whose next tokens are far from uniform; its norms are about 1."""
+    import torch
+    import transformers
+
+    shape = {
+        "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "max_position_embeddings": 160, "bos_token_id": None, "pad_token_id": 0, **sizes,
+    }  # fmt: skip
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{family}ForCausalLM")(getattr(transformers, f"{family}Config")(**shape)).float()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, mean=float(weight.dim() == 1), std=spread)
+    return model.eval()
+
+
 def save(folder: Path, *parts: Any) -> Path:
     for part in parts:
         part.save_pretrained(folder)

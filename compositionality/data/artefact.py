@@ -86,17 +86,21 @@ def input_hash(path: Path) -> str:
     UserError for one that is not what the manifest says: altered, truncated, missing.
     """
     path = path.resolve()
-    hashes, manifest = _hashes(path), read_manifest(path)
-    if manifest is not None:
-        root = path if path.is_dir() else path.parent
-        for name, expected in manifest.files.items():
-            if hashes.get(name) != expected:
-                state = "altered or truncated since it was made" if name in hashes else "missing"
-                raise UserError(
-                    f"{root / name}: {state}; make it again, or delete {manifest_path(path)} to use it as it is"
-                )
-        hashes = {name: hashes[name] for name in manifest.files}
-    return combined_hash(path, hashes)
+    manifest = read_manifest(path)
+    if manifest is None:
+        return tree_hash(path)
+    fix = f"make it again, or delete {manifest_path(path)} to use it as it is"
+    return combined_hash(path, _checked_hashes(path, manifest, fix))
+
+
+def _checked_hashes(target: Path, manifest: Manifest, fix: str) -> dict[str, str]:
+    """Return the hashes of the files that the manifest names; UserError, ending with ``fix``, for one that differs."""
+    root = target if target.is_dir() else target.parent
+    for path, expected in ((root / name, expected) for name, expected in manifest.files.items()):
+        if not path.is_file() or file_hash(path) != expected:
+            state = "altered or truncated since it was made" if path.is_file() else "missing"
+            raise UserError(f"{path}: {state}; {fix}")
+    return manifest.files
 
 
 def _hashes(path: Path) -> dict[str, str]:
@@ -157,13 +161,7 @@ def verify(target: Path) -> Manifest:
     if manifest is None:
         trouble = "has no manifest" if target.exists() else "is not there"
         raise UserError(f"{target}: {trouble}; run the step that makes it")
-    root = target if target.is_dir() else target.parent
-    for name, expected in manifest.files.items():
-        path = root / name
-        if not path.is_file():
-            raise UserError(f"{path}: missing although its manifest names it; run the step again with --force")
-        if file_hash(path) != expected:
-            raise UserError(f"{path}: altered or truncated since it was made; run the step again with --force")
+    _checked_hashes(target, manifest, "run the step again with --force")
     return manifest
 
 

@@ -86,8 +86,13 @@ def create_problems(settings: CreateProblems) -> Path:
             _warn_of_shared_seeds(task, mode, settings.seed)
         problems = _drawn(settings)
         write_table(to_table(problems, settings.split), path)
-        _refuse_leaks(path, out, avoided)
-        return _facts(problems)
+        ledger = SplitLedger()
+        for other in avoided:
+            ledger.add_training(other)
+        if avoided:
+            ledger.check(path, shown_as=out)
+        by_level = Counter(problem.level for problem in problems)
+        return {"rows": len(problems), "by_level": {str(level): by_level[level] for level in sorted(by_level)}}
 
     if facts := make(out, recipe, write, force=settings.force):
         print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
@@ -127,7 +132,8 @@ def check(settings: CreateProblems) -> tuple[Task, Mode, Recipe]:
 def _options(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
     task = find_task(settings.task)
     name, mode = _mode(task, settings.mode)
-    options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
+    given = {entry.name: getattr(settings, entry.name) for entry in fields(mode.options)}
+    options = mode.options(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
     levels = len(getattr(options, "levels", ()))
     few = levels if levels and settings.count % levels == 0 else settings.count  # refused if all are, by their number
     next(iter(task.problems(options, settings.split, settings.seed, few)), None)
@@ -168,20 +174,3 @@ def _default(entry: Field[Any], phrase: str) -> Any:
     if isinstance(value, dict):
         return field(default_factory=lambda: dict(value), metadata=metadata)
     return field(default=value, metadata=metadata)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _facts(problems: list[Problem]) -> dict[str, Any]:
-    by_level = Counter(problem.level for problem in problems)
-    return {"rows": len(problems), "by_level": {str(level): by_level[level] for level in sorted(by_level)}}
-
-
-def _refuse_leaks(partial: Path, out: Path, avoid: list[Path]) -> None:
-    ledger = SplitLedger()
-    for path in avoid:
-        ledger.add_training(path)
-    if avoid:
-        ledger.check(partial, shown_as=out)

@@ -31,11 +31,6 @@ def changed_files(folder: Path, names: Sequence[str]) -> list[str]:
     return [line.strip() for line in lines.splitlines()]
 
 
-def short_commit(folder: Path) -> str:
-    """Return the present commit; empty without one."""
-    return _git(folder, "rev-parse", "--short", "HEAD") or ""
-
-
 def check_ancestor(folder: Path, commit: str, of: str) -> None:
     """Raise UserError unless ``commit`` is one of those that the present one is built on."""
     if _git(folder, "merge-base", "--is-ancestor", commit, "HEAD") is None:
@@ -57,9 +52,7 @@ def hash_at(path: Path, commit: str) -> str:
 def code_version() -> str:
     """Return the version of the package, with the git commit where there is one, and -dirty if code differs from it."""
     root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return __version__
-    commit = short_commit(root)
+    commit = _git(root, "rev-parse", "--short", "HEAD") if (root / ".git").exists() else None
     if not commit:
         return __version__
     return f"{__version__}+{commit}{'-dirty' if changed_files(root, CODE) else ''}"

@@ -20,26 +20,16 @@ def read_text(path: Path, fix: str) -> str:
 
 def read_json_object(path: Path, fix: str) -> dict[str, Any]:
     """Return the JSON object that ``path`` holds; UserError, ending with ``fix``, if there is none that can be read."""
-    text = read_text(path, fix)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}: damaged (no JSON at line {error.lineno}, column {error.colno}); {fix}") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: damaged (no JSON that can be read); {fix}") from error
-    return _object(content, path, fix)
+    return parse_json_object(read_text(path, fix), path, fix)
 
 
-def parse_json_object(text: str, where: str, fix: str) -> dict[str, Any]:
-    """Return the object in a line of a JSONL file; UserError names ``where`` (file and line)."""
+def parse_json_object(text: str, where: object, fix: str) -> dict[str, Any]:
+    """Return the object in a text; UserError names ``where``: the file, of JSONL with the line."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: damaged (no JSON); {fix}") from error
-    return _object(content, where, fix)
-
-
-def _object(content: Any, where: object, fix: str) -> dict[str, Any]:
+        place = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise UserError(f"{where}: damaged (no JSON{place}); {fix}") from error
     if not isinstance(content, dict):
         raise UserError(f"{where}: damaged (a JSON {type(content).__name__}, not an object); {fix}")
     return content

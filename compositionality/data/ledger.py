@@ -18,13 +18,6 @@ HELD_OUT = frozenset({"heldout", "heldout-ordered"})
 """Groups of problems whose functions no training composes."""
 
 
-class Place(NamedTuple):
-    """A row of a problem file."""
-
-    path: Path
-    row: int
-
-
 class RowIdentity(NamedTuple):
     """What a row is recognised by, and whether its functions were held out."""
 
@@ -40,21 +33,21 @@ class Leak:
     kind: str
     row: int
     key: str
-    other: Place
+    other: tuple[Path, int]
 
 
 class SplitLedger:
     """What the training files hold."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, str], Place] = {}  # by kind and key
+        self._places: dict[tuple[str, str], tuple[Path, int]] = {}  # file and row by kind and key
 
     def add_training(self, path: Path) -> None:
         """Enter a training file."""
         for row, _, keys in identities(path):
             for kind, key in asdict(keys).items():
                 if key is not None:
-                    self._places.setdefault((kind, key), Place(path, row))
+                    self._places.setdefault((kind, key), (path, row))
 
     def leaks(self, path: Path, *, held_out: bool | None = None) -> Iterator[Leak]:
         """Yield the rows of ``path`` that a training file has; compositions too if ``held_out`` (None: by group)."""
@@ -66,15 +59,14 @@ class SplitLedger:
                     yield Leak(kind, row, shown, place)
                     break
 
-    def check(self, path: Path, *, held_out: bool | None = None, shown_as: Path | None = None) -> None:
+    def check(self, path: Path, *, shown_as: Path | None = None) -> None:
         """Raise UserError that names the first leaking row, and how many there are."""
-        found = list(self.leaks(path, held_out=held_out))
+        found = list(self.leaks(path))
         if found:
-            first = found[0]
+            first, (other, row) = found[0], found[0].other
             raise UserError(
-                f"{shown_as or path}: row {first.row} has the same {first.kind} ({first.key[:80]}) as "
-                f"{first.other.path} row {first.other.row}; {len(found)} such rows in all; "
-                "make it with another seed, split or set of functions"
+                f"{shown_as or path}: row {first.row} has the same {first.kind} ({first.key[:80]}) as {other} row "
+                f"{row}; {len(found)} such rows in all; make it with another seed, split or set of functions"
             )
 
 

@@ -17,7 +17,6 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     optional: Sequence[str] = (),
-    allow_empty: bool = False,
     types: pa.Schema | None = None,
     gaps: Sequence[str] = (),
 ) -> pa.Table:
@@ -44,7 +43,7 @@ def read_table(
         table = pq.read_table(path, columns=wanted) if lines is None else lines.select(wanted or schema.names)
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(f"{path}: not a readable {kind} file (truncated?); make or download it again") from error
-    if table.num_rows == 0 and not allow_empty:
+    if table.num_rows == 0:
         raise UserError(f"{path}: has no rows")
     return _typed(path, table, types, gaps) if types else table
 

@@ -159,8 +159,10 @@ def read_problems(path: Path, row_format: RowFormat = RL_SCHEMA) -> pa.Table:
         return with_level_and_group(table, path, inferred=False)
     infos = table["extra_info"].to_pylist()
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
+        task = task_of(data_source)
         try:
-            truths[row] = _judged_truth(data_source, truth, infos[row])
+            truths[row] = task.row_truth(truth, row_info(infos[row]))
+            task.parse_truth(truths[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
     return _with_truths(with_level_and_group(table, path), truths)
@@ -216,14 +218,6 @@ def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:
     columns = [raw[name].combine_chunks() for name in names]
     truths = columns[0] if len(names) == 1 else pa.StructArray.from_arrays(columns, names=names)
     return pa.StructArray.from_arrays([pa.array(["rule"] * raw.num_rows), truths], names=["style", "ground_truth"])
-
-
-def _judged_truth(data_source: str, truth: Any, extra_info: Any) -> str:
-    """Return the text that the judge of ``data_source`` reads. UserError if it cannot."""
-    task = task_of(data_source)
-    text = task.row_truth(truth, row_info(extra_info))
-    task.parse_truth(text)
-    return text
 
 
 def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) -> pa.Table:

@@ -18,26 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compositionality.data.artefact import (
-    Recipe,
-    check_target,
-    is_to_be_checked,
-    make,
-    name_inputs,
-    tree_hash,
-)
+from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make, name_inputs
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import RowFormat, problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import (
     REQUIRED,
     Fraction,
-    FractionBelowOne,
-    NonEmptyStr,
-    NonNegativeInt,
-    PositiveFraction,
-    PositiveInt,
-    Seed,
     check_ranges,
 )
 from compositionality.reward.function import INPUT
@@ -45,6 +32,7 @@ from compositionality.rft.rows import (
     KEPT,
     SCHEMA,
     Candidate,
+    FilterSettings,
     OutcomeCounts,
     decide,
     print_facts,
@@ -64,26 +52,6 @@ REPLACEMENT = "\ufffd"
 
 
 # ---- rows for SFT
-
-
-@dataclass
-class FilterSettings:
-    """Settings of ``filter_rollouts``; null switches a rule off."""
-
-    rollouts: list[str] = REQUIRED  # folders of collect_rollouts
-    problems: NonEmptyStr = REQUIRED  # the problem file that they answer
-    output: NonEmptyStr = REQUIRED  # folder for train.parquet and test.parquet
-    hide_definitions: bool = False  # take the definitions out of the prompts
-    max_correct_ratio: PositiveFraction | None = 1.0  # drop problems that are solved more often; null: keep all
-    max_per_prompt: PositiveInt | None = None  # correct completions to keep of a problem; null: all
-    max_tokens: PositiveInt | None = None  # drop longer completions; null: keep all
-    max_length: PositiveInt | None = None  # drop rows of more tokens with their prompt; null: keep all; needs tokenizer
-    tokenizer: str | None = None  # model folder or Hub id: drop completions with characters that it does not write back
-    deduplicate: bool = True  # keep one of equal completions of a problem
-    val_prompts: NonNegativeInt | None = None  # problems of test.parquet, at most all but one; null: by val_fraction
-    val_fraction: FractionBelowOne = 0.02  # share of problems of test.parquet, at least one; 0: no such file
-    seed: Seed = 42  # of the choice
-    force: bool = False  # replace a result that was made from something else
 
 
 def filter_rollouts(settings: FilterSettings) -> Path:
@@ -109,13 +77,9 @@ def check_rollouts(settings: FilterSettings, *, dry: bool = True) -> None:
     name_inputs("rollouts", settings.rollouts)
     if not is_to_be_checked(settings.problems, dry=dry):
         return
-    problems = tree_hash(Path(settings.problems))
     for folder in map(Path, settings.rollouts):
-        if not is_to_be_checked(folder, dry=dry):
-            continue
-        manifest = rollout_manifest(folder)
-        if manifest.inputs.get("problems", problems) != problems:
-            raise UserError(f"{folder}: its rollouts are of another problem file than {settings.problems}")
+        if is_to_be_checked(folder, dry=dry):
+            check_answers(folder, Path(settings.problems))
     if settings.tokenizer is None or is_to_be_checked(settings.tokenizer, dry=dry):
         check_target(Path(settings.output), _rollouts_recipe(settings), force=settings.force)
 

@@ -8,12 +8,21 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from compositionality.console import natural_key, new_console, new_table
 from compositionality.data.problems import MESSAGES
+from compositionality.ranges import (
+    REQUIRED,
+    FractionBelowOne,
+    NonEmptyStr,
+    NonNegativeInt,
+    PositiveFraction,
+    PositiveInt,
+    Seed,
+)
 from compositionality.types import LENGTH, Message, Reason
 
 EXTRA_INFO = pa.struct(
@@ -70,14 +79,24 @@ OUTCOMES = (
 # ---- which completions stay
 
 
-class FilterRules(Protocol):
-    """The settings of the filter that decide on a completion (see ``filter.FilterSettings``); None: off."""
+@dataclass
+class FilterSettings:
+    """Settings of ``filter_rollouts``; null switches a rule off."""
 
-    max_correct_ratio: float | None
-    max_per_prompt: int | None
-    max_tokens: int | None
-    max_length: int | None
-    deduplicate: bool
+    rollouts: list[str] = REQUIRED  # folders of collect_rollouts
+    problems: NonEmptyStr = REQUIRED  # the problem file that they answer
+    output: NonEmptyStr = REQUIRED  # folder for train.parquet and test.parquet
+    hide_definitions: bool = False  # take the definitions out of the prompts
+    max_correct_ratio: PositiveFraction | None = 1.0  # drop problems that are solved more often; null: keep all
+    max_per_prompt: PositiveInt | None = None  # correct completions to keep of a problem; null: all
+    max_tokens: PositiveInt | None = None  # drop longer completions; null: keep all
+    max_length: PositiveInt | None = None  # drop rows of more tokens with their prompt; null: keep all; needs tokenizer
+    tokenizer: str | None = None  # model folder or Hub id: drop completions with characters that it does not write back
+    deduplicate: bool = True  # keep one of equal completions of a problem
+    val_prompts: NonNegativeInt | None = None  # problems of test.parquet, at most all but one; null: by val_fraction
+    val_fraction: FractionBelowOne = 0.02  # share of problems of test.parquet, at least one; 0: no such file
+    seed: Seed = 42  # of the choice
+    force: bool = False  # replace a result that was made from something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +114,7 @@ class Candidate:
     lost: bool = False
 
 
-def decide(candidates: Sequence[Candidate], rules: FilterRules) -> list[str]:
+def decide(candidates: Sequence[Candidate], rules: FilterSettings) -> list[str]:
     """Return the outcome of every completion of one prompt, in order. Of those above the cap, the first stay."""
     reasons = [candidate.reason for candidate in candidates if candidate.reason != Reason.ERROR]
     correct, ratio = reasons.count(Reason.CORRECT), rules.max_correct_ratio
@@ -116,7 +135,7 @@ def decide(candidates: Sequence[Candidate], rules: FilterRules) -> list[str]:
     return outcomes
 
 
-def _own_outcome(candidate: Candidate, rules: FilterRules, *, easy: bool) -> str:
+def _own_outcome(candidate: Candidate, rules: FilterSettings, *, easy: bool) -> str:
     """Return the outcome as far as it does not depend on the other completions' texts."""
     if candidate.finish_reason == LENGTH:
         return UNFINISHED
@@ -196,17 +215,15 @@ def _ordered(counts: Counter[str]) -> dict[str, int]:
 # ---- rows
 
 
-def strip_end_of_turn(response: str, markers: Sequence[str] = END_OF_TURN + PADDING) -> str:
+def strip_end_of_turn(response: str) -> str:
     """Return ``response`` without the end-of-turn and padding text at its end, and without trailing blanks.
 
     The chat template writes one end of turn; one more in the text would teach the model to end twice.
     """
     text = response.rstrip()
-    while True:
-        marker = next((marker for marker in markers if text.endswith(marker)), None)
-        if marker is None:
-            return text
+    while marker := next((marker for marker in END_OF_TURN + PADDING if text.endswith(marker)), None):
         text = text.removesuffix(marker).rstrip()
+    return text
 
 
 def prompt_key(messages: Sequence[Message]) -> str:

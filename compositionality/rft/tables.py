@@ -49,13 +49,21 @@ class ChunkSettings:
     force: bool = False  # replace a result that was made from something else
 
     def size(self, n_problems: int) -> int:
-        """Return the problems of a chunk: given, or from the budget of rollouts, or as many as there are for all."""
+        """Return the problems of a chunk: given, or from the budget of rollouts, or as many as there are for all.
+
+        RL samples steps x prompts per step x group size responses, groups that dynamic sampling dropped included; the
+        chunks together sample at most as many.
+        """
         if self.rows_per_chunk is not None and (self.rollout_budget or self.completions_of):
             raise UserError("give rows_per_chunk or rollout_budget, not both")
-        rollouts = budget(self)
-        if rollouts is not None:
-            return matched_chunk_size(rollouts, self.chunks, self.n_samples)
-        return self.rows_per_chunk if self.rows_per_chunk is not None else n_problems // self.chunks
+        if (rollouts := budget(self)) is None:
+            return self.rows_per_chunk if self.rows_per_chunk is not None else n_problems // self.chunks
+        size = rollouts // (self.chunks * self.n_samples)
+        if size < 1:
+            raise UserError(
+                f"a budget of {rollouts} rollouts is too small for {self.chunks} chunks x {self.n_samples} samples"
+            )
+        return size
 
 
 def budget(settings: ChunkSettings) -> int | None:
@@ -139,19 +147,6 @@ def checked_size(settings: ChunkSettings, n_problems: int) -> int:
         raise UserError(
             f"{settings.problems}: {n_problems} rows are too few for {settings.chunks} chunks of {max(size, 1)}"
             f" (needs {max(needed, settings.chunks)}); make more problems or ask for fewer"
-        )
-    return size
-
-
-def matched_chunk_size(rollouts: int, n_chunks: int, samples_per_prompt: int) -> int:
-    """Return the problems of a chunk with which ``n_chunks`` iterations sample at most ``rollouts`` responses.
-
-    RL samples steps x prompts per step x group size responses, groups that dynamic sampling dropped included.
-    """
-    size = rollouts // (n_chunks * samples_per_prompt)
-    if size < 1:
-        raise UserError(
-            f"a budget of {rollouts} rollouts is too small for {n_chunks} chunks x {samples_per_prompt} samples"
         )
     return size
 

@@ -1,6 +1,5 @@
 """From a model folder or a Hub id to a checked model folder, and the sizes of its model, before any engine starts."""
 
-import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.memory import BYTES, ModelShape
 from compositionality.yaml_files import read_yaml_mapping
@@ -23,6 +23,7 @@ TEXT = (
 )
 """A chat template that adds nothing to a prompt."""
 OTHER_FILES = ("*/*", "consolidated*")  # sub-folders and weights in other formats
+AGAIN = "download or export the model again"
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
 def read_config(path: Path) -> dict[str, Any]:
     if not (path / "config.json").is_file():
         raise UserError(f"{path}: no model folder: config.json is missing")
-    return _read_json(path / "config.json")
+    return read_json_object(path / "config.json", AGAIN)
 
 
 def head_width(path: Path) -> int | None:
@@ -163,16 +164,6 @@ def read_tokenizer(path: Path) -> Any:
         raise UserError(f"{path}: the tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not readable as JSON (truncated?); download or export the model again") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: holds {type(content).__name__}, no JSON object; download or export the model again")
-    return content
-
-
 def _check_weights(path: Path) -> None:
     """Raise UserError for a folder without weights, with a damaged index, or with a file that is not whole."""
     from safetensors import SafetensorError, safe_open
@@ -180,9 +171,9 @@ def _check_weights(path: Path) -> None:
     index = path / "model.safetensors.index.json"
     names = {file.name for file in path.glob("*.safetensors")}
     if index.is_file():
-        files = _read_json(index).get("weight_map")
+        files = read_json_object(index, AGAIN).get("weight_map")
         if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-            raise UserError(f"{index}: has no weight_map of file names; download or export the model again")
+            raise UserError(f"{index}: has no weight_map of file names; {AGAIN}")
         names = set(files.values())
     if not names and not list(path.glob("pytorch_model*.bin")):
         raise UserError(f"{path}: no weights (*.safetensors) in the model folder")
@@ -193,13 +184,13 @@ def _check_weights(path: Path) -> None:
             with safe_open(str(file), framework="np"):  # reads the header, and compares it with the file's length
                 pass
         except (SafetensorError, OSError) as error:
-            raise UserError(f"{file}: damaged weights (truncated?); download or export the model again") from error
+            raise UserError(f"{file}: damaged weights (truncated?); {AGAIN}") from error
 
 
 def _eos_ids(path: Path, config: dict[str, Any], tokenizer: Any) -> tuple[int, ...]:
     """Return the EOS of the tokenizer, and those of generation_config.json or config.json."""
     generation = path / "generation_config.json"
-    source = _read_json(generation) if generation.is_file() else config
+    source = read_json_object(generation, AGAIN) if generation.is_file() else config
     more = source.get("eos_token_id")
     ids = {tokenizer.eos_token_id, *(more if isinstance(more, list) else [more])}
     return tuple(sorted(eos for eos in ids if eos is not None))

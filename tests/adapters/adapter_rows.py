@@ -4,10 +4,10 @@ import contextlib
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from played_server import Asked, Reply, playing
 
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import read_table, write_table
@@ -58,37 +58,21 @@ def own_accuracy(model: Path, problems: Path, max_tokens: int) -> float:
 def chat_server(replies: dict[str, str]) -> Iterator[str]:
     """The base URL of a server that answers ``replies[the last turn]`` up to a stop word, streamed if asked to."""
 
-    class ChatHandler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            turn = body["messages"][-1]["content"]
-            text = replies[turn if isinstance(turn, str) else turn[0]["text"]]
-            for word in body.get("stop") or []:
-                text = text.split(word)[0]
-            message, head = {"role": "assistant", "content": text}, {"id": "1", "created": 0, "model": "m"}
-            self.send_response(200)
-            if not body.get("stream"):
-                usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-                choice = {"index": 0, "message": message, "finish_reason": "stop"}
-                whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
-                self.send_header("content-type", "application/json")
-                self.end_headers()
-                self.wfile.write(json.dumps(whole).encode())
-                return
-            self.send_header("content-type", "text/event-stream")
-            self.end_headers()
-            for event in ({"delta": message, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"}):
-                chunk = {**head, "object": "chat.completion.chunk", "choices": [{"index": 0, **event}]}
-                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-            self.wfile.write(b"data: [DONE]\n\n")
+    def play(asked: Asked) -> Reply:
+        turn = asked.body["messages"][-1]["content"]
+        text = replies[turn if isinstance(turn, str) else turn[0]["text"]]
+        for word in asked.body.get("stop") or []:
+            text = text.split(word)[0]
+        message, head = {"role": "assistant", "content": text}, {"id": "1", "created": 0, "model": "m"}
+        if not asked.body.get("stream"):
+            usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
+            return Reply(whole, headers={"Content-Type": "application/json"})
+        events = ({"delta": message, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"})
+        chunks = ({**head, "object": "chat.completion.chunk", "choices": [{"index": 0, **event}]} for event in events)
+        pieces = [*map(json.dumps, chunks), "[DONE]"]
+        return Reply((f"data: {piece}\n\n".encode() for piece in pieces), headers={"Content-Type": "text/event-stream"})
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), ChatHandler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with playing(play) as served:
+        yield f"{served.url}/v1"

@@ -30,13 +30,3 @@ def test_an_adapter_without_its_library(module: str, package: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     told = rf"UserError: {package} is not installed; pip install '{package}>=[\d.]+'$"
     assert re.search(told, done.stderr.splitlines()[-1])
-
-
-@pytest.mark.parametrize("module", ["trl_reward", "row_score", "packages"])
-def test_other_modules_import_no_library(module: str) -> None:
-    code = (
-        f"import sys, compositionality.adapters.{module}; "
-        "print([name for name in ('trl', 'inspect_ai', 'verifiers', 'torch', 'datasets') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

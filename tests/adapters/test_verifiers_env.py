@@ -17,7 +17,6 @@ import verifiers.v1 as vf
 
 from compositionality.adapters import verifiers_env
 from compositionality.adapters.verifiers_env import JudgeConfig, ProblemConfig, ProblemTask, ProblemTaskset
-from compositionality.errors import UserError
 from compositionality.types import Reason, Verdict
 
 
@@ -87,11 +86,6 @@ def test_p05_a_judge_that_fails_is_an_error_without_a_reward(
         asyncio.run(tasks[0].score(trace))
     assert trace.rewards == {"verdict": None}
     assert trace.metrics["error"] == 1
-
-
-def test_a_file_that_is_no_problem_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such file"):
-        list(ProblemTaskset(ProblemConfig(problems=tmp_path / "none.parquet")))
 
 
 def test_real_rollouts_of_the_example(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 import errno
 import fcntl
 import os
-import resource
 import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -55,44 +55,20 @@ def test_same_recipe_is_done_and_another_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"n: 1 then, 2 now.*--force"):
         is_done(target, recipe(tmp_path, n=2))
     assert not is_done(target, recipe(tmp_path, n=2), force=True)
-
-
-def test_changed_input_is_noticed(tmp_path: Path) -> None:
-    target = tmp_path / "out.txt"
-    make(target, recipe(tmp_path), "one")
     (tmp_path / "source.txt").write_text("other input")
     with pytest.raises(UserError, match="source has changed"):
-        is_done(target, recipe(tmp_path))
+        is_done(target, recipe(tmp_path, n=1))
 
 
-@pytest.mark.parametrize("damage", ["flip", "truncate", "delete"])
-def test_p08_altered_file_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize(
+    "damage", [lambda part: part.write_bytes(b"0123456780"), lambda part: os.truncate(part, 5), Path.unlink]
+)
+def test_p08_altered_file_is_refused_by_name(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     target = tmp_path / "folder"
     make_folder(target, recipe(tmp_path), part="0123456789")
-    part = target / "part"
-    if damage == "flip":
-        part.write_bytes(b"0123456780")
-    elif damage == "truncate":
-        os.truncate(part, 5)
-    else:
-        part.unlink()
+    damage(target / "part")
     with pytest.raises(UserError, match=r"folder/part: "):
         verify(target)
-
-
-def test_p08_failure_keeps_the_old_result(tmp_path: Path) -> None:
-    target = tmp_path / "out.txt"
-    make(target, recipe(tmp_path), "good")
-
-    def fail_halfway() -> None:
-        with new_artefact(target, recipe(tmp_path)) as partial:
-            partial.write_text("half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail_halfway()
-    assert target.read_text() == "good"
-    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
 
 
 def test_p08_full_disk_keeps_the_old_result(tmp_path: Path) -> None:
@@ -106,12 +82,11 @@ def test_p08_full_disk_keeps_the_old_result(tmp_path: Path) -> None:
         with new_artefact(Path(sys.argv[1]), Recipe("step", {})) as partial:
             partial.write_bytes(bytes(100_000))
     """)
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     done = subprocess.run([sys.executable, "-c", code, str(target)], capture_output=True, check=False)
     assert done.returncode != 0
-    assert resource.getrlimit(resource.RLIMIT_FSIZE) == limit
     assert target.read_text() == "good"
     verify(target)
+    assert not list(tmp_path.glob(".*partial*"))
 
 
 @pytest.mark.parametrize("killed_after", range(1, 4))
@@ -154,11 +129,6 @@ def test_tree_hash_sees_names_and_contents(tmp_path: Path) -> None:
     second = tree_hash(tmp_path)
     (tmp_path / "b").write_text("2")
     assert len({first, second, tree_hash(tmp_path)}) == 3
-
-
-def test_two_writers_on_one_output(tmp_path: Path) -> None:
-    with exclusive(tmp_path / "out"), pytest.raises(UserError, match="another process"), exclusive(tmp_path / "out"):
-        pass
 
 
 @pytest.fixture(params=[errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
@@ -243,7 +213,9 @@ def test_p18_a_place_without_a_name_is_refused(tmp_path: Path, place: str) -> No
 def test_p21_an_input_that_is_not_as_it_was_made_is_refused(tmp_path: Path) -> None:
     made = tmp_path / "made.txt"
     make(made, recipe(tmp_path), "one")
-    onward = Recipe("next", {}, {"made": made})
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link.txt").symlink_to(made)
+    onward = Recipe("next", {}, {"made": tmp_path / "elsewhere" / "link.txt"})
     assert not is_done(tmp_path / "next.txt", onward)
     made.write_text("two")
     with pytest.raises(UserError, match=r"made\.txt: altered or truncated .* delete .*\.made\.txt\.manifest\.json"):
@@ -333,17 +305,6 @@ def test_p21_a_link_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="link: a link; give the place"):
         is_done(link, recipe(tmp_path))
     assert link.is_symlink()
-
-
-def test_p21_an_altered_input_is_refused_through_a_link(tmp_path: Path) -> None:
-    made = tmp_path / "made.txt"
-    make(made, recipe(tmp_path), "one")
-    made.write_text("two")
-    (tmp_path / "other").mkdir()
-    link = tmp_path / "other" / "link.txt"
-    link.symlink_to(made)
-    with pytest.raises(UserError, match=r"made\.txt: altered"):
-        Recipe("next", {}, {"made": link}).identity()
 
 
 def test_files_added_to_an_input_with_a_manifest_do_not_change_it(tmp_path: Path) -> None:

@@ -1,12 +1,6 @@
 """The filter as a step: rollout folders in, train and test files out, or the problems that are solved in part."""
 
-import contextlib
-import json
-import subprocess
-import sys
-import time
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rollout_folders import answer, problem, problem_file, rollout_folder
+from string_rows import row, write_rows
 
-from compositionality.data.artefact import read_manifest, tree_hash
-from compositionality.data.parquet import read_table, write_table
+from compositionality.data.artefact import read_manifest
+from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
 from compositionality.rft.rows import SCHEMA, prompt_key
@@ -136,35 +131,17 @@ def test_no_prompt_is_in_both_splits(
     assert len(sides[1]) == facts["val_prompts"]
 
 
-def published_problems(path: Path, n: int = 4) -> Path:
-    """The paper's schema: code in the ground truth, nothing of ours in extra_info."""
-    definition, main = "def func_20(a, b):\n    return a + b", "def main_solution(x):\n    return func_20(x, x)"
-    rows = [
-        {
-            "data_source": "codeio-forward-incomplete-depth1",
-            "prompt": [{"role": "user", "content": f"Code {i}:\n\n{definition}\n\n{main}\n\nWhat comes out?"}],
-            "ability": "reasoning",
-            "reward_model": {
-                "style": "rule",
-                "ground_truth": json.dumps(
-                    {"ref_input": {"x": "a"}, "ref_output": "aa", "ref_code": main, "funcname": "main_solution"}
-                ),
-            },
-            "extra_info": {"index": 0, "split": "dummy", "depth": 1},
-        }
-        for i in range(n)
-    ]
-    write_table(pa.Table.from_pylist(rows), path)
-    return path
-
-
 def test_files_of_the_paper_are_filtered_too(tmp_path: Path) -> None:
-    path = published_problems(tmp_path / "published.parquet")
+    """Code in the ground truth, nothing of ours in extra_info."""
+    rows = [row("func_20(x, x)", f"a{number}", "codeio-forward-incomplete-depth1") for number in range(4)]
+    for (turn,) in (made["prompt"] for made in rows):
+        turn["content"] = turn["content"].replace("def main", "def func_20(a, b):\n    return a + b\n\ndef main")
+    path = write_rows(tmp_path / "published.parquet", rows)
     output, facts = run(tmp_path, path, mixed(range(4)), hide_definitions=True, val_prompts=1)
     assert facts["outcomes_by_skill"] == {"func_20": {"kept": 4, "wrong": 4}}
     (turn, _) = read_table(output / "test.parquet")["messages"].to_pylist()[0]
     assert "def func_20" not in turn["content"]
-    assert turn["content"].endswith("return func_20(x, x)\n\nWhat comes out?")
+    assert turn["content"].endswith("return func_20(x, x)")
     train = read_table(output / "train.parquet")
     assert train.schema.equals(SCHEMA)
 
@@ -183,51 +160,6 @@ def test_several_folders_count_as_samples_of_the_same_prompts(tmp_path: Path, pr
     assert not (output / "test.parquet").exists()
 
 
-def test_the_same_command_again_does_nothing_and_another_is_refused(
-    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output, _ = run(tmp_path, problems, mixed(), val_prompts=2)
-    before = (output / "train.parquet").stat().st_mtime_ns
-    settings = FilterSettings(
-        rollouts=[str(tmp_path / "rollouts")], problems=str(problems), output=str(output), val_prompts=2
-    )
-    capsys.readouterr()
-    filter_rollouts(settings)
-    assert capsys.readouterr().out == f"{output} is already there\n"
-    assert (output / "train.parquet").stat().st_mtime_ns == before
-    settings.max_per_prompt = 1
-    with pytest.raises(UserError, match="max_per_prompt"):
-        filter_rollouts(settings)
-    settings.force = True
-    filter_rollouts(settings)
-    assert (output / "train.parquet").stat().st_mtime_ns != before
-
-
-def test_p07_a_run_that_is_stopped_half_way_leaves_nothing_and_ends_the_same(
-    tmp_path: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    output, _ = run(tmp_path / "whole", problems, mixed(), val_prompts=2)
-    expected = tree_hash(output)
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("compositionality.rft.filter._split", stop)
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path / "cut", problems, mixed(), val_prompts=2)
-    assert not (tmp_path / "cut/data").exists()
-    output, _ = run(tmp_path / "cut", problems, mixed(), val_prompts=2, force=True)
-    assert tree_hash(output) == expected
-
-
-def test_rollouts_of_another_problem_file_are_refused(tmp_path: Path, problems: Path) -> None:
-    folder = rollout_folder(tmp_path / "rollouts", problems, mixed())
-    other = problem_file(tmp_path / "other.parquet", [problem(9)])
-    with pytest.raises(UserError, match="another problem file"):
-        filter_rollouts(FilterSettings(rollouts=[str(folder)], problems=str(other), output=str(tmp_path / "data")))
-
-
 def test_nothing_kept_shows_responses_and_says_what_to_try(
     tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,45 +169,6 @@ def test_nothing_kept_shows_responses_and_says_what_to_try(
     with pytest.raises(UserError, match="no response passed the filter; loosen it or sample more"):
         run(tmp_path / "short", problems, [answer(0, 0, "r", "correct")], max_tokens=1)
     assert not (tmp_path / "data").exists()
-
-
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"max_correct_ratio": 0.0}, "max_correct_ratio"),
-        ({"max_per_prompt": 0}, "max_per_prompt"),
-        ({"max_length": 10}, "tokenizer"),
-        ({"val_prompts": -1}, "val_prompts=-1"),
-        ({"val_fraction": 1.0}, "val_fraction=1"),
-    ],
-)
-def test_bad_settings_are_told_in_one_line(tmp_path: Path, problems: Path, changes: dict[str, Any], word: str) -> None:
-    with pytest.raises(UserError, match=word) as caught:
-        run(tmp_path, problems, mixed(), **changes)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "data").exists()
-
-
-def test_p07_kill_at_random_moments_gives_the_same_files(tmp_path: Path) -> None:
-    path = problem_file(tmp_path / "problems.parquet", [problem(index) for index in range(4000)])
-    folder = rollout_folder(tmp_path / "rollouts", path, mixed(range(4000)))
-    words = [f"rollouts=[{folder}]", f"problems={path}", "val_prompts=50"]
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "examples/filter_rollouts.py", *words]
-    start = time.monotonic()
-    subprocess.run([*command, f"output={tmp_path / 'whole'}"], cwd=root, check=True, stdout=subprocess.DEVNULL)
-    whole = time.monotonic() - start
-    random = Random(0)
-    for _ in range(3):
-        run = subprocess.Popen([*command, f"output={tmp_path / 'cut'}"], cwd=root, stdout=subprocess.DEVNULL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(random.uniform(0.4, 1.0) * whole)
-        run.kill()
-        run.wait()
-        assert not (tmp_path / "cut").exists() or (tmp_path / "cut/manifest.json").is_file()
-    subprocess.run([*command, f"output={tmp_path / 'cut'}"], cwd=root, check=True, stdout=subprocess.DEVNULL)
-    assert tree_hash(tmp_path / "cut") == tree_hash(tmp_path / "whole")
-    assert not list(tmp_path.glob(".*.partial"))
 
 
 # ---- problems that a model solves in some samples and not in others
@@ -308,17 +201,6 @@ def test_kept_are_problems_with_right_and_wrong_completions(tmp_path: Path, five
     assert manifest.facts == {"asked": 5, "never": 1, "always": 1}
 
 
-def test_no_problem_kept_shows_responses_and_says_what_to_try(
-    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = rollout_folder(tmp_path / "wrong", problems, [answer(0, number, "w", "wrong") for number in range(4)])
-    given = FilterProblemsSettings(wrong, problems, tmp_path / "kept.parquet")
-    with pytest.raises(UserError, match=r"less than 1 of the .* none is right: sample more, or train the model first"):
-        filter_problems(given)
-    assert capsys.readouterr().out.splitlines() == ["wrong: 'w'"] * 3
-    assert not given.output.exists()
-
-
 def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
     output = filter_problems(mixed_settings(tmp_path, five, min_correct_ratio=0.25, max_correct_ratio=0.75))
     assert read_table(output)["prompt"].to_pylist() == read_table(five)["prompt"].to_pylist()[2:3]
@@ -328,7 +210,6 @@ def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
     ("changes", "said"),
     [
         ({"min_correct_ratio": 0.75}, r"of no problem more than 0.75 and less than 1 .* sample more, or loosen"),
-        ({"min_correct_ratio": 0.5, "max_correct_ratio": 0.5}, "the first must be below the second"),
         ({"max_correct_ratio": 1.5}, "max_correct_ratio=1.5"),
         ({"output": Path("kept.csv")}, "must end in .parquet"),
     ],

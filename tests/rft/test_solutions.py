@@ -93,8 +93,6 @@ def test_a_solution_between_tags(problems: Path, tmp_path: Path) -> None:
 def test_bad_input_is_one_line(problems: Path, tmp_path: Path) -> None:
     for changes, message in (
         ({"analysis": 5}, "analysis"),
-        ({"reflection": 1.5}, "reflection"),
-        ({"padded": True, "subgoals": True}, "neutral text in place of behaviours"),
         ({"prompt_orders": 2, "solution_orders": 2}, "give one of the two"),
         ({"analysis": 1, "analysis_chance": 0.5}, "give one of the two"),
     ):

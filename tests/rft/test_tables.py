@@ -12,7 +12,7 @@ from compositionality.data.artefact import Recipe, new_artefact, read_manifest, 
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rft.rows import to_table
-from compositionality.rft.tables import ChunkSettings, MergeSettings, matched_chunk_size, merge_data, split_chunks
+from compositionality.rft.tables import ChunkSettings, MergeSettings, merge_data, split_chunks
 
 
 def cut(tmp_path: Path, name: str = "chunks", **changes: Any) -> tuple[Path, list[list[str]]]:
@@ -56,15 +56,9 @@ def test_too_few_rows_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_budget_of_rl_is_never_exceeded(tmp_path: Path) -> None:
-    budget = 100 * 64 * 16
-    size = matched_chunk_size(budget, n_chunks=6, samples_per_prompt=2)
-    assert size == 8_533
-    assert budget - 6 * 2 < 6 * 2 * size <= budget
     assert [len(chunk) for chunk in cut(tmp_path, chunks=2, rollout_budget=30, n_samples=2)[1]] == [7, 7]
-    with pytest.raises(UserError, match="too small"):
-        matched_chunk_size(10, 6, 2)
-    with pytest.raises(UserError, match="not both"):
-        cut(tmp_path, "x", chunks=2, rows_per_chunk=2, rollout_budget=30)
+    with pytest.raises(UserError, match="a budget of 10 rollouts is too small for 6 chunks x 2 samples"):
+        cut(tmp_path, "x", chunks=6, rollout_budget=10, n_samples=2)
 
 
 def test_a_budget_may_be_that_of_a_finished_run(tmp_path: Path) -> None:

@@ -6,14 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fake_engine import write_problems
-from random_models import make_tiny_model
 from safetensors.torch import load_file, save_file
 from test_engines import inputs
 
-from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
-from compositionality.rollout.collect import collect
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.engines.builtin import BuiltinEngine, read_weights
 from compositionality.rollout.engines.factory import open_engine
@@ -22,23 +18,7 @@ from compositionality.rollout.settings import CollectSettings, check_settings
 
 @pytest.fixture(scope="module")
 def engine(tiny_model):
-    return BuiltinEngine(tiny_model, max_rows=16)
-
-
-def test_p21_a_flipped_bit_in_the_weights_is_refused(tiny_model, tmp_path):
-    problems, model = write_problems(tmp_path / "problems.parquet", 3), tmp_path / "model"
-    with new_artefact(model, Recipe("train", {})) as partial:
-        shutil.copytree(tiny_model, partial)
-    settings = CollectSettings("builtin", problems=problems, output=tmp_path / "out", model=str(model), max_tokens=4)
-    collect(settings)
-    weights = model / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(content)
-    for output in ("out", "other"):
-        with pytest.raises(UserError, match=r"model\.safetensors: altered or truncated since it was made"):
-            collect(replace(settings, output=tmp_path / output))
-    assert not (tmp_path / "other").exists()
+    return BuiltinEngine(tiny_model)
 
 
 def test_settings_open_it_with_their_dtype(tiny_model, engine):
@@ -74,13 +54,3 @@ def test_weights_are_read_from_any_usual_form(tiny_model, tmp_path, form):
     assert BuiltinEngine(folder).generate(*inputs(5), options) == BuiltinEngine(tiny_model).generate(
         *inputs(5), options
     )
-
-
-def test_p18_a_model_that_it_does_not_know_is_refused(tmp_path):
-    folder = make_tiny_model(tmp_path / "model")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "gemma"}))
-    with pytest.raises(UserError, match="model_type gemma: the built-in sampler knows llama, qwen2, qwen3"):
-        BuiltinEngine(folder)
-    with pytest.raises(UserError, match="no such model folder"):
-        BuiltinEngine(tmp_path / "nothing")

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fake_engine import FakeEngine, contents, fake_settings, write_problems
@@ -149,7 +148,7 @@ def test_p08_an_altered_shard_is_refused_by_name(problems, output):
 def test_p07_kill_at_random_moments_gives_the_same_files(problems, tmp_path):
     run_fake(problems, tmp_path / "whole")
     output, chance = tmp_path / "killed", random.Random(7)
-    for shards in (0, 1, 3, 5, 6):
+    for shards in (0, 3, 6):
         process = subprocess.Popen(fake_command(problems, output, pause_s=0.2), stdout=subprocess.DEVNULL)
         wait_for(lambda: finished_shards(output) >= shards and working_path(output).exists())  # noqa: B023
         time.sleep(chance.uniform(0, 0.2))
@@ -238,20 +237,11 @@ def test_files_are_cut_by_the_number_of_completions_and_calls_for_every_replica(
     assert layout(1000, 300)[-1] == range(900, 1000)
 
 
-def test_p10_files_depend_neither_on_the_number_of_replicas_nor_on_judge_workers(tmp_path):
-    problems = write_problems(tmp_path / "problems.parquet", 1100)
-    engines = [FakeEngine(parallel_calls=replicas) for replicas in (1, 2, 5)]
-    for workers, engine in enumerate(engines, start=1):
-        folder = tmp_path / str(workers)
-        collect(fake_settings(problems, folder, n_samples=2, judge_workers=workers), engine)
-    assert [len(engine.calls) for engine in engines] == [3, 9, 9]
-    assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "3")
-
-
-def test_p07_a_collection_goes_on_with_another_number_of_replicas(tmp_path):
+def test_p07_p10_a_collection_goes_on_with_another_number_of_replicas_and_judges(tmp_path):
+    """Five replicas make the files that two of them began and one ended."""
     problems = write_problems(tmp_path / "problems.parquet", 1100)
     settings = fake_settings(problems, tmp_path / "out", n_samples=2)
-    collect(fake_settings(problems, tmp_path / "whole", n_samples=2), FakeEngine(parallel_calls=5))
+    collect(fake_settings(problems, tmp_path / "whole", n_samples=2, judge_workers=2), FakeEngine(parallel_calls=5))
     dying = DyingEngine(calls=8)
     dying.parallel_calls = 2
     with pytest.raises(RuntimeError, match="dead"):
@@ -266,11 +256,7 @@ def test_p07_a_collection_goes_on_with_another_number_of_replicas(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"engine": "magic"}, "engine=magic: unknown; known: vllm, ray, transformers, openai"),
         ({"n_samples": 0}, "n_samples=0: must be at least 1"),
-        ({"top_p": 1.5}, "top_p=1.5"),
-        ({"temperature": -1.0}, "temperature=-1.0: must be at least 0"),
-        ({"base_url": ""}, "needs base_url"),
         ({"problems": Path("nowhere.parquet")}, "nowhere.parquet: no such file"),
         ({"engine": "transformers", "model": "/no/model"}, "/no/model: no such model folder"),
     ],
@@ -278,15 +264,6 @@ def test_p07_a_collection_goes_on_with_another_number_of_replicas(tmp_path):
 def test_bad_settings_are_refused_in_one_line(problems, output, changes, message):
     with pytest.raises(UserError, match=message):
         collect(dataclasses.replace(fake_settings(problems, output), **changes), FakeEngine())
-
-
-def test_an_empty_prompt_is_refused_by_row(problems, output):
-    table = pq.read_table(problems)
-    prompts = [*table["prompt"].to_pylist()[:7], [], *table["prompt"].to_pylist()[8:]]
-    column = pa.array(prompts, table["prompt"].type)
-    pq.write_table(table.set_column(table.schema.get_field_index("prompt"), "prompt", column), problems)
-    with pytest.raises(UserError, match="row 7 has an empty prompt"):
-        collect(fake_settings(problems, output), FakeEngine())
 
 
 class DyingEngine(FakeEngine):

@@ -12,10 +12,10 @@ from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.engines.builtin import BuiltinEngine
 from compositionality.rollout.engines.transformers import SeededSampler, TransformersEngine
 from compositionality.rollout.settings import CollectSettings
-from compositionality.rollout.store import read_rollouts
+from compositionality.rollout.store import read_rollouts, rollout_manifest
 
 ENGINES = {
-    "builtin": lambda model: BuiltinEngine(model, max_rows=16),
+    "builtin": BuiltinEngine,
     "transformers": lambda model: TransformersEngine(model, batch_size=16),
 }
 GREEDY = SamplingOptions(temperature=0.0, max_tokens=30)
@@ -69,6 +69,7 @@ def test_a_whole_collection_with_a_real_model(name, tiny_model, tmp_path, capsys
     one, two = ((tmp_path / output / "shard-00000.parquet").read_bytes() for output in ("one", "two"))
     assert one == two
     assert sum(table.num_rows for table in read_rollouts(tmp_path / "one")) == 30
+    assert {*rollout_manifest(tmp_path / "one").inputs} == {"problems", "model"}  # which must be as they were made
     assert "tok/s" in capsys.readouterr().out
 
 

@@ -52,38 +52,38 @@ def url(server):
     return f"{server.url}/v1"
 
 
+def engine_of(address, **changes):
+    return OpenAIEngine(CollectSettings("openai", address, model="m", **changes))
+
+
 def inputs(count):
     return [[{"role": "user", "content": f"w{i}"}] for i in range(count)], range(count)
 
 
 def test_answers_come_in_order_with_lengths_and_after_retries(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    engine, ticks = OpenAIEngine(url(server), "m", concurrency=8), []
+    engine, ticks = engine_of(url(server), concurrency=8), []
     answers = engine.generate(*inputs(30), SamplingOptions(top_k=5, top_p=0.9), ticks.append)
     assert [json.loads(answer.text)["output"] for answer in answers] == [f"w{i}" for i in range(30)]
     assert [answer.n_tokens for answer in answers] == [len(answer.text) for answer in answers]
     assert sum(ticks) == 30
     assert len(server.seen) == 40
+    assert engine.generate(*inputs(1), SamplingOptions(max_tokens=2))[0].finish_reason == "length"
     _, body, headers = server.seen[0]
     assert (body["model"], body["top_k"], body["top_p"]) == ("m", 5, 0.9)
+    assert "top_k" not in server.seen[-1].body, "it is none of the protocol's"
     assert headers["Authorization"] == "Bearer secret"
-    assert engine.generate(*inputs(1), SamplingOptions(max_tokens=2))[0].finish_reason == "length"
-
-
-def test_the_options_of_others_are_not_sent(server):
-    OpenAIEngine(url(server), "m").generate(*inputs(1), SamplingOptions())
-    assert "top_k" not in server.seen[0].body
 
 
 def test_a_server_that_refuses_is_one_line(server):
     server.broken = 401
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: .*busy"):
-        OpenAIEngine(url(server), "m").generate(*inputs(5), SamplingOptions())
+        engine_of(url(server)).generate(*inputs(5), SamplingOptions())
 
 
 def test_no_server_is_one_line():
     with pytest.raises(UserError, match=r"the server failed on 1 of 1 requests.*no answer \(ConnectError\)"):
-        OpenAIEngine("http://127.0.0.1:9/v1", "m", retries=0).generate(*inputs(1), SamplingOptions())
+        engine_of("http://127.0.0.1:9/v1", retries=0).generate(*inputs(1), SamplingOptions())
 
 
 def test_a_whole_collection_from_a_server(server, tmp_path):
@@ -133,38 +133,32 @@ SPOILT = {
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_p05_a_reply_outside_the_schema_is_asked_for_again(server, spoil, capsys):
     server.spoil, server.spoils = spoil, lambda body, first_try: first_try
-    engine = OpenAIEngine(url(server), "m", concurrency=4)
+    engine = engine_of(url(server), concurrency=4)
     answers = engine.generate([inputs(1)[0][0]] * 4, [1, 2, 4, 5], SamplingOptions())
     assert [(answer.text, answer.finish_reason) for answer in answers] == [('{"output": "w0"}', "stop")] * 4
     engine.close()
     assert "0 of 4 requests failed; 4 repeats" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-def test_p05_a_reply_that_stays_outside_it_stops_the_run(server, spoil):
-    server.spoil, server.spoils = spoil, lambda body, _: body["seed"] == 7
-    engine = OpenAIEngine(url(server), "m", retries=1)
+def test_p05_a_reply_that_stays_outside_it_stops_the_run(server):
+    server.spoil, server.spoils = SPOILT["no choices"], lambda body, _: body["seed"] == 7
+    engine = engine_of(url(server), retries=1)
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: the server failed on 1 of 20 .*; the last: \w"):
         engine.generate(*inputs(20), SamplingOptions())
     assert [asked.body["seed"] for asked in server.seen].count(7) == 2
 
 
-@pytest.mark.parametrize(
-    ("headers", "body"),
-    [
-        ({"Content-Type": "text/html; charset=rot13"}, b"busy"),
-        ({"Content-Type": "text/html; charset=base64"}, b"busy \x1b[31m\x00"),
-    ],
-)
-def test_p05_an_error_page_in_any_encoding_is_a_server_error(headers, body):
+@pytest.mark.parametrize(("charset", "body"), [("rot13", b"busy"), ("base64", b"busy \x1b[31m\x00")])
+def test_p05_an_error_page_in_any_encoding_is_a_server_error(charset, body):
+    headers = {"Content-Type": f"text/html; charset={charset}"}
     with playing(lambda _: Reply(body, 500, headers)) as server, pytest.raises(UserError, match="status 500: busy"):
-        OpenAIEngine(url(server), "m", retries=0).generate(*inputs(1), SamplingOptions())
+        engine_of(url(server), retries=0).generate(*inputs(1), SamplingOptions())
 
 
 def test_p05_a_reply_that_drips_ends_when_the_request_may_last_no_longer():
     drips = iter(lambda: time.sleep(0.05) or b" ", None)
     with playing(lambda _: Reply(drips)) as server, pytest.raises(UserError, match="the reply does not end"):
-        OpenAIEngine(url(server), "m", retries=0, timeout_s=0.5).generate(*inputs(1), SamplingOptions())
+        engine_of(url(server), retries=0, timeout_s=0.5).generate(*inputs(1), SamplingOptions())
 
 
 @pytest.fixture
@@ -195,7 +189,7 @@ def test_p05_failed_requests_under_the_limit_are_errors_and_no_wrong_answers(twe
 def test_an_answer_cut_off_while_reasoning_is_overlong(server):
     server.spoils = lambda *_: True
     server.spoil = with_choice(message={"role": "assistant", "content": None}, finish_reason="length")
-    answer = OpenAIEngine(url(server), "m").generate(*inputs(1), SamplingOptions())[0]
+    answer = engine_of(url(server)).generate(*inputs(1), SamplingOptions())[0]
     assert (answer.text, answer.finish_reason) == ("", "length")
 
 
@@ -212,7 +206,7 @@ def test_timeout_and_retries_are_settings(server):
 @pytest.mark.parametrize("address", ["nowhere", "ftp://host", "http://", "http://[::1", "http://host:port"])
 def test_no_address_is_one_line(address):
     with pytest.raises(UserError, match="no address of a server"):
-        OpenAIEngine(address, "m")
+        engine_of(address)
 
 
 def test_secrets_are_in_no_file_and_no_message(server, tmp_path):
@@ -238,5 +232,5 @@ def test_secrets_are_in_no_file_and_no_message(server, tmp_path):
 def test_a_server_that_echoes_a_login_does_not_give_it_away(server):
     server.broken = 401
     with pytest.raises(UserError, match=r"^http://\*\*\*@127.*refuses .*busy Basic \*\*\*") as found:
-        OpenAIEngine(url(server).replace("//", "//me:hidden@"), "m").generate(*inputs(1), SamplingOptions())
+        engine_of(url(server).replace("//", "//me:hidden@")).generate(*inputs(1), SamplingOptions())
     assert "hidden" not in str(found.value)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from assets import random_model
 from scipy.stats import chisquare, kstest
 
 from compositionality.errors import UserError
@@ -37,28 +38,10 @@ SAMPLING = SamplingOptions(max_tokens=40)
 GREEDY = SamplingOptions(temperature=0.0, max_tokens=24)
 
 
-def make_model(family, vocabulary=97, spread=0.15, **changes):
-    import transformers
-
+def make_model(family, spread=0.15, **changes):
     torch.set_num_threads(1)
-    torch.manual_seed(0)
-    shape = {
-        "vocab_size": vocabulary,
-        "hidden_size": 48,
-        "intermediate_size": 80,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 4,
-        "max_position_embeddings": 160,
-        "bos_token_id": None,
-        "eos_token_id": EOS,
-        "pad_token_id": 0,
-    }
-    model = getattr(transformers, f"{family}ForCausalLM")(getattr(transformers, f"{family}Config")(**shape | changes))
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.normal_(0, spread) if weight.dim() > 1 else weight.add_(0.2 * torch.randn_like(weight))
-    return model.eval()
+    shape = {"vocab_size": 97, "num_hidden_layers": 3, "num_key_value_heads": 4, "eos_token_id": EOS}
+    return random_model(family, spread, **shape | changes)
 
 
 @pytest.fixture(scope="module", params=CONFIGS, ids=str)
@@ -92,22 +75,20 @@ def reference_logps(model, prompt, tokens, temperature=1.0):
     return (logits / temperature).log_softmax(-1).gather(1, torch.tensor(tokens)[:, None]).squeeze(1)
 
 
-def test_greedy_answers_are_those_of_generate(any_model):
+def test_greedy_answers_are_those_of_generate(model):
     prompts = some_prompts(20)
-    for prompt, answer in zip(prompts, ask(any_model, prompts, GREEDY), strict=True):
+    for prompt, answer in zip(prompts, ask(model, prompts, GREEDY), strict=True):
         with torch.no_grad():
-            output = any_model.generate(
+            output = model.generate(
                 torch.tensor([prompt]), max_new_tokens=GREEDY.max_tokens, do_sample=False, eos_token_id=EOS
             )
         assert answer.token_ids == output[0, len(prompt) :].tolist()
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_logps_are_those_of_a_full_forward_pass(any_model, temperature):
+def test_logps_are_those_of_a_full_forward_pass(any_model):
     prompts = some_prompts()
-    answers = ask(any_model, prompts, replace(SAMPLING, temperature=temperature))
-    for prompt, answer in zip(prompts, answers, strict=True):
-        expected = reference_logps(any_model, prompt, answer.token_ids, temperature)
+    for prompt, answer in zip(prompts, ask(any_model, prompts, replace(SAMPLING, temperature=0.7)), strict=True):
+        expected = reference_logps(any_model, prompt, answer.token_ids, 0.7)
         assert torch.allclose(torch.tensor(answer.log_probs), expected, atol=2e-5, rtol=0)
 
 
@@ -149,33 +130,15 @@ def test_a_prompt_asked_sixteen_times_is_read_once(model):
     assert len(answers) == 16
 
 
-def test_prompts_of_very_different_lengths(model):
-    prompts = [[7], list(range(2, 97)), [9, 9], [*range(2, 62)], [3]]
-    for max_rows in (2, 8):
-        answers = ask(model, prompts, SAMPLING, max_rows)
-        for prompt, answer in zip(prompts, answers, strict=True):
-            expected = reference_logps(model, prompt, answer.token_ids)
-            assert torch.allclose(torch.tensor(answer.log_probs), expected, atol=2e-5, rtol=0)
-
-
-def test_answers_end_at_the_first_eos_or_at_the_limit(model):
-    answers = ask(model, some_prompts(), SAMPLING)
-    assert {answer.finish_reason for answer in answers} == {STOP, LENGTH}
-    for answer in answers:
-        finished = answer.finish_reason == STOP
-        assert finished == (answer.token_ids[-1] == EOS)
-        assert answer.token_ids.count(EOS) == finished
-        assert len(answer.log_probs) == len(answer.token_ids) == answer.n_tokens <= SAMPLING.max_tokens
-        assert finished or answer.n_tokens == SAMPLING.max_tokens
-
-
-@pytest.mark.parametrize("max_tokens", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("max_tokens", [1, 3, 5, 6])
 def test_a_smaller_limit_cuts_the_same_answers(model, max_tokens):
-    prompts = some_prompts()
-    whole = ask(model, prompts, SAMPLING)
-    for short, answer in zip(ask(model, prompts, replace(SAMPLING, max_tokens=max_tokens)), whole, strict=True):
+    """And an EOS behind the limit, where the rows of a batch have come further than others, ends none of them."""
+    prompts, enders = some_prompts(), range(12)
+    whole = ask(model, prompts, SAMPLING, eos_ids=enders)
+    shorter = ask(model, prompts, replace(SAMPLING, max_tokens=max_tokens), eos_ids=enders)
+    for short, answer in zip(shorter, whole, strict=True):
         assert short.token_ids == answer.token_ids[:max_tokens]
-        assert short.finish_reason == (STOP if EOS in short.token_ids else LENGTH)
+        assert short.finish_reason == (STOP if short.token_ids[-1] in enders else LENGTH)
 
 
 def test_several_eos_ids_and_eos_as_the_first_token(model):
@@ -255,27 +218,18 @@ SHARES = np.array([0.4, 0.05, 0.25, 0.1, 0.2])
         (SamplingOptions(top_p=0.66), [0, 2, 4]),
         (SamplingOptions(top_p=1e-9), [0]),
         (SamplingOptions(top_p=0.8, top_k=3), [0, 2, 4]),
+        (SamplingOptions(temperature=0.5), [0, 1, 2, 3, 4]),
     ],
 )
-def test_draws_follow_the_truncated_distribution(options, kept):
-    count = 20_000
+def test_draws_follow_the_tempered_and_truncated_distribution(options, kept):
+    count, shares = 20_000, SHARES ** (1 / options.temperature)
     logits = torch.from_numpy(np.log(SHARES)).float().expand(count, -1)
     numbers = torch.from_numpy(uniforms(np.arange(count, dtype=np.uint64), np.zeros(count, np.int64)))
     tokens, logps = draw(logits, numbers, options)
     seen = np.bincount(tokens, minlength=5)
     assert np.flatnonzero(seen).tolist() == kept
-    assert len(kept) == 1 or chisquare(seen[kept], SHARES[kept] / SHARES[kept].sum() * count).pvalue > 0.01
-    assert np.allclose(logps, np.log(SHARES)[tokens], atol=1e-6)
-
-
-def test_temperature_sharpens_draws_and_logps():
-    count = 20_000
-    logits = torch.from_numpy(np.log(SHARES)).float().expand(count, -1)
-    numbers = torch.from_numpy(uniforms(np.arange(count, dtype=np.uint64), np.ones(count, np.int64)))
-    tokens, logps = draw(logits, numbers, SamplingOptions(temperature=0.5))
-    expected = SHARES**2 / (SHARES**2).sum()
-    assert chisquare(np.bincount(tokens, minlength=5), expected * count).pvalue > 0.01
-    assert np.allclose(logps, np.log(expected)[tokens], atol=1e-6)
+    assert len(kept) == 1 or chisquare(seen[kept], shares[kept] / shares[kept].sum() * count).pvalue > 0.01
+    assert np.allclose(logps, np.log(shares / shares.sum())[tokens], atol=1e-6)
 
 
 def test_a_draw_never_falls_outside():
@@ -288,7 +242,7 @@ def test_a_draw_never_falls_outside():
 
 @pytest.mark.parametrize("options", [SamplingOptions(max_tokens=2), SamplingOptions(max_tokens=2, top_k=3)])
 def test_two_tokens_of_a_model_follow_their_joint_distribution(options):
-    tiny = make_model("Qwen3", vocabulary=6, head_dim=8, spread=0.3)
+    tiny = make_model("Qwen3", 0.3, vocab_size=6, head_dim=8)
     count, prompt = 4_000, [3, 4, 2]
     answers = ask(tiny, [prompt] * count, options, max_rows=512, eos_ids=())
     seen = Counter(tuple(answer.token_ids) for answer in answers)
@@ -347,7 +301,6 @@ def test_p18_a_model_of_nan_is_refused(options):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"model_type": "gpt2"}, "model_type gpt2: the built-in sampler knows llama, qwen2, qwen3"),
         ({"hidden_act": "gelu"}, "hidden_act gelu"),
         ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding-window attention"),
         ({"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, "rope_type longrope"),
@@ -357,7 +310,5 @@ def test_p18_an_unknown_architecture_is_refused(changes, text):
     config = make_model("Qwen2").config
     for name, value in changes.items():
         config.__dict__[name] = value
-    if "model_type" in changes:
-        config = type("Config", (), {**config.to_dict(), **changes})()
     with pytest.raises(UserError, match=text):
         Sampler(config, [EOS])

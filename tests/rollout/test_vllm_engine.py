@@ -92,7 +92,9 @@ def kill_after(command, working, shards):
 def test_the_documented_server_answers(tiny_model, tmp_path):
     problems, output = write_problems(tmp_path / "problems.parquet", 32), tmp_path / "out"
     with served(tiny_model, tmp_path) as url:
-        settings = CollectSettings(base_url=url, problems=problems, output=output, model=str(tiny_model), n_samples=2)
+        settings = CollectSettings(
+            base_url=f"{url}/v1", problems=problems, output=output, model=str(tiny_model), n_samples=2
+        )
         settings.max_tokens = 16
         collect(settings)
     rows = [row for table in read_rollouts(output) for row in table.to_pylist()]
@@ -101,7 +103,6 @@ def test_the_documented_server_answers(tiny_model, tmp_path):
     assert {row["finish_reason"] for row in rows} == {"stop", "length"}
 
 
-@contextlib.contextmanager
 def served(model, folder):
     """vLLM's server on a free port of this machine, started as ``collect_rollouts --help`` says."""
     port = free_port()
@@ -109,20 +110,26 @@ def served(model, folder):
     documented = re.search(r"^ +(VLLM_CPU_KVCACHE_SPACE=.* -m vllm.*)$", said, re.MULTILINE)[1]
     command = documented.replace("MODEL", str(model)).replace("8000", str(port))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    process = subprocess.Popen(["bash", "-c", f"exec env {command}"], cwd=folder, env=os.environ | {"PATH": path})
+    return serving(["bash", "-c", f"exec env {command}"], port, cwd=folder, env=os.environ | {"PATH": path})
+
+
+@contextlib.contextmanager
+def serving(command, port, **settings):
+    """The address of a server, once it answers."""
+    process, url, end = subprocess.Popen(command, **settings), f"http://127.0.0.1:{port}", time.monotonic() + 900
     try:
-        wait_until_up(process, f"http://127.0.0.1:{port}/health")
-        yield f"http://127.0.0.1:{port}/v1"
+        while not is_up(f"{url}/health"):
+            assert process.poll() is None, "the server does not start"
+            assert time.monotonic() < end, "the server does not answer"
+            time.sleep(0.5)
+        yield url
     finally:
         process.terminate()
         process.wait(60)
 
 
-def wait_until_up(process, url):
-    end = time.monotonic() + 900
-    while time.monotonic() < end and process.poll() is None:
-        with contextlib.suppress(urllib.error.URLError, ConnectionError):
-            urllib.request.urlopen(url, timeout=2)
-            return
-        time.sleep(0.5)
-    raise AssertionError("the server does not start")
+def is_up(url):
+    with contextlib.suppress(urllib.error.URLError, ConnectionError):
+        urllib.request.urlopen(url, timeout=2)
+        return True
+    return False

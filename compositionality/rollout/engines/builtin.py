@@ -11,19 +11,15 @@ from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.prompts import prompts_as_tokens
 from compositionality.types import Completion
 
-ROWS = 512
-GPU_ROWS = 4096
+ROWS, GPU_ROWS = 512, 4096  # completions that are sampled at a time
 
 
 class BuiltinEngine:
-    """At most ``max_rows`` completions are sampled at a time (0 = 512 on CPU, 4096 on GPU).
-
-    ``dtype`` "auto": float32 on a CPU, the checkpoint's own on a GPU.
-    """
+    """``dtype`` "auto": float32 on a CPU, the checkpoint's own on a GPU."""
 
     parallel_calls = 1
 
-    def __init__(self, model: Path, *, dtype: str = "auto", max_rows: int = 0) -> None:
+    def __init__(self, model: Path, *, dtype: str = "auto") -> None:
         import torch
         from transformers import AutoConfig
 
@@ -39,7 +35,7 @@ class BuiltinEngine:
             folder.eos_ids,
             device=self._device,
             dtype=own_dtype if dtype == "auto" else getattr(torch, dtype),
-            max_rows=max_rows or (ROWS if self._device == "cpu" else GPU_ROWS),
+            max_rows=ROWS if self._device == "cpu" else GPU_ROWS,
         )
         self._sampler.load(read_weights(model))
 

@@ -115,14 +115,7 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
     UserError if it would compute here and GPUs are visible that cannot be used.
     """
     if settings.engine == "openai":
-        return OpenAIEngine(
-            settings.base_url,
-            settings.model,
-            concurrency=settings.concurrency,
-            retries=settings.retries,
-            timeout_s=settings.timeout_s,
-            max_error_rate=settings.max_error_rate,
-        )
+        return OpenAIEngine(settings)
     if not (settings.engine == "ray" and settings.ray_address):
         check_gpus_are_used()
     model = resolve_model(settings.model)

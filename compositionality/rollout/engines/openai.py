@@ -8,6 +8,7 @@ from functools import partial
 from compositionality.errors import UserError
 from compositionality.http_json import Json, JsonClient, ServerError
 from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick, run_concurrently
+from compositionality.rollout.settings import CollectSettings
 from compositionality.types import FAILED, LENGTH, STOP, Completion
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -24,20 +25,10 @@ class OpenAIEngine:
 
     parallel_calls = 1
 
-    def __init__(
-        self,
-        base_url: str,
-        model: str,
-        *,
-        concurrency: int = 64,
-        retries: int = 5,
-        timeout_s: float = 600.0,
-        max_error_rate: float = 0.01,
-    ) -> None:
+    def __init__(self, settings: CollectSettings) -> None:
         key = os.environ.get(KEY_VARIABLE, "")
-        self._server = JsonClient(base_url, key=key, retries=retries, timeout_s=timeout_s)
-        self._model, self._concurrency, self._max_error_rate = model, concurrency, max_error_rate
-        self._lock = threading.Lock()
+        self._server = JsonClient(settings.base_url, key=key, retries=settings.retries, timeout_s=settings.timeout_s)
+        self._settings, self._lock = settings, threading.Lock()
         self.asked = 0
         self.failed = 0
 
@@ -47,7 +38,7 @@ class OpenAIEngine:
         """Return one completion per prompt and seed, in order."""
         self.asked += len(prompts)
         calls = [partial(self._complete, prompt, seed, options) for prompt, seed in zip(prompts, seeds, strict=True)]
-        return run_concurrently(calls, self._concurrency, tick)
+        return run_concurrently(calls, self._settings.concurrency, tick)
 
     def close(self) -> None:
         """Say how many requests were repeated and how many failed."""
@@ -59,7 +50,7 @@ class OpenAIEngine:
 
     def _complete(self, prompt: Chat, seed: int, options: SamplingOptions) -> Completion:
         content: Json = {
-            "model": self._model,
+            "model": self._settings.model,
             "messages": list(prompt),
             "temperature": options.temperature,
             "top_p": options.top_p,
@@ -79,10 +70,11 @@ class OpenAIEngine:
         with self._lock:
             self.failed += 1
             failed = self.failed
-        if failed > self._max_error_rate * self.asked:
+        allowed = self._settings.max_error_rate
+        if failed > allowed * self.asked:
             why = UserError(
                 f"{self._server.name}: the server failed on {failed} of {self.asked} requests, more than the "
-                f"{self._max_error_rate:.2%} allowed; the last: {error}; mend the server or raise max_error_rate"
+                f"{allowed:.2%} allowed; the last: {error}; mend the server or raise max_error_rate"
             )
             self._server.give_up(why)
             raise why from error

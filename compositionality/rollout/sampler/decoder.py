@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import FAMILIES
 
 
 class Attend(Protocol):
@@ -33,7 +32,11 @@ class Decoder:
     """
 
     def __init__(self, config: Any, device: torch.device, dtype: torch.dtype) -> None:
-        _check_config(config)
+        """Raise UserError for a model of one of the FAMILIES with an activation or an attention of another kind."""
+        if config.hidden_act != "silu":
+            raise UserError(f"hidden_act {config.hidden_act}: the built-in sampler knows silu")
+        if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
+            raise UserError("sliding-window attention: the built-in sampler does not know it")
         self.layers: int = config.num_hidden_layers
         self.heads: int = config.num_attention_heads
         self.kv_heads: int = config.num_key_value_heads or self.heads
@@ -43,23 +46,45 @@ class Decoder:
         self.device, self.dtype = device, dtype
         self._eps: float = config.rms_norm_eps
         self._rotations_TE = rotations(config, self.head_width).to(device)
-        self._weights = _Weights(config, self)
+        self._embedding = torch.empty(config.vocab_size, config.hidden_size, device=device, dtype=dtype)
+        self._norm = torch.empty(config.hidden_size, device=device, dtype=dtype)
+        self._head = self._embedding if config.tie_word_embeddings else torch.empty_like(self._embedding)
+        self._blocks = [_Layer(config, self) for _ in range(self.layers)]
+        # Where a Hugging Face name goes, and whether its rows rotate in pairs.
+        self._places = {"model.embed_tokens.weight": (self._embedding, False), "model.norm.weight": (self._norm, False)}
+        for number, layer in enumerate(self._blocks):
+            for name, place, paired in layer.places():
+                self._places[f"model.layers.{number}.{name}"] = (place, paired)
+        self._places["lm_head.weight"] = (self._head, False)
+        self._missing = set(self._places) - ({"lm_head.weight"} if config.tie_word_embeddings else set())
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Take Hugging Face weights by name, any subset; UserError for an unknown name or another shape."""
-        self._weights.load(weights)
+        for name, tensor in weights:
+            if name not in self._places:
+                raise UserError(f"sampler: the model has no weight named {name}; is it of another architecture?")
+            place, paired = self._places[name]
+            if tensor.shape != place.shape:
+                raise UserError(f"sampler: {name} has shape {list(tensor.shape)}, the model {list(place.shape)}")
+            if paired:  # in Hugging Face's order: head, half, pair, …
+                half = self.head_width // 2
+                place = place.view(-1, half, 2, *place.shape[1:]).transpose(1, 2)
+                tensor = tensor.reshape(-1, 2, half, *tensor.shape[1:])
+            with torch.no_grad():
+                place.copy_(tensor)
+            self._missing.discard(name)
 
     def check_loaded(self) -> None:
         """Raise UserError if a weight was never loaded."""
-        if self._weights.missing:
-            raise UserError(f"sampler: weight {min(self._weights.missing)} was never loaded")
+        if self._missing:
+            raise UserError(f"sampler: weight {min(self._missing)} was never loaded")
 
     def hidden(self, tokens_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
         """Return the last layer's output (N, C), before the final norm."""
-        weights, eps, width = self._weights, self._eps, (self._weights.embedding.shape[1],)
+        eps, width = self._eps, (self._embedding.shape[1],)
         rotations_N1E = self._rotations_TE[positions_N].unsqueeze(1)
-        x_NC = weights.embedding[tokens_N]
-        for number, layer in enumerate(weights.layers):
+        x_NC = self._embedding[tokens_N]
+        for number, layer in enumerate(self._blocks):
             y_NC = functional.rms_norm(x_NC, width, layer.norm_before_attention, eps)
             read_NA = self._attention(number, layer, y_NC, rotations_N1E, attend)
             x_NC = _add_product(x_NC, read_NA, layer.o, layer.o_bias)
@@ -70,9 +95,8 @@ class Decoder:
 
     def logits(self, x_NC: Tensor) -> Tensor:
         """Return float32 logits (N, V) of the last layer's output."""
-        weights = self._weights
-        y_NC = functional.rms_norm(x_NC, x_NC.shape[1:], weights.norm, self._eps)
-        return functional.linear(y_NC, weights.head).float()
+        y_NC = functional.rms_norm(x_NC, x_NC.shape[1:], self._norm, self._eps)
+        return functional.linear(y_NC, self._head).float()
 
     def _attention(self, number: int, layer: "_Layer", y_NC: Tensor, rotations_N1E: Tensor, attend: Attend) -> Tensor:
         """Return what attention reads, all heads side by side (N, H·D)."""
@@ -141,50 +165,6 @@ class _Layer:
         for name, norm in (("q_norm", self.q_norm), ("k_norm", self.k_norm)):
             if norm is not None:
                 yield f"self_attn.{name}.weight", norm, True
-
-
-class _Weights:
-    """All weights, and where a Hugging Face name goes."""
-
-    def __init__(self, config: Any, model: Decoder) -> None:
-        shape = (config.vocab_size, config.hidden_size)
-        self.embedding = torch.empty(shape, device=model.device, dtype=model.dtype)
-        self.norm = torch.empty(config.hidden_size, device=model.device, dtype=model.dtype)
-        self.head = self.embedding if config.tie_word_embeddings else torch.empty_like(self.embedding)
-        self.layers = [_Layer(config, model) for _ in range(config.num_hidden_layers)]
-        self._head_width = model.head_width
-        self._places = {"model.embed_tokens.weight": (self.embedding, False), "model.norm.weight": (self.norm, False)}
-        for number, layer in enumerate(self.layers):
-            for name, place, paired in layer.places():
-                self._places[f"model.layers.{number}.{name}"] = (place, paired)
-        self._places["lm_head.weight"] = (self.head, False)
-        self.missing = set(self._places) - ({"lm_head.weight"} if config.tie_word_embeddings else set())
-
-    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        for name, tensor in weights:
-            if name not in self._places:
-                raise UserError(f"sampler: the model has no weight named {name}; is it of another architecture?")
-            place, paired = self._places[name]
-            if tensor.shape != place.shape:
-                raise UserError(f"sampler: {name} has shape {list(tensor.shape)}, the model {list(place.shape)}")
-            if paired:
-                place, tensor = self._paired(place), tensor.reshape(-1, 2, self._head_width // 2, *tensor.shape[1:])
-            with torch.no_grad():
-                place.copy_(tensor)
-            self.missing.discard(name)
-
-    def _paired(self, place: Tensor) -> Tensor:
-        """Return a view of rows that rotate, in Hugging Face's order (head, half, pair, …)."""
-        return place.view(-1, self._head_width // 2, 2, *place.shape[1:]).transpose(1, 2)
-
-
-def _check_config(config: Any) -> None:
-    if config.model_type not in FAMILIES:
-        raise UserError(f"model_type {config.model_type}: the built-in sampler knows {', '.join(FAMILIES)}")
-    if config.hidden_act != "silu":
-        raise UserError(f"hidden_act {config.hidden_act}: the built-in sampler knows silu")
-    if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
-        raise UserError("sliding-window attention: the built-in sampler does not know it")
 
 
 def rotations(config: Any, head_width: int) -> Tensor:

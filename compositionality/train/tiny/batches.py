@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -55,12 +55,12 @@ class PackedBatches:
             return
         from torch.utils.data import DataLoader
 
-        chapters = _Chapters(self, rank, ranks)
         yield from DataLoader(
-            chapters,
+            range(numbers.stop),
             batch_size=None,
             sampler=numbers,
             num_workers=self.workers,
+            collate_fn=partial(self.chapter, rank=rank, ranks=ranks),
             worker_init_fn=lambda _: die_with_parent(),
         )
 
@@ -103,15 +103,3 @@ class PackedBatches:
         texts = ["".join(render(*self.corpus.exchange(rng))) for _ in range(POOL)]
         encoded = [entry.ids for entry in self.backend.encode_batch(texts, add_special_tokens=False)]
         return [(ids, ids.index(self.answer_begins) + 1) for ids in encoded if len(ids) <= self.packing.length]
-
-
-@dataclass
-class _Chapters:
-    """Chapters by number: a data set for torch's DataLoader."""
-
-    batches: PackedBatches
-    rank: int
-    ranks: int
-
-    def __getitem__(self, number: int) -> list[MicroBatch]:
-        return self.batches.chapter(number, self.rank, self.ranks)

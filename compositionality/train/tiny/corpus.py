@@ -150,11 +150,19 @@ class Corpus:
         text = self.any_string(rng)
         return f'"{"".join(names)}:{text}', f"{''.join(names[:-1])},{names[-1]}:{text}"
 
-    def chain(self, rng: Random, draw: Callable[[Random], Chain], *, show_definitions: bool = False) -> Exchange:
-        """Return a composition that ``draw`` gives, on an input of which it makes no string that is too long."""
+    def chain(
+        self,
+        rng: Random,
+        draw: Callable[[Random], Chain],
+        string: Callable[[Random], str] | None = None,
+        *,
+        show_definitions: bool = False,
+    ) -> Exchange:
+        """Return what ``draw`` gives on a ``string`` (None: an input) of which it makes no string that is too long."""
+        string = string or self.input_string
         while True:
-            chain, text = draw(rng), self.input_string(rng)
-            if self._fits(chain, text):
+            chain, text = draw(rng), string(rng)
+            if all(1 <= len(result) <= self.mix.max_length for result in run_steps(chain, text)):
                 return compact_prompt(chain, text, show_definitions=show_definitions), compact_trace(chain, text)
 
     def visible_chain(self, rng: Random) -> Exchange:
@@ -172,10 +180,7 @@ class Corpus:
 
     def single(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
         """Return one of ``operations`` on any string."""
-        while True:
-            chain, text = (self._draw(rng, operations),), self.any_string(rng)
-            if self._fits(chain, text):
-                return compact_prompt(chain, text), compact_trace(chain, text)
+        return self.chain(rng, lambda rng: (self._draw(rng, operations),), self.any_string)
 
     def calls(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
         """Return ``operations``, each on its own string, answered from the last to the first, as in a composition."""
@@ -243,9 +248,6 @@ class Corpus:
         if function.takes_text:
             return text_of(rng, self.mix.letters, between(rng, *TEXT_LENGTHS))
         return pick(rng, function.choices)
-
-    def _fits(self, chain: Chain, text: str) -> bool:
-        return all(1 <= len(result) <= self.mix.max_length for result in run_steps(chain, text))
 
 
 def definition_names(priors: int = TINY_COUNT) -> list[str]:

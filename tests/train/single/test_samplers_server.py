@@ -1,12 +1,9 @@
 """The trainer's server engine, against a stand-in that speaks both protocols, and (slow) against a real vLLM server."""
 
-import contextlib
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,8 +13,6 @@ from safetensors.torch import load_file, save_file
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.train.launch import free_port
-from compositionality.train.log import RunLog
-from compositionality.train.run_folder import WANDB_ID
 from compositionality.train.samplers import ServerSampler
 from compositionality.types import LENGTH, STOP
 
@@ -207,19 +202,6 @@ def test_no_server_is_one_line(folder):
         ServerSampler("http://127.0.0.1:9", folder, [END])
 
 
-def test_wandb_is_told_no_password(tmp_path, monkeypatch):
-    told = []
-    fake = SimpleNamespace(Settings=dict, errors=SimpleNamespace(Error=OSError))
-    monkeypatch.setitem(sys.modules, "wandb", fake)
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    (tmp_path / WANDB_ID).write_text("id")
-    fake.init = lambda **given: (
-        told.append(given["config"]["rollout"]) or SimpleNamespace(define_metric=lambda *_, **__: None, step=0)
-    )
-    RunLog(tmp_path, ["wandb"], "rl", {"rollout": {"server_url": "http://me:hidden@host", "n": 4}})
-    assert told == [{"server_url": "http://***@host", "n": 4}]
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
@@ -238,20 +220,12 @@ def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
         assert max(gaps(policy, sampler.sample(PROMPTS, SEEDS, SAMPLED), SAMPLED.temperature)) <= 1e-4
 
 
-@contextlib.contextmanager
 def served(model):
-    from test_vllm_engine import wait_until_up
+    from test_vllm_engine import serving
 
     port = free_port()
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
     options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "64"]
+    options += ["--logprobs-mode", "processed_logprobs", "--no-enable-chunked-prefill"]
     environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_SERVER_DEV_MODE": "1"}
-    process = subprocess.Popen(
-        [*command, *options, "--logprobs-mode", "processed_logprobs", "--no-enable-chunked-prefill"], env=environment
-    )
-    try:
-        wait_until_up(process, f"http://127.0.0.1:{port}/health")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(60)
+    return serving([*command, *options], port, env=environment)

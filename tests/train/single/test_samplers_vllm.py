@@ -1,11 +1,13 @@
 """vLLM as the trainer's rollout engine (the CPU build here): log-probs, weights in place, seeds."""
 
 import pytest
+from assets import random_model, save
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.train.samplers import VllmSampler
+from compositionality.train.tiny.tokenizer import build_tokenizer
 from compositionality.types import LENGTH, STOP
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -21,26 +23,9 @@ def model(tmp_path_factory):
 
 
 def make_model(folder):
-    """A random Llama whose next tokens are far from uniform."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    from compositionality.train.tiny.tokenizer import build_tokenizer
-
-    tokenizer: PreTrainedTokenizerFast = build_tokenizer([])
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=32, max_position_embeddings=128, bos_token_id=None, eos_token_id=END,
-        pad_token_id=0, tie_word_embeddings=False,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    model = LlamaForCausalLM(config).float().eval()
-    for weight in model.parameters():
-        if weight.dim() == 2:
-            torch.nn.init.normal_(weight, std=0.2)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    tokenizer = build_tokenizer([])
+    sizes = {"vocab_size": len(tokenizer), "hidden_size": 64, "head_dim": 32, "num_key_value_heads": 2}
+    return save(folder, random_model("Llama", **sizes, eos_token_id=END, tie_word_embeddings=False), tokenizer)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
@@ -278,34 +277,18 @@ def refused(made: tuple[Path, Path, Path], out: Path, *more: str) -> str:
     return str(error.value)
 
 
-DIVERGING = ("optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1")
-
-
-@pytest.fixture(scope="module")
-def diverged(made: tuple[Path, Path, Path]) -> tuple[Path, str]:
-    """A run whose loss became no number, and what it said."""
-    out = made[0].parent / "diverged"
-    return out, refused(made, out, *DIVERGING)
-
-
-def test_p18_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(diverged: tuple[Path, str]) -> None:
+def test_p18_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(
+    made: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
     import torch
     from safetensors.torch import load_file
 
-    out, told = diverged
+    out = tmp_path / "out"
+    told = refused(made, out, "optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1")
     last = latest_step(out / "steps")
     assert f"at step {last + 1}; the checkpoints before it are kept; try a lower optim.lr" in told
     kept = load_file(out / "steps" / f"global_step_{last}" / "huggingface" / "model.safetensors")
     assert all(torch.isfinite(weight).all() for weight in kept.values())
-
-
-def test_p08_an_altered_checkpoint_is_named(
-    made: tuple[Path, Path, Path], diverged: tuple[Path, str], tmp_path: Path
-) -> None:
-    out = copytree(diverged[0], tmp_path / "out")
-    weights_file = next((out / "steps" / f"global_step_{latest_step(out / 'steps')}").glob("*.distcp"))
-    weights_file.write_bytes(weights_file.read_bytes()[:-1])
-    assert "missing or altered" in refused(made, out, *DIVERGING)
 
 
 def test_the_command_says_trouble_in_one_line_and_exits_with_2(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -314,10 +297,6 @@ def test_the_command_says_trouble_in_one_line_and_exits_with_2(made: tuple[Path,
     assert (done.returncode, done.stdout) == (2, "")
     said = "no such model folder; give a folder in Hugging Face format or a Hub id (owner/name)"
     assert done.stderr == f"error: {tmp_path / 'none'}: {said}\n"
-    dry = [*alone(warm_python()), *words(made, tmp_path / "out"), "--dry-run"]
-    done = subprocess.run(dry, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert "batch_rows: 16" in done.stdout
     assert not (tmp_path / "out").exists()
 
 
