@@ -6,9 +6,8 @@ from typing import Any
 from compositionality.adapters.packages import installed
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.reward.pool import JudgeInput
+from compositionality.reward.pool import JudgeInput, SharedJudge
 from compositionality.reward.shapes import Shape, reward
-from compositionality.reward.shared import SharedJudge
 from compositionality.types import LENGTH, STOP
 
 with installed("inspect_ai", "inspect_ai>=0.3.285"):

@@ -13,9 +13,8 @@ from typing import Any
 from compositionality.adapters.packages import installed
 from compositionality.data.problems import BATCH, read_problems
 from compositionality.errors import UserError
-from compositionality.reward.pool import JudgeInput
+from compositionality.reward.pool import JudgeInput, SharedJudge
 from compositionality.reward.shapes import Shape, reward
-from compositionality.reward.shared import SharedJudge
 from compositionality.types import LENGTH, STOP, Reason, Verdict
 
 with installed("verifiers", "verifiers>=0.4"):

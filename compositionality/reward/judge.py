@@ -11,7 +11,7 @@ from compositionality.tasks.task import row_info
 from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict
 
 if TYPE_CHECKING:
-    from compositionality.reward.shared import SharedJudge
+    from compositionality.reward.pool import SharedJudge
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def judge_response(
 
 @cache
 def _own_process() -> "SharedJudge":
-    from compositionality.reward.shared import SharedJudge
+    from compositionality.reward.pool import SharedJudge
 
     return SharedJudge(1)
 

@@ -1,4 +1,7 @@
-"""Judging in processes that can be killed: a judge that hangs, crashes or eats memory costs its own item only."""
+"""Judging in processes that can be killed: a judge that hangs, crashes or eats memory costs its own item only.
+
+``JudgePool`` judges batches, ``SharedJudge`` responses of many threads.
+"""
 
 import contextlib
 import json
@@ -12,6 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
 from typing import Any, NamedTuple, Self
 
 from compositionality.errors import UserError
@@ -172,6 +176,29 @@ class JudgePool:
     def workers(self) -> list[Worker]:
         """The processes, as they stand now."""
         return list(self._workers)
+
+
+class SharedJudge:
+    """Up to ``workers`` judging processes, started when they are first needed, each with one response at a time.
+
+    Threads may share it: a call waits until a process is free. A judge that fails, hangs (for ``timeout_s``) or crashes
+    gives an ERROR verdict; the caller decides how many errors are too many.
+    """
+
+    def __init__(self, workers: int, timeout_s: float = 10.0, function: str | None = None) -> None:
+        self._timeout_s, self._function = timeout_s, function
+        self._idle: SimpleQueue[JudgePool | None] = SimpleQueue()
+        for _ in range(max(1, workers)):
+            self._idle.put(None)
+
+    def judge(self, item: JudgeInput) -> Verdict:
+        """Judge one response. UserError for an unknown ``data_source``, or a function that does not load."""
+        pool = self._idle.get()
+        try:
+            pool = pool or JudgePool(1, self._timeout_s, 1.0, function=self._function)
+            return pool.judge([item])[0]
+        finally:
+            self._idle.put(pool)
 
 
 class _Batch:

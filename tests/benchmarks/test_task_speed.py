@@ -24,7 +24,7 @@ from compositionality.tasks.countdown.wording import ground_truth
 from compositionality.tasks.igsm.generate import IgsmOptions
 from compositionality.tasks.string.clean import StringOptions
 from compositionality.tasks.string.judge import judge_string
-from compositionality.tasks.string.paper import PaperFile, paper_problems
+from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
 
 SIX = [([25, 50, 75, 100, 3, 6], 952), ([1, 2, 3, 4, 5, 6], 100), ([2, 2, 3, 3, 4, 4], 24)]
 STRING = {
@@ -64,7 +64,7 @@ def test_strings_per_second(stage: int, scale: tuple[int, int]) -> None:
     """Clean, or a stage of the paper's, whose original makes 4,500 to 5,900 rows a second."""
     rounds, part = scale
     clean = made(string.TASK, StringOptions(levels=(1, 2)))
-    make = (lambda count: list(paper_problems(PaperFile(stage, "train", 1, 2, count)))) if stage else clean
+    make = (lambda count: list(paper_problems(StringPaperOptions(stage, 1, 2), "train", count))) if stage else clean
     count = 10_000 // part
     print(f"\n{f'paper, stage {stage}' if stage else 'clean'}: {per_second(count, lambda: make(count), rounds):,.0f}/s")
 

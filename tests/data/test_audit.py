@@ -16,7 +16,7 @@ from compositionality.tasks import countdown
 from compositionality.tasks.countdown.clean import CountdownOptions, problems
 from compositionality.tasks.countdown.task import CountdownPaperOptions
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
-from compositionality.tasks.string.paper import PAPER_FILES, paper_problems
+from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
 
 
 def test_p03_planted_flaws_are_counted(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_p03_planted_reducible_and_reordered_problems_are_counted(tmp_path: Path
 
 def test_the_papers_test_file_has_the_known_flaws(tmp_path: Path) -> None:
     path, train = tmp_path / "test.parquet", tmp_path / "train.parquet"
-    write_table(to_table(list(paper_problems(PAPER_FILES["stage2_level1to8/test"])), "dummy"), path)
-    write_table(to_table(list(paper_problems(PAPER_FILES["stage1_level1/test"])), "dummy"), train)
+    write_table(to_table(list(paper_problems(StringPaperOptions(2, 1, 8), "test", 2048)), "dummy"), path)
+    write_table(to_table(list(paper_problems(StringPaperOptions(), "test", 128)), "dummy"), train)
     _, levels = audit_file(path, [train])
     matters = [round(level["input_matters"], 3) for level in levels]
     assert matters == [0.324, 0.605, 0.668, 0.734, 0.719, 0.766, 0.848, 0.816]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.reward import judge_response, shared
-from compositionality.reward.pool import JudgeInput, JudgePool
-from compositionality.reward.shared import SharedJudge
+from compositionality.reward import judge_response
+from compositionality.reward import pool as pools
+from compositionality.reward.pool import JudgeInput, JudgePool, SharedJudge
 from compositionality.types import Reason
 
 BAD_JUDGES = f"{Path(__file__).parent / 'bad_judges.py'}:judge"
@@ -21,13 +21,8 @@ GOLD = '{"ref_output": "abc"}'
 
 
 @pytest.fixture
-def bad_judges():
-    return BAD_JUDGES
-
-
-@pytest.fixture
-def pool(bad_judges):
-    with JudgePool(2, timeout_s=0.5, max_error_rate=0.5, memory_mb=512, function=bad_judges) as pool:
+def pool():
+    with JudgePool(2, timeout_s=0.5, max_error_rate=0.5, memory_mb=512, function=BAD_JUDGES) as pool:
         yield pool
 
 
@@ -59,25 +54,20 @@ def test_p04_a_hanging_judge_ends_in_time(pool):
     assert time.monotonic() - start < 5
 
 
-def test_p05_a_run_with_too_many_errors_stops(bad_judges):
-    with JudgePool(1, timeout_s=0.5, max_error_rate=0.01, function=bad_judges) as pool:
+def test_p05_a_run_with_too_many_errors_stops():
+    with JudgePool(1, timeout_s=0.5, max_error_rate=0.01, function=BAD_JUDGES) as pool:
         pool.judge(items(*["good"] * 99, "raise"))
         with pytest.raises(UserError, match="judge failed on 2 of 101 responses"):
             pool.judge(items("crash"))
         assert pool.judge(items("good"))[0].reason is Reason.CORRECT
 
 
-def test_p05_what_the_server_failed_on_is_an_error_that_no_judge_sees_or_is_blamed_for(bad_judges):
-    with JudgePool(1, timeout_s=0.5, max_error_rate=0.0, function=bad_judges) as pool:
+def test_p05_what_the_server_failed_on_is_an_error_that_no_judge_sees_or_is_blamed_for():
+    with JudgePool(1, timeout_s=0.5, max_error_rate=0.0, function=BAD_JUDGES) as pool:
         batch = [JudgeInput("any", "", "good", "failed"), *items("good"), JudgeInput("any", "hang", "good", "failed")]
         assert [verdict.reason for verdict in pool.judge(batch)] == [Reason.ERROR, Reason.CORRECT, Reason.ERROR]
         assert (pool.judged, pool.errors) == (1, 0)
     assert judge_response("string-all-level1", '{"output": "abc"}', GOLD, "failed").reason is Reason.ERROR
-
-
-def test_unknown_data_source_is_refused():
-    with JudgePool() as pool, pytest.raises(UserError, match="unknown data_source 'nothing'"):
-        pool.judge([JudgeInput("nothing", "x", "y")])
 
 
 def test_lone_surrogates_and_empty_batches(pool):
@@ -91,8 +81,8 @@ def test_a_worker_starts_without_heavy_packages(pool):
     assert not modules & {"torch", "transformers", "pyarrow", "pandas", "ray", "vllm", "verl", "numpy"}
 
 
-def test_closing_leaves_no_process(bad_judges):
-    pool = JudgePool(2, function=bad_judges)
+def test_closing_leaves_no_process():
+    pool = JudgePool(2, function=BAD_JUDGES)
     pids = [worker.process.pid for worker in pool.workers]
     pool.close()
     for pid in pids:
@@ -101,7 +91,7 @@ def test_closing_leaves_no_process(bad_judges):
 
 
 @pytest.mark.parametrize("response", ["slow", "good"])
-def test_a_worker_whose_parent_was_killed_ends_without_a_word(bad_judges, tmp_path, response):
+def test_a_worker_whose_parent_was_killed_ends_without_a_word(tmp_path, response):
     """SIGKILL while the worker judges, so that it finds nobody to answer; and while it has just answered."""
     code = (
         "import json, os, signal, sys\n"
@@ -128,8 +118,8 @@ def test_p04_p05_threads_get_their_own_verdicts(monkeypatch: pytest.MonkeyPatch)
         started.append(JudgePool(*limits, function=function))
         return started[-1]
 
-    monkeypatch.setattr(shared, "JudgePool", pool)
-    judge = SharedJudge(2, 0.3, f"{Path(__file__).parent / 'bad_judges.py'}:judge")
+    monkeypatch.setattr(pools, "JudgePool", pool)
+    judge = SharedJudge(2, 0.3, BAD_JUDGES)
     responses = ["yes", "hang", "no", "crash", "yes", "raise", "no", "yes"] * 2
     with ThreadPoolExecutor(8) as threads:
         verdicts = list(threads.map(lambda text: judge.judge(JudgeInput("any", text, "yes")), responses))

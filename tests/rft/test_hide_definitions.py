@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
-from compositionality.tasks.string.paper import PaperFile, paper_problems
+from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
 from compositionality.tasks.string.wording import hide_definitions, json_prompt, main_solution
 
 DEFINITION = 'def func_3(s):\n    """Sort the characters."""\n    return "".join(sorted(s))'
@@ -42,7 +42,7 @@ def test_a_shown_problem_of_the_task_becomes_the_hidden_one(style: str, shape: s
 
 
 def test_the_papers_stage_1_problems_keep_only_the_program() -> None:
-    for made in islice(paper_problems(PaperFile(stage=1, split="train", count=300)), 300):
+    for made in islice(paper_problems(StringPaperOptions(), "train", 300), 300):
         prompt = hide_definitions(made.prompt)
         assert prompt.count("def ") == 1
         assert hide_definitions(prompt) == prompt

@@ -5,8 +5,8 @@ Its flaws are kept on purpose (x is often unused, duplicates are recognised by t
 """
 
 import string
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from random import Random
 
 from compositionality.errors import UserError
@@ -32,48 +32,18 @@ class StringPaperOptions:
     min_level: int = 1  # first depth
     max_level: int = 1  # last depth
 
-
-@dataclass(frozen=True)
-class PaperFile:
-    """One file of the paper: stage 1 (definitions shown, all functions) or 2; split; levels; rows in all levels."""
-
-    stage: int = 1
-    split: str = "train"
-    min_level: int = 1
-    max_level: int = 1
-    count: int = 50_000
-
-    def active(self) -> frozenset[int]:
-        """Return the ids of the functions that may occur."""
-        if self.stage == 1:
-            return frozenset(ATOMS)
-        return frozenset(PAPER_TRAIN if self.split == "train" else PAPER_HELDOUT)
-
-    def group(self) -> str:
-        """Return which set of functions the problems are made of."""
-        if self.stage == 1:
-            return "all"
-        return "trained" if self.split == "train" else "heldout"
-
-    def check(self) -> None:
-        """Raise UserError for options that the original refuses or cannot serve."""
+    def __post_init__(self) -> None:
         if self.stage not in (1, 2):
             raise UserError(f"stage={self.stage}: choose 1 or 2")
-        check_choice("split", self.split, ("train", "test"))
         if not 1 <= self.min_level <= self.max_level <= DEEPEST:
             given = f"min_level={self.min_level} max_level={self.max_level}"
             raise UserError(f"{given}: need 1 <= min_level <= max_level <= {DEEPEST}")
-        check_count(self.count, self.max_level - self.min_level + 1)
 
-
-PAPER_FILES: dict[str, PaperFile] = {
-    "stage1_level1/train": PaperFile(1, "train", 1, 1, 50_000),
-    "stage1_level1/test": PaperFile(1, "test", 1, 1, 128),
-    "stage2_level1to2/train": PaperFile(2, "train", 1, 2, 50_000),
-    "stage2_level1/train": PaperFile(2, "train", 1, 1, 50_000),
-    "stage2_level2/train": PaperFile(2, "train", 2, 2, 50_000),
-    "stage2_level1to8/test": PaperFile(2, "test", 1, 8, 2_048),
-}
+    def group(self, split: str) -> str:
+        """Return which set of functions the problems are made of."""
+        if self.stage == 1:
+            return "all"
+        return "trained" if split == "train" else "heldout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +57,29 @@ class PaperItem:
     output: str
 
 
-@dataclass
 class PaperSampler:
-    """Draws expressions and inputs in the original's order."""
+    """Draws expressions and inputs of some functions (ids) in the original's order."""
 
-    active: frozenset[int]
-    random: Random = field(default_factory=lambda: Random(SEED))
-    duplicates: int = 0
+    def __init__(self, ids: Collection[int]) -> None:
+        self.random = Random(SEED)
+        self.plain = [ATOMS[id] for id in PLAIN_ORDER if id in ids]
+        self.parametrised = [ATOMS[id] for id in PARAMETRISED_ORDER if id in ids]
+        self.interlace = ATOMS[7 if 7 in ids else 20].alias
 
-    def __post_init__(self) -> None:
-        self.plain = [ATOMS[id] for id in PLAIN_ORDER if id in self.active]
-        self.parametrised = [ATOMS[id] for id in PARAMETRISED_ORDER if id in self.active]
-        self.interlace = ATOMS[7 if 7 in self.active else 20].alias
+    def items(self, levels: Iterable[int], count: int) -> Iterator[PaperItem]:
+        """Yield ``count`` problems of each level; an expression that was seen before is drawn again.
 
-    def items(self, options: PaperFile) -> Iterator[PaperItem]:
-        """Yield level after level; an expression that was seen before is drawn again."""
+        A rejected one has drawn its input too, as in the original.
+        """
         seen: set[str] = set()
-        levels = range(options.min_level, options.max_level + 1)
         for level in levels:
-            for _ in range(options.count // len(levels)):
-                yield self._unseen(level, seen)
-
-    def _unseen(self, level: int, seen: set[str]) -> PaperItem:
-        """Return the next item with a new text. A rejected one has drawn its input too, as in the original."""
-        while True:
-            program = self.program(level)
-            text, x = program.text, self._letters(INPUT_LENGTHS)
-            if text not in seen:
-                seen.add(text)
-                return PaperItem(level, program, text, x, program.value(x))
-            self.duplicates += 1
+            end = len(seen) + count
+            while len(seen) < end:
+                program = self.program(level)
+                text, x = program.text, self._letters(INPUT_LENGTHS)
+                if text not in seen:
+                    seen.add(text)
+                    yield PaperItem(level, program, text, x, program.value(x))
 
     def program(self, depth: int) -> Program:
         """Draw a program whose leaves all lie at ``depth``."""
@@ -141,15 +104,18 @@ class PaperSampler:
         return "".join(self.random.choices(string.ascii_lowercase, k=length))
 
 
-def paper_items(options: PaperFile) -> Iterator[PaperItem]:
-    """Return the problems of one file, in the original's order."""
-    options.check()
-    return PaperSampler(options.active()).items(options)
+def paper_items(options: StringPaperOptions, split: str, count: int) -> Iterator[PaperItem]:
+    """Return the problems of one file, in the original's order. UserError for what the original cannot serve."""
+    check_choice("split", split, ("train", "test"))
+    levels = range(options.min_level, options.max_level + 1)
+    check_count(count, len(levels))
+    ids = {"all": ATOMS, "trained": PAPER_TRAIN, "heldout": PAPER_HELDOUT}[options.group(split)]
+    return PaperSampler(ids).items(levels, count // len(levels))
 
 
-def paper_problems(options: PaperFile) -> Iterator[Problem]:
+def paper_problems(options: StringPaperOptions, split: str, count: int) -> Iterator[Problem]:
     """Return rows of one file, in the published schema."""
-    items, group = paper_items(options), options.group()
+    items, group = paper_items(options, split, count), options.group(split)
     return (_problem(item, group, show_definitions=options.stage == 1) for item in items)
 
 

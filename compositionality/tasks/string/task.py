@@ -19,7 +19,7 @@ from compositionality.tasks.string.facts import (
     string_identity,
 )
 from compositionality.tasks.string.judge import judge_string, read_ground_truth
-from compositionality.tasks.string.paper import PaperFile, StringPaperOptions, paper_problems
+from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
 from compositionality.tasks.string.reference import read_reference, reference
 from compositionality.tasks.string.wording import hide_definitions, write_solution
 from compositionality.tasks.task import Column, Identity, Mode, Task
@@ -69,7 +69,7 @@ class StringTask(Task):
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
         """Return the problems of a file; in mode=paper those of the original, in its order."""
         if isinstance(options, StringPaperOptions):
-            return paper_problems(PaperFile(options.stage, split, options.min_level, options.max_level, count))
+            return paper_problems(options, split, count)
         return super().problems(options, split, seed, count, workers)
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:

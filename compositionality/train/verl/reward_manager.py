@@ -9,8 +9,7 @@ from verl import DataProto
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
 from compositionality.reward.judge import judge_response
-from compositionality.reward.pool import JudgeInput
-from compositionality.reward.shared import SharedJudge
+from compositionality.reward.pool import JudgeInput, SharedJudge
 from compositionality.reward.verl_reward import score_dict
 from compositionality.rollout.model_folder import check_model
 from compositionality.types import LENGTH, STOP, Reason, Verdict
