@@ -4,7 +4,8 @@ The first 34 are those of the tiny profile; larger models get more of them. None
 of the study, whatever its parameter.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, zip_longest
 
 from compositionality.errors import UserError
@@ -66,59 +67,40 @@ _MORE_PLAIN: tuple[Named, ...] = (
 )
 
 
-def _append(char: str) -> Edit:
-    return lambda text: text + char
-
-
-def _prepend(char: str) -> Edit:
-    return lambda text: char + text
-
-
-def _remove(char: str) -> Edit:
-    return lambda text: text.replace(char, "")
-
-
-def _replace(old: str, new: str) -> Edit:
-    return lambda text: text.replace(old, new)
-
-
-def _exchange(one: str, other: str) -> Edit:
-    return lambda text: text.translate(str.maketrans(one + other, other + one))
-
-
-def _insert(piece: str, at: int = 1) -> Edit:
-    return lambda text: text[:at] + piece + text[at:]
-
-
-def _insert_before_last(piece: str) -> Edit:
-    return lambda text: text[:-1] + piece + text[-1:]
-
-
-def _surround(piece: str) -> Edit:
-    return lambda text: piece + text + piece
-
-
-def _first_is(char: str) -> Edit:
-    return lambda text: char + text[1:]
-
-
-def _last_is(char: str) -> Edit:
-    return lambda text: text[:-1] + char
-
-
-def _edits() -> Iterable[Named]:
-    """Yield the prior functions of the tiny profile, in an order that must never change."""
-    yield from _PLAIN
-    yield from ((f"append_{char}", _append(char)) for char in "acdgj")
-    yield from ((f"prepend_{char}", _prepend(char)) for char in "befhi")
-    yield from ((f"remove_{char}", _remove(char)) for char in "bdh")
-    yield from ((f"replace_{old}_by_{new}", _replace(old, new)) for old, new in ("af", "cg", "ib", "jd"))
-    yield from ((f"insert_{char}", _insert(char)) for char in "ceh")
-
-
-_REPLACED = "be dk ek fg lh mk nl om pn zo qp cr st ti uy"
-_EXCHANGED = "ab cd ef gh ij kl mn op qr st uv wx ae"
-_INSERTED = "af bg ch di ej kp lqm rns otu zvy wab xec tgh"
+_WITH_LETTERS: dict[str, Callable[[str, str], str]] = {
+    "append_{}": lambda char, text: text + char,
+    "prepend_{}": lambda char, text: char + text,
+    "remove_{}": lambda char, text: text.replace(char, ""),
+    "replace_{0[0]}_by_{0[1]}": lambda pair, text: text.replace(pair[0], pair[1]),
+    "exchange_{0[0]}_{0[1]}": lambda pair, text: text.translate(str.maketrans(pair, pair[::-1])),
+    "insert_{}": lambda char, text: text[:1] + char + text[1:],
+    "insert_{}_third": lambda piece, text: text[:2] + piece + text[2:],
+    "insert_{}_before_last": lambda char, text: text[:-1] + char + text[-1:],
+    "surround_{}": lambda char, text: char + text + char,
+    "first_{}": lambda char, text: char + text[1:],
+    "last_{}": lambda char, text: text[:-1] + char,
+}
+"""Edits with letters, which their names hold: what is made of letters and text."""
+_TINY = {
+    "append_{}": "a c d g j",
+    "prepend_{}": "b e f h i",
+    "remove_{}": "b d h",
+    "replace_{0[0]}_by_{0[1]}": "af cg ib jd",
+    "insert_{}": "c e h",
+}
+"""Their letters in the tiny profile; the order must never change."""
+_MORE = {
+    "append_{}": "e f h i k l m n o p q r s t u",
+    "prepend_{}": "a c d g j k l m n p q r t u v",
+    "remove_{}": "a c e f g i j k l m n o p q r",
+    "replace_{0[0]}_by_{0[1]}": "be dk ek fg lh mk nl om pn zo qp cr st ti uy",
+    "exchange_{0[0]}_{0[1]}": "ab cd ef gh ij kl mn op qr st uv wx ae",
+    "insert_{}_third": "af bg ch di ej kp lqm rns otu zvy wab xec tgh",
+    "insert_{}_before_last": "a c e f h l m o s t u w",
+    "surround_{}": "a d e h i m o r s x",
+    "first_{}": "b c e g k n t v",
+    "last_{}": "a f h j l p u z",
+}
 _COUNTS = (2, 3, 4)
 _SIGNS = ("-", "_", "|")
 _FREE: tuple[tuple[str, Callable[..., str], tuple[Parameter, ...], Parameter], ...] = (
@@ -156,26 +138,18 @@ def _free_functions(first: int) -> Iterator[Function]:
         yield Function(number, name, run, choices, takes_text=not choices, frozen=frozen)
 
 
-def _families() -> Iterator[Iterator[Named]]:
-    """Yield families of edits of one kind, each with its letters."""
-    yield from (iter(_MORE_PLAIN[start::3]) for start in range(3))
-    yield ((f"append_{char}", _append(char)) for char in "efhiklmnopqrstu")
-    yield ((f"prepend_{char}", _prepend(char)) for char in "acdgjklmnpqrtuv")
-    yield ((f"remove_{char}", _remove(char)) for char in "acefgijklmnopqr")
-    yield ((f"replace_{old}_by_{new}", _replace(old, new)) for old, new in map(tuple, _REPLACED.split()))
-    yield ((f"exchange_{one}_{other}", _exchange(one, other)) for one, other in map(tuple, _EXCHANGED.split()))
-    yield ((f"insert_{piece}_third", _insert(piece, 2)) for piece in _INSERTED.split())
-    yield ((f"insert_{char}_before_last", _insert_before_last(char)) for char in "acefhlmostuw")
-    yield ((f"surround_{char}", _surround(char)) for char in "adehimorsx")
-    yield ((f"first_{char}", _first_is(char)) for char in "bcegkntv")
-    yield ((f"last_{char}", _last_is(char)) for char in "afhjlpuz")
+def _family(name: str, letters: str) -> list[Named]:
+    """Return the edits of one kind, each with its letters."""
+    return [(name.format(chosen), partial(_WITH_LETTERS[name], chosen)) for chosen in letters.split()]
 
 
 def _numbered() -> tuple[Function, ...]:
     """Return all of them: the tiny profile's, those with a parameter, then one of each family in turn."""
-    functions = [Function(id, name, edit) for id, (name, edit) in enumerate(_edits(), FIRST_ID)]
+    tiny = [*_PLAIN, *(edit for kind in _TINY.items() for edit in _family(*kind))]
+    functions = [Function(id, name, edit) for id, (name, edit) in enumerate(tiny, FIRST_ID)]
     functions += _free_functions(FIRST_ID + len(functions))
-    rest = filter(None, chain.from_iterable(zip_longest(*_families())))
+    families = [*(_MORE_PLAIN[start::3] for start in range(3)), *(_family(*kind) for kind in _MORE.items())]
+    rest = filter(None, chain.from_iterable(zip_longest(*families)))
     functions += [Function(id, name, edit) for id, (name, edit) in enumerate(rest, FIRST_ID + len(functions))]
     return tuple(functions)
 
