@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from compositionality.domains.simulation import TASK
-from compositionality.domains.simulation.judge import last_object, normal, same
-from compositionality.domains.simulation.task import SimulationOptions
+from compositionality.domains.simulation.task import SimulationOptions, last_object, normal, same
 from compositionality.errors import UserError
 from compositionality.types import Reason
 

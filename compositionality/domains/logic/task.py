@@ -1,13 +1,20 @@
-"""Logic puzzles behind the interface of all tasks."""
+"""Logic puzzles behind the interface of all tasks; what is accepted is in README.md beside this.
 
+The kind of a puzzle is read off its truth: an object with rows is a zebra puzzle, a list of lists of whole numbers a
+grid (arc), a list of names an ordering, a word a node of a graph.
+"""
+
+import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple
 
-from compositionality.domains.logic.judge import LogicTruth, judge_logic, read_truth
 from compositionality.domains.logic.puzzles import KINDS, MAKERS, LogicOptions
+from compositionality.errors import UserError
+from compositionality.tasks.answers import UNREADABLE, last_answer, read_literal
 from compositionality.tasks.draws import SEED_CLASSES, draw_owned
 from compositionality.tasks.task import Mode, Task, truth_text
-from compositionality.types import Problem, Verdict
+from compositionality.types import Problem, Reason, Verdict
 
 SOURCES = {
     "zebra": "logic__zebra_puzzle_generated",
@@ -15,6 +22,17 @@ SOURCES = {
     "graph": "logic__graph_generated",
     "arc": "logic__arcagi_generated",
 }
+MAX_CELL = 200
+_MALFORMED = Reason.MALFORMED
+_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
+
+
+class LogicTruth(NamedTuple):
+    """``kind``, and by kind: rows of cells, rows of whole numbers, names, or one name; ``header`` of a zebra puzzle."""
+
+    kind: str
+    value: Any
+    header: tuple[str, ...] | None = None
 
 
 class LogicTask(Task):
@@ -45,7 +63,13 @@ class LogicTask(Task):
         return Problem(SOURCES[options.kind], level, options.kind, puzzle.prompt, puzzle.truth, index, metadata)
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        return judge_logic(answer_text, read_truth(ground_truth))
+        """Judge the last closed ``<answer>``, by the kind of the truth."""
+        truth = read_truth(ground_truth)
+        answer = last_answer(answer_text)
+        if not answer:
+            return Verdict(0.0, Reason.NO_ANSWER)
+        score, reason = _JUDGES[truth.kind](answer, truth)
+        return Verdict(score, reason, answer)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """Return the solution as JSON text, out of JSON, a Python literal, a bare word, a struct or numpy's arrays."""
@@ -62,6 +86,126 @@ class LogicTask(Task):
     def gold(self, problem: Problem) -> str:
         truth = read_truth(problem.ground_truth)
         return f"<answer>{truth.value if truth.kind == 'graph' else problem.ground_truth}</answer>"
+
+
+# ---- truths
+
+
+def read_truth(value: Any) -> LogicTruth:
+    """Read the truth of a row: text (JSON, a Python literal, a bare word) or plain values; else raise UserError."""
+    given = value
+    if isinstance(value, str):
+        read = read_literal(value)
+        value = read if isinstance(read, str | list | tuple | dict) else value.strip()
+    if isinstance(value, dict):
+        return _zebra_truth(value)
+    if isinstance(value, str | int) and (name := _cell(value)) and _NAME.fullmatch(name) and len(name) <= MAX_CELL:
+        return LogicTruth("graph", name)
+    if isinstance(value, list | tuple) and value:
+        grid, names = _grid(value), _names(value)
+        if grid:
+            return LogicTruth("arc", grid)
+        if names:
+            return LogicTruth("ordering", names)
+    raise _damaged(given)
+
+
+def _zebra_truth(fields: dict[Any, Any]) -> LogicTruth:
+    rows, header = _rows(fields.get("rows")), fields.get("header")
+    if not rows or any(None in row for row in rows):
+        raise _damaged(fields)
+    titles = None if header is None else _names(header)
+    if header is not None and (titles is None or len(titles) != len(rows[0])):
+        raise _damaged(fields)
+    return LogicTruth("zebra", rows, titles)
+
+
+def _damaged(given: Any) -> UserError:
+    return UserError(
+        f"ground_truth {str(given)[:60]!r} is no solution of a logic puzzle: give an object with header and rows "
+        "(zebra), a list of names (ordering), a word (graph) or a list of lists of whole numbers (arc)"
+    )
+
+
+# ---- verdicts by kind
+
+
+def _judge_zebra(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
+    """Return the share of equal cells; 0 for another shape, or under another header."""
+    read = read_literal(answer)
+    rows = _rows(read.get("rows")) if isinstance(read, dict) else None
+    if rows is None:
+        return 0.0, _MALFORMED
+    header = read.get("header")
+    if header is not None and truth.header is not None and _names(header) != truth.header:
+        return 0.0, Reason.WRONG
+    if [len(row) for row in rows] != [len(row) for row in truth.value]:
+        return 0.0, Reason.WRONG
+    pairs = list(zip(chain(*truth.value), chain(*rows), strict=True))
+    equal = sum(right == cell for right, cell in pairs)
+    return equal / len(pairs), Reason.CORRECT if equal == len(pairs) else Reason.WRONG
+
+
+def _judge_ordering(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
+    """Compare the order, without regard to case; a list in brackets may leave out the quotes."""
+    read = read_literal(answer)
+    if read is UNREADABLE and answer.startswith("[") and answer.endswith("]") and not set("[]'\"") & set(answer[1:-1]):
+        read = answer[1:-1].split(",")
+    names = _names(read) if isinstance(read, list | tuple) else None
+    if names is None:
+        return 0.0, _MALFORMED
+    return _whole([name.lower() for name in names] == [name.lower() for name in truth.value])
+
+
+def _judge_graph(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
+    """Compare the name alone, without regard to case."""
+    if len(answer) > MAX_CELL or not _NAME.fullmatch(answer):
+        return 0.0, _MALFORMED
+    return _whole(answer.lower() == truth.value.lower())
+
+
+def _judge_arc(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
+    """Compare every cell of a grid of the same shape."""
+    read = read_literal(answer)
+    grid = _grid(read) if isinstance(read, list | tuple) else None
+    return (0.0, _MALFORMED) if grid is None else _whole(grid == truth.value)
+
+
+_JUDGES = {"zebra": _judge_zebra, "ordering": _judge_ordering, "graph": _judge_graph, "arc": _judge_arc}
+
+
+def _whole(right: bool) -> tuple[float, Reason]:
+    return float(right), Reason.CORRECT if right else Reason.WRONG
+
+
+def _cell(value: Any) -> str | None:
+    """Return a cell as text: 1 and "1" are equal; None for what is neither text nor a whole number."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or (isinstance(value, int) and abs(value) >= 10**15):
+        return None
+    return str(value).strip()
+
+
+def _rows(value: Any) -> tuple[tuple[str | None, ...], ...] | None:
+    """Return lists of cells; None for anything else."""
+    if not isinstance(value, list | tuple) or not all(isinstance(row, list | tuple) and row for row in value):
+        return None
+    return tuple(tuple(_cell(cell) for cell in row) for row in value)
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    """Return a list of text or whole numbers as text; None for anything else."""
+    if not isinstance(value, list | tuple):
+        return None
+    names = tuple(name for name in map(_cell, value) if name)
+    return names if len(names) == len(value) else None
+
+
+def _grid(value: Any) -> tuple[tuple[int, ...], ...] | None:
+    """Return a list of lists of whole numbers (2.0 is one); None for anything else."""
+    rows = tuple(tuple(row) if isinstance(row, list | tuple) else () for row in value)
+    if not rows or not all(rows) or any(type(cell) not in (int, float) or cell % 1 for row in rows for cell in row):
+        return None
+    return tuple(tuple(map(int, row)) for row in rows)
 
 
 TASK = LogicTask()

@@ -1,15 +1,21 @@
-"""The task ``simulation``: predicting runs of programs, behind the interface of all tasks."""
+"""The task ``simulation``: predicting runs of programs; nothing that a model wrote is run outside the sandbox.
 
+A prediction is judged by one side of a run of a program, or by the program itself.
+"""
+
+import ast
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
+from compositionality.domains.code.judge import CodeTruth, last_program, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain
-from compositionality.domains.simulation.judge import SimulationTruth, judge_assertion, judge_json, read_truth, row_text
 from compositionality.errors import UserError
-from compositionality.tasks.task import Mode
-from compositionality.types import Problem, Verdict
+from compositionality.tasks.task import Mode, truth_text
+from compositionality.types import Problem, Reason, Verdict
 
 _JSON = """This is a Python function:
 
@@ -31,6 +37,73 @@ Complete this line, so that it holds, by replacing {mark} with a literal:
 Work it out step by step, without running it. Then give the completed line, and nothing else, in one fenced block that \
 is marked as python."""
 _MARK = "??"
+READ = 20_000  # characters at the end of a response in which the answer is looked for
+_ASKED = re.compile(r"^assert (f\(.*\)) == (.*?)\s*$", re.MULTILINE)
+_OBJECT = re.compile(r'\{\s*"')
+_BOOLEANS = {"true": True, "false": False}
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+# ---- ground truths
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationTruth:
+    """``side`` output or input with its ``value``; or, for ``side`` assertion, what the answer must repeat.
+
+    ``program``: for an input, any that gives ``output`` is right; for an assertion, what it is run on. ``call`` and
+    ``result``: Python text of the side that the prompt gives, where it is known.
+    """
+
+    side: str
+    value: Any = None
+    program: str = ""
+    output: Any = None
+    call: str = ""
+    result: str = ""
+
+
+def _given(prompt: Any) -> dict[str, str]:
+    """Return the side of the last assertion in a prompt that is not asked for (``??``)."""
+    assertions = _ASKED.findall(prompt) if isinstance(prompt, str) else []
+    if not assertions:
+        return {}
+    call, result = assertions[-1]
+    try:
+        return {"call": ast.unparse(ast.parse(call))} if "??" in result else {"result": ast.unparse(ast.parse(result))}
+    except _UNREADABLE:
+        return {}
+
+
+@lru_cache(maxsize=1024)
+def read_truth(ground_truth: str) -> SimulationTruth:
+    """Read the JSON text of a row. Raise UserError if it is damaged or of another format."""
+    fields = _fields(ground_truth)
+    if fields is None:
+        raise UserError(f"ground_truth {ground_truth[:60]!r}: give an object with output, input or functional")
+    if "functional" in fields:
+        texts = [fields.get(name) or "" for name in ("functional", "call", "result")]
+        if not all(isinstance(text, str) for text in texts):
+            raise UserError("ground_truth: functional, call and result must be Python text")
+        return SimulationTruth("assertion", program=texts[0], call=texts[1], result=texts[2])
+    side = "input" if "input" in fields else "output"
+    if "program" in fields:
+        return SimulationTruth(side, fields[side], str(fields["program"]), fields.get("output"))
+    return SimulationTruth(side, fields[side])
+
+
+def _fields(text: str) -> dict[str, Any] | None:
+    for attempt in (text, f"{{{text}}}"):
+        try:
+            fields = json.loads(attempt)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(fields, dict) and fields.keys() & {"output", "input", "functional"}:
+            return fields
+    return None
+
+
+# ---- the task
 
 
 @dataclass(frozen=True)
@@ -63,7 +136,18 @@ class SimulationTask(ChainTask):
         return (judge_assertion if truth.side == "assertion" else judge_json)(answer_text, truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-        return row_text(ground_truth, extra_info)
+        """Return the judge's text of a row: an object with ``output``, ``input`` or ``functional``.
+
+        Rows of others may leave out the braces. For an assertion the side that the prompt gives is read off
+        ``extra_info.original_prompt``.
+        """
+        text = truth_text(ground_truth)
+        fields = _fields(text)
+        if fields is None:
+            return text  # read_truth says what is wrong with it
+        if "functional" in fields and not fields.keys() & {"call", "result"}:
+            fields |= _given(extra_info.get("original_prompt"))
+        return json.dumps(fields)
 
     def parse_truth(self, ground_truth: str) -> SimulationTruth:
         return read_truth(ground_truth)
@@ -102,6 +186,117 @@ def _assertion_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, A
     prompt = _ASSERTION.format(program=program, mark=_MARK, **shown)
     pinned = {"call": call} if side == "output" else {"result": result}
     return prompt, {"functional": program, **pinned}, f"```python\nassert {call} == {result}\n```"
+
+
+# ---- verdicts
+
+
+def judge_json(response: str, truth: SimulationTruth) -> Verdict:
+    """Judge the last JSON object, which must have the side that is asked for as a key."""
+    fields = last_object(response)
+    if fields is None:
+        return Verdict(0.0, Reason.MALFORMED if "{" in response else Reason.NO_ANSWER)
+    if truth.side not in fields:
+        return Verdict(0.0, Reason.MALFORMED, json.dumps(fields)[:100])
+    value, answer = fields[truth.side], json.dumps(fields[truth.side])
+    try:
+        if same(normal(value), normal(truth.value)):
+            return Verdict(1.0, Reason.CORRECT, answer)
+    except RecursionError:
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
+    if not truth.program:
+        return Verdict(0.0, Reason.WRONG, answer)
+    call = f"assert transform({value!r}) == {truth.output!r}"
+    if not _compiles(call):
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
+    return run_verdict(truth.program, CodeTruth(call), answer)
+
+
+def last_object(response: str) -> dict[str, Any] | None:
+    """Return the last well-formed JSON object, fenced or not; one inside another does not count."""
+    text = response[-READ:]
+    last, position, decoder = None, 0, json.JSONDecoder()
+    while start := _OBJECT.search(text, position):
+        try:
+            last, position = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            position = start.start() + 1
+    return last
+
+
+def normal(value: Any, depth: int = 20) -> Any:
+    """Read texts that are true or false as booleans, and those that are JSON objects or lists, at any depth."""
+    if isinstance(value, list):
+        return [normal(item, depth) for item in value]
+    if isinstance(value, dict):
+        return {key: normal(item, depth) for key, item in value.items()}
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if depth and (text[:1] + text[-1:]) in ("{}", "[]"):
+        try:
+            return normal(json.loads(text), depth - 1)
+        except (ValueError, RecursionError):
+            return value
+    return _BOOLEANS.get(text.lower(), value)
+
+
+def same(value: Any, wanted: Any) -> bool:
+    """Return whether two values are equal, where true is no 1; 1.0 is 1."""
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted
+    if isinstance(value, list) and isinstance(wanted, list):
+        return len(value) == len(wanted) and all(map(same, value, wanted))
+    if isinstance(value, dict) and isinstance(wanted, dict):
+        return value.keys() == wanted.keys() and all(same(value[key], wanted[key]) for key in value)
+    return bool(value == wanted)
+
+
+def judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
+    """Judge the last Python block, which must be one assertion that a call with literals equals a literal."""
+    block = last_program(response)
+    if block is None:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    answer = block.strip()
+    sides = _sides(answer) if len(answer) <= READ else None
+    if sides is None:
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
+    call, result = sides
+    assertion = f"assert {call} == {result}"
+    if not _compiles(assertion):
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
+    if (truth.call and not _same_text(truth.call, call)) or (truth.result and not _same_text(truth.result, result)):
+        return Verdict(0.0, Reason.WRONG, answer)
+    return run_verdict(truth.program, CodeTruth(assertion), answer)
+
+
+def _sides(text: str) -> tuple[str, str] | None:
+    """Return both sides of an assertion as Python text; None if it is none or holds more than literals."""
+    try:
+        match ast.parse(text).body:
+            case [ast.Assert(ast.Compare(ast.Call(ast.Name("f")) as call, [ast.Eq()], [result]), None)]:
+                for part in [*call.args, *(keyword.value for keyword in call.keywords), result]:
+                    ast.literal_eval(part)
+                return ast.unparse(call), ast.unparse(result)
+    except (*_UNREADABLE, TypeError):
+        return None
+    return None
+
+
+def _compiles(text: str) -> bool:
+    """Return whether these tests compile; a parser alone takes arguments that are named twice, and any depth."""
+    try:
+        compile(text, "answer", "exec", dont_inherit=True)
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _same_text(text: str, other: str) -> bool:
+    try:
+        return ast.dump(ast.parse(text)) == ast.dump(ast.parse(other))
+    except _UNREADABLE:
+        return False
 
 
 TASK = SimulationTask()
