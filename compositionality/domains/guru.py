@@ -217,7 +217,7 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
     known = {name: str(info[name]) if info.get(name) else None for name in OF_GOLD}
     origin = {"file": path.name, "row": number, "pass_rate": rate, **known}
     problem = Problem(cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, origin)
-    return GuruRow(problem, prompt, None if rate is None or rate != rate else float(rate), info)
+    return GuruRow(problem, prompt, rate if rate is None else float(rate), info)
 
 
 def _turns(prompt: Any) -> list[Message]:

@@ -13,7 +13,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Self
@@ -38,21 +38,15 @@ class JudgeInput(NamedTuple):
     extra_info: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLimits:
-    """What one worker may use: address space in MiB, seconds per item; and the reward function that it calls."""
-
-    memory_mb: int
-    timeout_s: float
-    function: str | None = None
-
-
 class Worker:
-    """One judging process and the chunk that it holds (positions in the batch)."""
+    """One judging process and the chunk that it holds (positions in the batch).
 
-    def __init__(self, limits: WorkerLimits) -> None:
+    It may use ``memory_mb`` of address space and ``timeout_s`` seconds for an item; ``function``: what it calls.
+    """
+
+    def __init__(self, memory_mb: int, timeout_s: float, function: str | None) -> None:
         ours, theirs = socket.socketpair()
-        words = [str(theirs.fileno()), str(limits.memory_mb), str(limits.timeout_s), *filter(None, [limits.function])]
+        words = [str(theirs.fileno()), str(memory_mb), str(timeout_s), *filter(None, [function])]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "compositionality.reward.worker", *words],
             stdin=subprocess.DEVNULL,
@@ -62,7 +56,7 @@ class Worker:
         )
         theirs.close()
         self.connection = Connection(ours.detach())
-        self.timeout_s = limits.timeout_s
+        self.timeout_s = timeout_s
         self.chunk: list[int] = []
         self.deadline = 0.0
 
@@ -113,9 +107,10 @@ class JudgePool:
         memory_mb: int = 2048,
         function: str | None = None,
     ) -> None:
-        self._limits = WorkerLimits(memory_mb, timeout_s, function)
+        self._start = partial(Worker, memory_mb, timeout_s, function)
+        self._function = function
         self._max_error_rate = max_error_rate
-        self._workers = [Worker(self._limits) for _ in range(max(1, workers))]
+        self._workers = [self._start() for _ in range(max(1, workers))]
         self.judged = 0
         self.errors = 0
         try:
@@ -147,7 +142,7 @@ class JudgePool:
 
         So does one whose finish reason is FAILED, which no judge sees and none is blamed for.
         """
-        if self._limits.function is None:
+        if self._function is None:
             for data_source in {item.data_source for item in items}:
                 find_judge(data_source)
         responses = [item for item in items if item.finish_reason != FAILED]
@@ -168,7 +163,7 @@ class JudgePool:
     def replace(self, worker: Worker) -> None:
         """Kill ``worker`` and start another in its place."""
         worker.kill()
-        fresh = Worker(self._limits)
+        fresh = self._start()
         self._workers[self._workers.index(worker)] = fresh
         fresh.wait_until_ready()
 

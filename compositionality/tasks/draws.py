@@ -107,18 +107,18 @@ def owner(content: Hashable) -> tuple[str, int]:
 
 
 def draw_owned(
-    draw: Callable[[Draws], Drawn], content: Callable[[Drawn], Hashable], split: str, seed: int, name: str
+    draw: Callable[[Draws], Drawn], split: str, seed: int, name: str, content: Callable[[Drawn], Hashable] | None = None
 ) -> tuple[Drawn, Draws]:
     """Return the first thing drawn that the stream (split, seed) owns, and the draws for the rest of its problem.
 
-    ``name`` is that of the draws: all but split and seed that the problem depends on. UserError for an unknown split,
-    and where nothing drawn is owned.
+    ``name`` is that of the draws: all but split and seed that the problem depends on; ``content`` what of the thing
+    decides who owns it (all). UserError for an unknown split, and where nothing drawn is owned.
     """
     check_split(split, SPLITS)
     draws = Draws(f"{name}/{split}/{seed}".encode())
     for _ in range(MAX_ATTEMPTS):
         drawn = draw(draws)
-        if owner(content(drawn)) == (split, seed % SEED_CLASSES):
+        if owner(content(drawn) if content else drawn) == (split, seed % SEED_CLASSES):
             return drawn, draws
     raise UserError(f"{split}/{seed}: too few different problems for these options; widen them")
 

@@ -59,7 +59,8 @@ def strings(path: Path, count: int) -> str:
 
 
 def prepare(folder: Path, *words: str) -> Path:
-    return prepare_guru(parse(PrepareGuruSettings, [f"output={folder}", *words]))
+    """Without judging gold answers, which starts processes, where the words do not ask for it."""
+    return prepare_guru(parse(PrepareGuruSettings, [f"output={folder}", "check_gold=false", *words]))
 
 
 def prepared(tmp_path: Path, *words: str, name: str = "out") -> dict[str, list[dict[str, Any]]]:
@@ -126,15 +127,15 @@ def test_a_reference_program_that_fails_its_tests_is_no_row_to_train_on(tmp_path
         for number, (name, program) in enumerate(programs.items())
     ]  # fmt: skip
     words = [f"files=[{write(tmp_path / 'a.parquet', rows)}]", "max_refused=0.5"]
-    assert numbers(prepared(tmp_path, *words)["train"]) == [0, 2]
+    assert numbers(prepared(tmp_path, *words, "check_gold=true")["train"]) == [0, 2]
     assert "its own gold answer is judged wrong" in (tmp_path / "out/refused.csv").read_text()
-    assert numbers(prepared(tmp_path, *words, "check_gold=false", name="all")["train"]) == [0, 1, 2]
+    assert numbers(prepared(tmp_path, *words, name="all")["train"]) == [0, 1, 2]
 
 
 def test_a_sample_of_every_domain_is_made_and_prepared(tmp_path: Path) -> None:
     """Gold answers and reference programs are judged right; what they need lies in the files."""
     sample = make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'raw'}", "count=12"]))
-    parts = prepared(tmp_path, f"files=[{sample}]", "max_refused=0", "holdout=12", "order=shuffled")
+    parts = prepared(tmp_path, f"files=[{sample}]", "max_refused=0", "holdout=12", "order=shuffled", "check_gold=true")
     assert {one["group"] for one in parts["train"]} == set(DOMAINS)
     rows = parse(SolutionSettings, [f"problems={tmp_path / 'out/train.parquet'}", f"output={tmp_path / 'sft'}"])
     assert pq.read_table(write_solutions(rows) / "train.parquet").num_rows == len(parts["train"])
@@ -267,7 +268,7 @@ def test_domains_are_mixed_equally_and_subsets_are_nested_or_apart(tmp_path: Pat
 
 def test_the_same_rows_come_out_again_and_a_prompt_counts_once(tmp_path: Path) -> None:
     file = write(tmp_path / "a.parquet", [*sums(8), *sums(4)])
-    words = [f"files=[{file}]", "order=shuffled", "workers=2"]
+    words = [f"files=[{file}]", "order=shuffled", "workers=2", "check_gold=true"]
     first = prepared(tmp_path, *words)["train"]
     assert numbers(first) == numbers(prepared(tmp_path, *words, name="z")["train"])
     assert sorted(numbers(first)) == list(range(8))

@@ -6,15 +6,11 @@ from typing import Any
 
 import described_scorers
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from compositionality.data.problems import read_problems
 from compositionality.domains.logic import TASK
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
-from compositionality.tasks import task_of
 from compositionality.types import Reason
 
 HEADER = ["House", "Name", "Drink"]
@@ -164,26 +160,6 @@ def test_p05_a_truth_that_cannot_be_read_is_refused(value):
     with pytest.raises(UserError):
         TASK.row_truth(value, {})
     assert judge_response(SOURCES["graph"], "<answer>K</answer>", value).reason is Reason.ERROR
-
-
-def test_rows_of_others_load_as_they_are(tmp_path):
-    for kind, source in [
-        *SOURCES.items(),
-        ("arc", "logic__arcagi2"),
-        ("arc", "simulation__barc"),
-        ("arc", "logic__barc_1"),
-    ]:
-        row = {
-            "data_source": source,
-            "prompt": [{"role": "user", "content": "solve"}],
-            "ability": "logic",
-            "reward_model": {"style": "rule", "ground_truth": TRUTHS[kind]},
-            "extra_info": {"split": "train", "index": 0},
-        }
-        pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
-        truth = read_problems(tmp_path / "rows.parquet")["reward_model"].to_pylist()[0]["ground_truth"]
-        assert task_of(source) is TASK
-        assert judge_response(source, f"<answer>{RIGHT[kind][0]}</answer>", truth).score == 1
 
 
 @pytest.mark.parametrize("kind", SOURCES)

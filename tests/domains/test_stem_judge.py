@@ -10,9 +10,8 @@ import pytest
 from played_server import Reply, playing
 
 from compositionality.domains.stem import TASK, judge
-from compositionality.domains.stem.task import StemOptions, draw_item, solve_item
+from compositionality.domains.stem.task import StemOptions
 from compositionality.errors import UserError
-from compositionality.reward import judge_response
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason
 
@@ -325,13 +324,6 @@ def test_the_pool_asks_the_endpoint_and_counts_its_errors(server):
         pool.judge(items)
 
 
-def test_a_row_of_others_is_judged_with_its_question():
-    info = {"question": QUESTION, "answer_type": "Float"}
-    assert judge_response("stem_web", "\\boxed{19.6 m/s}", "19.6 m/s", extra_info=info).score == 1
-    assert judge_response("stem_web", "\\boxed{19.6 m/s}", "19.6 m/s").reason is Reason.ERROR
-    assert judge_response("stem__supergpqa", "\\boxed{C}", "C").score == 1
-
-
 def test_p04_hostile_responses_are_cheap():
     started = time.process_time()
     for text in ("\\boxed{" * 150_000, "\\boxed{" + "{" * 1_000_000, "\\boxed{" + "\\text{" * 150_000 + "}" * 150_001,
@@ -357,7 +349,8 @@ def test_generated_answers_follow_from_the_given_numbers():
             values = numbers(problem.prompt)
             value, factors = values[0], values[1:]
             if re.search("number of waves|gain in|resistance =|molar mass|time of growth", problem.prompt):
-                value, factors = values[0] // values[1], values[2:]
+                value, rest, factors = *divmod(values[0], values[1]), values[2:]
+                assert rest == 0
             for at, factor in enumerate(factors):
                 grows = "Bacteria" in problem.prompt and at == 0 and "number of cells at the start" in problem.prompt
                 value = factor * 2**value if grows else value * factor
@@ -376,13 +369,3 @@ def test_free_answers_of_our_own_need_no_endpoint(monkeypatch):
     truth = json.loads(problem.ground_truth)
     assert TASK.verdict(f"\\boxed{{{truth['answer']} {truth['unit']}}}", problem.ground_truth).score == 1
     assert TASK.verdict(f"\\boxed{{{truth['answer']}0}}", problem.ground_truth).reason is Reason.WRONG
-
-
-def test_results_are_whole_at_every_level():
-    from compositionality.tasks.draws import Draws
-
-    for level in (1, 2, 3):
-        for index in range(200):
-            item = draw_item(level, Draws(f"{level}/{index}".encode()))
-            assert len(solve_item(item)) == level
-            assert item.start > 0 or item.values[0] % item.values[1] == 0

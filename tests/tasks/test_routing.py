@@ -82,6 +82,7 @@ OTHER_NAMES = {
     "simulation": ("simulation__cruxeval-i", "simulation__cruxeval"),
     "stem": ("stem__gpqa_diamond", "stem__gpqa_diamond_no_box", "stem__web_3.6k"),
     "countdown": ("countdown-clean-level3", "reasoning-gym-countdown-depth3", "reasoning_gym/countdown"),
+    "reasoning_gym": ("reasoning_gym/leg_counting",),
 }
 
 
@@ -94,5 +95,7 @@ def test_a_data_source_belongs_to_its_task(task: str, name: str) -> None:
     "name", ["ood__ifeval", "searchR1_nq", "my/data", "", "codegen", "logic__sudoku", "xmath", "xcountdown"]
 )
 def test_an_unknown_data_source_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(UserError, match=r"unknown data_source .*; known: .*string-.*math.*codegen__"):
+    with pytest.raises(
+        UserError, match=r"unknown data_source .*; known: .*string-.*math.*codegen__.*by an entry point"
+    ):
         task_of(name)

@@ -7,7 +7,6 @@ from itertools import combinations
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.facts import PROBES, fingerprint
 from compositionality.tasks.string.functions import (
     ALIASES,
     ATOMS,
@@ -20,7 +19,8 @@ from compositionality.tasks.string.functions import (
     select_functions,
     side,
 )
-from compositionality.tasks.string.prior import PRIOR, prior_functions
+from compositionality.tasks.string.prior import prior_functions
+from compositionality.tasks.string.task import PROBES, fingerprint
 
 MOST = 210
 EXAMPLES = [
@@ -110,15 +110,6 @@ def test_p02_clean_splits_differ_in_behaviour() -> None:
             assert not prints[trained] & prints[heldout]
 
 
-def test_prior_functions_are_other_skills() -> None:
-    atoms = {fingerprint(frozen_operation(function)) for function in ATOMS.values()}
-    prior = {fingerprint(frozen_operation(function)) for function in PRIOR.values()}
-    assert len(prior) == len(PRIOR) == 34
-    assert not atoms & prior
-    assert list(PRIOR) == list(range(30, 64))
-    assert (PRIOR[30].alias, ATOMS[3].alias) == ("other_30", "func_3")
-
-
 def operations(function: Function) -> list[Operation]:
     """The function with each parameter it can take, or with one that stands for all texts."""
     return [Operation(function, value) for value in function.choices or (function.frozen,)]
@@ -153,8 +144,8 @@ def test_the_search_for_a_text_finds_one() -> None:
 
 
 def test_more_prior_functions_leave_the_first_ones_as_they_are() -> None:
-    assert prior_functions() == tuple(PRIOR.values()) == prior_functions(MOST)[:34]
-    assert [function.id for function in prior_functions(MOST)] == list(range(30, 30 + MOST))
+    assert prior_functions() == prior_functions(MOST)[:34]
+    assert [function.alias for function in prior_functions(MOST)] == [f"other_{id}" for id in range(30, 30 + MOST)]
     names = [function.name for function in (*prior_functions(MOST), *ATOMS.values())]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"\w+", name) for name in names)
@@ -172,20 +163,21 @@ def test_every_prior_function_stays_total() -> None:
 
 
 @pytest.mark.parametrize("drop", [(), (0, 3)])
-def test_random_splits_divide_the_same_functions_in_as_many(drop: tuple[int, ...]) -> None:
-    def ids(preset: str, split: int) -> set[int]:
-        return {function.id for function in select_functions(preset, drop=drop, split=split)}
-
-    found = set()
-    for split in range(1, 40):
-        trained, heldout = ids("trained", split), ids("heldout", split)
-        assert trained | heldout == ids("all", split) == ids("all", 0)
-        assert (len(trained), len(heldout)) == (len(ids("trained", 0)), len(ids("heldout", 0)))
+@pytest.mark.parametrize("kept", [(), (1, 5, 9, 11), (11, 19)])
+def test_a_division_is_random_of_the_same_functions_in_as_many(drop: tuple[int, ...], kept: tuple[int, ...]) -> None:
+    """The functions that are always trained apart, each is held out in some division."""
+    divisions = [[side(name, split, drop, kept) for name in ("trained", "heldout")] for split in range(40)]
+    for split, (trained, heldout) in enumerate(divisions):
+        assert {*kept} <= trained
         assert not trained & heldout
-        assert heldout & {11, 19}  # on short strings level 8 needs one of them
-        found.add(tuple(sorted(heldout)))
-    assert len(found) > 30
-    assert ids("heldout", 1) == GOLDEN_SPLIT[drop]
+        assert trained | heldout == side("all", split, drop) == {*PRESETS["all"]} - {*drop}
+        assert len(trained) == len(side("trained", 0, drop))
+        assert split == 0 or heldout & {11, 19} or {11, 19} <= {*kept}  # on short strings level 8 needs one of them
+    assert len({tuple(sorted(heldout)) for _, heldout in divisions}) > 30
+    assert set().union(*(heldout for _, heldout in divisions)) == side("all", 0, drop) - {*kept}
+    if not kept:
+        chosen = select_functions("heldout", drop=drop, split=1)
+        assert {function.id for function in chosen} == divisions[1][1] == GOLDEN_SPLIT[drop]
 
 
 GOLDEN_SPLIT: dict[tuple[int, ...], set[int]] = {
@@ -216,25 +208,10 @@ def test_p02_no_split_trains_what_a_held_out_composition_does(split: int) -> Non
         assert not results("trained", 2) & results("heldout", level)
 
 
-@pytest.mark.parametrize("kept", [(), (1, 5, 9, 11), (11, 19)])
-def test_a_division_trains_on_what_always_is(kept: tuple[int, ...]) -> None:
-    """Without any, divisions are as they ever were; the others are spread over both sides."""
-    divisions = [[side(name, split, (0, 3), kept) for name in ("trained", "heldout")] for split in range(40)]
-    for trained, heldout in divisions:
-        assert {*kept} <= trained
-        assert not trained & heldout
-        assert trained | heldout == side("all", 0, (0, 3))
-        assert len(trained) == len(side("trained", 0, (0, 3)))
-    assert len({tuple(sorted(heldout)) for _, heldout in divisions}) > 30
-    assert set().union(*(heldout for _, heldout in divisions)) == side("all", 0, (0, 3)) - {*kept}
-    if not kept:
-        assert divisions[3] == [side(name, 3, (0, 3)) for name in ("trained", "heldout")]
-    with pytest.raises(UserError, match=r"always_trained=\[2\]: func_2 is none of"):
-        side("heldout", 1, (0, 3), (2,))
-    assert side("trained", 1, (0, 3, 1), (1, 5)) == side("trained", 1, (0, 3, 1), (5,))  # what is left out is neither
-
-
 def test_selection() -> None:
     assert [function.id for function in select_functions("trained", drop=(0, 3))][:3] == [1, 5, 9]
     assert [function.id for function in select_functions("trained", ids=(9, 2))] == [2, 9]
     assert ALIASES["func_7"].name == "interlace_str"
+    with pytest.raises(UserError, match=r"always_trained=\[2\]: func_2 is none of"):
+        side("heldout", 1, (0, 3), (2,))
+    assert side("trained", 1, (0, 3, 1), (1, 5)) == side("trained", 1, (0, 3, 1), (5,))  # what is left out is neither

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from assets import save, teach, tiny_model
 from toy_registry import register
 
 from compositionality.config.cli import parse
@@ -12,7 +14,6 @@ from compositionality.data.artefact import verify
 from compositionality.data.audit import AuditData, audit_data
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import read_table
-from compositionality.errors import UserError
 from compositionality.tasks import find_task
 
 LIMITS = ["engine=builtin", "max_tokens=8", "max_prompt_tokens=32"]
@@ -26,53 +27,16 @@ def home(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     create("train", 32, seed=1)
     create("validation", 8, seed=1, avoid=["train.parquet"])
     create("test", 20, seed=2, avoid=["train.parquet"])
-    teach(tmp_path / "model")
+    torch.set_num_threads(1)
+    task, (model, tokenizer) = find_task("digit_sorting"), tiny_model([], feed_forward=64)
+    problems = [task.problem(task.modes["clean"].options(), "train", 9, row) for row in range(32 * 40)]
+    teach(model, tokenizer, lambda row: (problems[row].prompt, task.gold(problems[row])), 40, 6e-3, answers_alone=True)
+    save(tmp_path / "model", model, tokenizer)
     return tmp_path
 
 
 def create(split: str, count: int, **more: Any) -> Path:
     return create_problems(settings_for("digit_sorting", output=f"{split}.parquet", split=split, count=count, **more))
-
-
-def teach(folder: Path) -> None:
-    """A tiny model that has seen gold completions for some seconds."""
-    import torch
-
-    from compositionality.train.policy import Policy
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
-
-    torch.set_num_threads(1)
-    task, tokenizer = find_task("digit_sorting"), build_tokenizer([])
-    model = build_model(TinyConfig(layers=2, width=32, heads=2, head_width=32, feed_forward=64), tokenizer, 0)
-    policy, optimizer = Policy(model), torch.optim.AdamW(model.parameters(), 6e-3)
-    options = task.modes["clean"].options()
-    for step in range(60):
-        rows = []
-        for problem in (task.problem(options, "train", 9, 16 * step + row) for row in range(16)):
-            chat = [{"role": "user", "content": problem.prompt}]
-            gold = {"role": "assistant", "content": task.gold(problem)}
-            prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=True)["input_ids"]
-            rows.append((len(prompt), tokenizer.apply_chat_template([*chat, gold], return_dict=True)["input_ids"]))
-        width = max(len(whole) for _, whole in rows)
-        tokens = torch.tensor([whole + [0] * (width - len(whole)) for _, whole in rows])
-        mask = torch.tensor([[start <= place < len(whole) for place in range(width)] for start, whole in rows])
-        log_probs, _ = policy(tokens, mask)
-        (-log_probs.mean()).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    for part in (model, tokenizer):
-        part.save_pretrained(folder)
-
-
-def test_a_leak_is_refused_for_any_task(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    register(site)
-    monkeypatch.chdir(tmp_path)
-    create("train", 32, seed=1)
-    with pytest.raises(UserError, match=r"test.parquet: row 0 has the same problem \(sort .*train.parquet row 0"):
-        create_problems(
-            settings_for("digit_sorting", output="test.parquet", count=8, levels=[2, 3], avoid=["train.parquet"])
-        )
 
 
 def test_the_toy_task_goes_from_problems_to_the_page(home: Path) -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.tasks.string.functions import ATOMS, TWINS, frozen_operation
-from compositionality.tasks.string.prior import PRIOR, prior_functions
+from compositionality.tasks.string.prior import prior_functions
 from compositionality.tasks.string.wording import compact_trace
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
 from compositionality.train.tiny.settings import Packing
 from compositionality.train.tiny.tokenizer import render
 
+PRIOR = {function.id: function for function in prior_functions()}
 DROP = (0, 3)
 MIX = Mix()
 

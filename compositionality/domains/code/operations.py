@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import SPLITS, Draws, check_split
-from compositionality.tasks.stream import check_choice
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Identity, Task
 from compositionality.types import Problem
 
@@ -153,9 +153,7 @@ class ChainOptions:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, self.kinds)
-        levels = self.levels
-        if not levels or len(set(levels)) < len(levels) or not all(type(n) is int and 1 <= n <= 12 for n in levels):
-            raise UserError(f"levels={list(levels)}: give different whole numbers from 1 to 12, how many operations")
+        check_levels(self.levels, range(1, 13), "how many operations")
         if not self.group.isidentifier():
             raise UserError(f"group={self.group}: give a word")
 

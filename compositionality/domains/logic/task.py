@@ -6,6 +6,7 @@ grid (arc), a list of names an ordering, a word a node of a graph.
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
@@ -55,9 +56,7 @@ class LogicTask(Task):
         """Return the puzzle at ``index``; its solution decides which split and seed it belongs to."""
         level = options.levels[index % len(options.levels)]
         draw, ask = MAKERS[options.kind]
-        drawn, draws = draw_owned(
-            lambda draws: draw(options, level, draws), lambda drawn: drawn, split, seed, f"logic/{options!r}/{index}"
-        )
+        drawn, draws = draw_owned(partial(draw, options, level), split, seed, f"logic/{options!r}/{index}")
         puzzle = ask(drawn, options, draws)
         metadata = {"seed": seed, "skills": list(puzzle.skills)}
         return Problem(SOURCES[options.kind], level, options.kind, puzzle.prompt, puzzle.truth, index, metadata)

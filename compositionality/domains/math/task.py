@@ -11,9 +11,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from compositionality.domains.math.judge import judge_math, read_golds
-from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box
 from compositionality.tasks.draws import SEED_CLASSES, draw_owned
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
 
@@ -31,10 +31,8 @@ class MathOptions:
     kind: str = KINDS[0]  # what is asked
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UserError(f"kind={self.kind}: no such kind; known: {', '.join(KINDS)}")
-        if not self.levels or not all(1 <= level <= 8 for level in self.levels):
-            raise UserError(f"levels={list(self.levels)}: give whole numbers from 1 to 8")
+        check_choice("kind", self.kind, KINDS)
+        check_levels(self.levels, range(1, 9))
 
 
 class MathTask(Task):
@@ -54,7 +52,8 @@ class MathTask(Task):
     def problem(self, options: MathOptions, split: str, seed: int, index: int) -> Problem:
         level = options.levels[index % len(options.levels)]
         draw = partial(_MAKERS[options.kind], level=level)
-        (question, answer), _ = draw_owned(draw, itemgetter(0), split, seed, f"math/{options.kind}/{level}/{index}")
+        name = f"math/{options.kind}/{level}/{index}"
+        (question, answer), _ = draw_owned(draw, split, seed, name, content=itemgetter(0))
         prompt = f"{question} Give the final answer in \\boxed{{}}."
         return Problem("math__generated", level, options.kind, prompt, answer, index, {"seed": seed})
 

@@ -129,7 +129,6 @@ class ReasoningGymTask(Task):
 
 
 def _entry(options: ReasoningGymOptions, library_seed: int) -> dict[str, Any]:
-    check_installed("reasoning_gym", "reasoning-gym's problems")
     import reasoning_gym
 
     try:

@@ -4,12 +4,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from compositionality.domains.stem.judge import LETTERS, ChoiceTruth, FreeTruth, judge_choice, judge_free
 from compositionality.errors import UserError
 from compositionality.tasks.draws import SEED_CLASSES, draw_owned
-from compositionality.tasks.stream import check_choice
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
 
@@ -33,8 +34,7 @@ class StemOptions:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
-        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= {1, 2, 3}:
-            raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {DEPTH}")
+        check_levels(self.levels, range(1, DEPTH + 1))
 
 
 class StemTask(Task):
@@ -51,9 +51,7 @@ class StemTask(Task):
     def problem(self, options: StemOptions, split: str, seed: int, index: int) -> Problem:
         """Return the question at ``index``; its values decide which split and seed it belongs to."""
         level = options.levels[index % len(options.levels)]
-        item, draws = draw_owned(
-            lambda draws: draw_item(level, draws), lambda item: item, split, seed, f"stem/{options!r}/{index}"
-        )
+        item, draws = draw_owned(partial(draw_item, level), split, seed, f"stem/{options!r}/{index}")
         text, unit, skills = ask_item(item)
         right = solve_item(item)[-1]
         if options.kind == "choice":

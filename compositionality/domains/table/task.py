@@ -6,11 +6,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box, without_styles
 from compositionality.tasks.draws import SEED_CLASSES, draw_owned
+from compositionality.tasks.stream import check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Reason, Verdict
 
@@ -54,8 +56,7 @@ class TableOptions:
     columns: int = 2  # of figures
 
     def __post_init__(self) -> None:
-        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(LEVELS):
-            raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
+        check_levels(self.levels, LEVELS)
         if not 4 <= self.rows <= 12:
             raise UserError(f"rows={self.rows}: give 4 to 12")
         if not 1 <= self.columns <= len(FIGURES):
@@ -74,9 +75,7 @@ class TableTask(Task):
     def problem(self, options: TableOptions, split: str, seed: int, index: int) -> Problem:
         """Return the question at ``index``; its table decides which split and seed it belongs to."""
         level = options.levels[index % len(options.levels)]
-        table, draws = draw_owned(
-            lambda draws: draw_table(options, draws), lambda table: table, split, seed, f"table/{options!r}/{index}"
-        )
+        table, draws = draw_owned(partial(draw_table, options), split, seed, f"table/{options!r}/{index}")
         title = draws.choice(table.titles)
         question = draws.choice(_QUESTIONS[level])(table, title, draws)
         prompt = f"{table.written()}\n\n{question.text}\n{_ASK}"

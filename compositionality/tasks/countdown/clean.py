@@ -31,7 +31,7 @@ from compositionality.tasks.countdown.solve import (
 )
 from compositionality.tasks.countdown.wording import OPERATORS, compact_prompt, compact_trace, ground_truth, text_prompt
 from compositionality.tasks.draws import SEED_CLASSES, SHARES, SPLITS, Bits, below, check_split, combine, key_bits
-from compositionality.tasks.stream import check_choice
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.types import Problem
 
 GROUP = "countdown"
@@ -65,7 +65,7 @@ class CountdownOptions:
         if self.style == "compact" and not self.whole:
             raise UserError("style=compact writes whole numbers only; use whole=true or style=text")
         check_choice("operators", self.operators, OPERATOR_SETS)
-        check_levels(self.levels)
+        check_levels(self.levels, LEVELS, "how many numbers to give")
         for name, pair in (("numbers", self.numbers), ("target", self.target)):
             if len(pair) != 2 or not all(type(end) is int for end in pair) or not 1 <= pair[0] <= pair[1]:
                 raise UserError(f"{name}={list(pair)}: give smallest and largest, whole numbers from 1 on, as [1,100]")
@@ -80,13 +80,6 @@ class CountdownOptions:
             raise UserError(
                 f"target={list(self.target)} is out of reach of {most} numbers up to {largest}; lower it or raise them"
             )
-
-
-def check_levels(levels: tuple[int, ...]) -> None:
-    if not levels or len(set(levels)) < len(levels) or not all(level in LEVELS for level in levels):
-        raise UserError(
-            f"levels={list(levels)}: give different whole numbers from 2 to {LEVELS[-1]}, how many numbers to give"
-        )
 
 
 @dataclass(slots=True)

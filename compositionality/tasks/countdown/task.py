@@ -1,22 +1,33 @@
 """The Countdown task behind the interface of all tasks; the paper's mode."""
 
+import re
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError, check_installed
-from compositionality.tasks.countdown.clean import GROUP, CountdownOptions, check_levels, problems
-from compositionality.tasks.countdown.facts import CountdownFacts, level_figures, problem_facts, prompt_matches_truth
+from compositionality.tasks.countdown.clean import GROUP, CountdownOptions, owner, problems
 from compositionality.tasks.countdown.judge import Truth, judge_countdown, read_ground_truth
-from compositionality.tasks.countdown.solve import solve
-from compositionality.tasks.countdown.wording import compact_trace, ground_truth, short_name, text_answer, text_prompt
+from compositionality.tasks.countdown.solve import LEVELS, solve
+from compositionality.tasks.countdown.wording import (
+    compact_prompt,
+    compact_trace,
+    ground_truth,
+    short_name,
+    text_answer,
+    text_prompt,
+)
 from compositionality.tasks.draws import SEED_CLASSES
-from compositionality.tasks.stream import check_count
+from compositionality.tasks.stream import check_count, check_levels
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import Problem, Verdict
 
 PAPER_SEED = 42
 PAPER_NUMBERS, PAPER_TARGETS = (1, 100), (1, 999)
+_LISTED = re.compile(r"\ACountdown: reach .*\n\nNumbers: (?P<numbers>\d{1,15}(?:, \d{1,15})*)\n")
+_COMPACT = re.compile(r"[-+*/]+:(?P<numbers>\d{1,15}(?:\|\d{1,15})*)>\d+")
 
 
 @dataclass(frozen=True)
@@ -24,6 +35,18 @@ class CountdownPaperOptions:
     """The paper's mode: 50,000 problems with two numbers to train on, 512 each with three to five to test."""
 
     levels: tuple[int, ...] = (2,)  # how many numbers
+
+
+@dataclass(frozen=True, slots=True)
+class CountdownFacts:
+    """One problem, solved again; ``fewest``: how many of the numbers reach the target without the others."""
+
+    truth: Truth
+    solutions: int
+    whole: bool
+    fewest: int
+    wrong_gold: bool
+    wrong_stream: bool
 
 
 class CountdownTask(Task):
@@ -71,7 +94,7 @@ class CountdownTask(Task):
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
         """Return the problems of a file; in mode=paper those of reasoning-gym with the paper's parameters."""
         if isinstance(options, CountdownPaperOptions):
-            check_levels(options.levels)
+            check_levels(options.levels, LEVELS, "how many numbers to give")
             check_count(count, len(options.levels))
             check_installed("reasoning_gym", "mode=paper")
             return _paper_problems(options, count)
@@ -110,18 +133,69 @@ class CountdownTask(Task):
 
     def asks_its_truth(self, problem: Problem) -> bool | None:
         """Render the prompt again; one in the words of others must hold the numbers and the target in digits."""
-        return prompt_matches_truth(problem)
+        truth = read_ground_truth(problem.ground_truth)
+        match = _LISTED.search(problem.prompt) if truth.style == "text" else _COMPACT.fullmatch(problem.prompt)
+        if match is None:  # the words of others
+            digits = Counter(map(int, re.findall(r"\d{1,15}", problem.prompt)))
+            return Counter([*truth.numbers, truth.target]) <= digits if digits else None
+        listed = [int(number) for number in re.findall(r"\d+", match["numbers"])]
+        rendered = (
+            text_prompt(listed, truth.target, truth.operators, truth.use)
+            if truth.style == "text"
+            else compact_prompt(listed, truth.target, truth.operators)
+        )
+        return tuple(sorted(listed)) == truth.numbers and problem.prompt == rendered
 
     def facts(self, problem: Problem) -> CountdownFacts:
-        """Solve the problem again."""
-        return problem_facts(problem)
+        """Solve the problem again and compare it with its row. UserError for one that is too large to solve."""
+        truth = read_ground_truth(problem.ground_truth)
+        solutions = solve(truth.numbers, truth.target, truth.operators, "any")
+        level = len(truth.numbers)
+        allowed = [solution for solution in solutions if truth.use == "any" or solution.operations == level - 1]
+        gold = problem.metadata.get("expression")
+        text_truth = ground_truth(truth.numbers, truth.target, "text", truth.use, truth.operators)
+        return CountdownFacts(
+            truth=truth,
+            solutions=len(allowed),
+            whole=any(solution.whole for solution in allowed),
+            fewest=min([solution.operations + 1 for solution in solutions], default=level),
+            wrong_gold=gold is not None and judge_countdown(text_answer(gold), text_truth).score < 1,
+            wrong_stream=_in_wrong_stream(problem, truth),
+        )
 
     def figures(self, facts: Sequence[CountdownFacts]) -> dict[str, Any]:
-        """Return shares of rows, and how many solutions they have."""
-        return level_figures(facts)
+        """Return shares of rows, and how many solutions they have.
+
+        fewer_numbers: trivial rows, whose target some of the numbers reach without the others; target_given: it is even
+        one of them.
+        """
+        level = len(facts[0].truth.numbers)
+        solutions = [row.solutions for row in facts]
+        targets = [row.truth.target for row in facts]
+        return {
+            "wrong_gold": sum(row.wrong_gold for row in facts),
+            "wrong_stream": sum(row.wrong_stream for row in facts),
+            "solvable": fmean(count > 0 for count in solutions),
+            "whole": fmean(row.whole for row in facts),
+            "solutions_mean": fmean(solutions),
+            "solutions_median": median(solutions),
+            "solutions_max": max(solutions),
+            "fewer_numbers": fmean(row.fewest < level for row in facts),
+            "target_given": fmean(row.fewest == 1 for row in facts),
+            "equal_numbers": fmean(len(set(row.truth.numbers)) < level for row in facts),
+            "target_lowest": min(targets),
+            "target_highest": max(targets),
+        }
 
 
 TASK = CountdownTask()
+
+
+def _in_wrong_stream(problem: Problem, truth: Truth) -> bool:
+    if not problem.data_source.startswith("countdown-clean-"):
+        return False
+    split, seed = problem.metadata["split"], problem.metadata["seed"]
+    return owner(truth.numbers, truth.target) != (split, seed % SEED_CLASSES)
 
 
 def _paper_problems(options: CountdownPaperOptions, count: int) -> Iterator[Problem]:

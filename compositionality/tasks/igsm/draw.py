@@ -24,16 +24,6 @@ MAX_PARENTS = 4  # of an instance, a constant among them
 MAX_STAGE_3_TRIES = 50
 
 
-class Constants:
-    """Which constants may be drawn: 0 to 9, or with a modulus 0 to modulus − 1, as factors not 0."""
-
-    def __init__(self, modulus: int) -> None:
-        self.size, self.least_factor = modulus or 10, 1 if modulus else 0
-
-    def draw(self, draws: Draws, *, factor: bool) -> int:
-        return draws.between(self.least_factor if factor else 0, self.size - 1)
-
-
 def draw_problem(
     draws: Draws, operations: int, most_edges: int, modulus: int, *, redundant: bool
 ) -> QuantityGraph | None:
@@ -51,7 +41,7 @@ def draw_problem(
         return None
     if not graph.raise_operations(draws, operations):
         return None
-    return graph.finish(draws, Constants(modulus), modulus, redundant=redundant)
+    return graph.finish(draws, modulus, redundant=redundant)
 
 
 class _Graph:
@@ -60,7 +50,8 @@ class _Graph:
     def __init__(self, instances: Sequence[Quantity]) -> None:
         self.instances = list(instances)
         self.children = children_of(instances)
-        self.abstract = {quantity: _parents(quantity, self.children) for quantity in _totals(self.children)}
+        totals = [Quantity(owner, layer) for owner in sorted(self.children) for layer in range(owner.layer)]
+        self.abstract = {quantity: _parents(quantity, self.children) for quantity in totals}
         self.attached: dict[Quantity, set[Quantity]] = {quantity: set() for quantity in instances}
         self.order: list[Quantity] = []
         self.operations: dict[Quantity, int] = {}
@@ -159,17 +150,17 @@ class _Graph:
                 open_.remove(quantity)
         return True
 
-    def finish(self, draws: Draws, constants: Constants, modulus: int, *, redundant: bool) -> QuantityGraph:
+    def finish(self, draws: Draws, modulus: int, *, redundant: bool) -> QuantityGraph:
         """Draw equations of the necessary instances, then of the others; the order of the text is that of drawing."""
         equations = {}
         for place, quantity in enumerate(self.order):
             if not quantity.is_abstract:
-                equations[quantity] = self._equation(draws, quantity, place, constants)
+                equations[quantity] = self._equation(draws, quantity, place, modulus)
         if redundant:
-            self._add_redundant(draws, equations, constants)
+            self._add_redundant(draws, equations, modulus)
         return QuantityGraph(equations, self.order[-1], tuple(self.order), modulus)
 
-    def _equation(self, draws: Draws, quantity: Quantity, place: int, constants: Constants) -> Equation:
+    def _equation(self, draws: Draws, quantity: Quantity, place: int, modulus: int) -> Equation:
         operations = self.operations[quantity]
         kept = list(self.attached[quantity])
         size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(kept))
@@ -181,11 +172,11 @@ class _Graph:
                 has_constant = True
             else:
                 kept.append(others.pop(pick))
-        return _combine(draws, kept, has_constant=has_constant, constants=constants)
+        return _combine(draws, kept, has_constant=has_constant, modulus=modulus)
 
     # ---- stage 5: what is stated though nothing needs it
 
-    def _add_redundant(self, draws: Draws, equations: dict[Quantity, Equation], constants: Constants) -> None:
+    def _add_redundant(self, draws: Draws, equations: dict[Quantity, Equation], modulus: int) -> None:
         """Draw an equation for every other instance: half apart from the necessary ones, half depending on them."""
         rest = [quantity for quantity in self.instances if quantity not in equations]
         apart: list[Quantity] = []
@@ -202,7 +193,7 @@ class _Graph:
             while pool and len(parents) + has_constant < size:
                 parents.append(pool.pop(draws.below(len(pool))))
             has_constant |= not parents
-            equations[quantity] = _combine(draws, parents, has_constant=has_constant, constants=constants)
+            equations[quantity] = _combine(draws, parents, has_constant=has_constant, modulus=modulus)
             known.append(quantity)
             if is_apart:
                 apart.append(quantity)
@@ -213,18 +204,17 @@ class _Graph:
         return [total for total, parts in self.abstract.items() if total not in solved and solved.issuperset(parts)]
 
 
-def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, constants: Constants) -> Equation:
-    """Draw an equation of these parents: a sum, of two also a difference; a constant is added or multiplied."""
+def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, modulus: int) -> Equation:
+    """Draw an equation of these parents: a sum, of two also a difference; a constant is added or multiplied.
+
+    Constants are 0 to 9, or with a modulus 0 to modulus − 1, as factors not 0.
+    """
     ordered = draws.shuffled(parents)
     minus = len(ordered) == 2 and draws.unit() < 0.5
     times = has_constant and bool(ordered) and draws.unit() < 0.5
-    constant = constants.draw(draws, factor=times) if has_constant else None
+    least = 1 if times and modulus else 0
+    constant = draws.between(least, (modulus or 10) - 1) if has_constant else None
     return Equation(constant, tuple(ordered), times, minus)
-
-
-def _totals(children: Mapping[Item, Sequence[Item]]) -> list[Quantity]:
-    """Return every total that there is: of each layer below an owner."""
-    return [Quantity(owner, layer) for owner in sorted(children) for layer in range(owner.layer)]
 
 
 def _parents(quantity: Quantity, children: Mapping[Item, Sequence[Item]]) -> tuple[Quantity, ...]:

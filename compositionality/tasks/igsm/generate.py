@@ -19,7 +19,7 @@ from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.names import Names, draw_names, read_systems
 from compositionality.tasks.igsm.solution import other_premises
 from compositionality.tasks.igsm.wording import STYLES, compact_prompt
-from compositionality.tasks.stream import check_choice
+from compositionality.tasks.stream import check_choice, check_levels
 
 OPERATIONS = range(1, 41)
 LAWS = ("equal", "min-of-two")
@@ -64,10 +64,7 @@ class IgsmOptions:
         if not self.group.isidentifier():
             raise UserError(f"group={self.group}: give a word")
         levels = self.levels
-        if not levels or len(set(levels)) < len(levels) or not all(level in OPERATIONS for level in levels):
-            raise UserError(
-                f"levels={list(levels)}: give different whole numbers from 1 to {OPERATIONS[-1]}, operations"
-            )
+        check_levels(levels, OPERATIONS, "operations")
         if self.law == "min-of-two" and sorted(levels) != list(range(min(levels), max(levels) + 1)):
             raise UserError(f"law=min-of-two levels={list(levels)}: give all levels from the least to the largest")
         if self.modulus != 0 and not 2 <= self.modulus <= LARGEST:

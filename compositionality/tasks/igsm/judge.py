@@ -32,9 +32,7 @@ from compositionality.tasks.igsm.graph import (
 )
 from compositionality.tasks.igsm.names import LayerNames, Names
 from compositionality.tasks.igsm.wording import FILLER, STYLES, compact_equations
-from compositionality.types import Reason, Verdict
 
-MAX_LENGTH = 64_000
 MAX_LINES = 200
 LONGEST_LINE = 2000
 _CODE = re.compile(r"[b-d]\d[a-d]\d?")
@@ -48,7 +46,6 @@ _LETTER = re.compile(
 _CHAIN = re.compile(r"(?:^|[.:] )([A-Za-z]) = ([^=]+(?: = [^=]+)*)\.$")
 _SYMBOL = re.compile(r"[A-Za-z]")
 _RIGHT = re.compile(r"(?:(\d{1,4})(?:([*+])(?=[(a-d])|$))?\(?((?:[b-d]\d[a-d]\d?[+-]?)*)\)?")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 
 
 # ---- the ground truth of a row
@@ -297,38 +294,7 @@ def with_values(form: str, chain: Chain) -> str:
     return (_CODE if _CODE.search(form) else _SYMBOL).sub(value, form)
 
 
-# ---- the verdict
-
-_REASONS = {
-    ChainFault.UNREADABLE: Reason.MALFORMED,
-    ChainFault.ARITHMETIC: Reason.WRONG_VALUE,
-    ChainFault.DEPENDENCIES: Reason.WRONG_NUMBERS,
-    ChainFault.UNFINISHED: Reason.WRONG,
-}
-
-
-def judge_igsm(response: str, ground_truth: str) -> Verdict:
-    """Judge the answer of a response; never raises on what a model wrote, linear in its length."""
-    truth = read_ground_truth(ground_truth)
-    answer = compact_answer(response, truth) if truth.style == "compact" else boxed_answer(response)
-    if answer is None:
-        return Verdict(0.0, Reason.NO_ANSWER)
-    if not _NUMBER.fullmatch(answer):
-        return Verdict(0.0, Reason.MALFORMED, answer[:100])
-    if int(answer) != truth.answer or answer == "-0":
-        return Verdict(0.0, Reason.WRONG, answer)
-    return Verdict(1.0, Reason.CORRECT, answer)
-
-
-def judge_chain(response: str, ground_truth: str, verdict: Verdict) -> Verdict:
-    """Return the verdict on a right answer once the chain is read too, where the row asks for it."""
-    truth = read_ground_truth(ground_truth)
-    if truth.problem is None:
-        return verdict
-    if len(response) > MAX_LENGTH:
-        return Verdict(0.0, Reason.MALFORMED, verdict.answer)
-    fault = check_chain(response, truth.problem, truth.names).fault
-    return Verdict(0.0, _REASONS.get(fault, Reason.ILLEGAL), verdict.answer) if fault else verdict
+# ---- the answer
 
 
 def compact_answer(response: str, truth: IgsmTruth) -> str | None:

@@ -1,6 +1,7 @@
 """iGSM behind the interface of all tasks."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,11 +15,11 @@ from compositionality.tasks.igsm.graph import QuantityGraph
 from compositionality.tasks.igsm.judge import (
     ChainFault,
     IgsmTruth,
+    boxed_answer,
     check_chain,
+    compact_answer,
     graph_of,
     ground_truth,
-    judge_chain,
-    judge_igsm,
     read_graph,
     read_ground_truth,
 )
@@ -30,6 +31,14 @@ from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
 
+MAX_LENGTH = 64_000  # characters of a response whose chain is judged
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
+_REASONS = {
+    ChainFault.UNREADABLE: Reason.MALFORMED,
+    ChainFault.ARITHMETIC: Reason.WRONG_VALUE,
+    ChainFault.DEPENDENCIES: Reason.WRONG_NUMBERS,
+    ChainFault.UNFINISHED: Reason.WRONG,
+}
 _FAILURES = {
     ChainFault.UNREADABLE: Failure.FORMAT,
     ChainFault.ARITHMETIC: Failure.ATOMIC,
@@ -63,11 +72,25 @@ class IgsmTask(Task):
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """Judge the final answer."""
-        return judge_igsm(answer_text, ground_truth)
+        truth = read_ground_truth(ground_truth)
+        answer = compact_answer(answer_text, truth) if truth.style == "compact" else boxed_answer(answer_text)
+        if answer is None:
+            return Verdict(0.0, Reason.NO_ANSWER)
+        if not _NUMBER.fullmatch(answer):
+            return Verdict(0.0, Reason.MALFORMED, answer[:100])
+        if int(answer) != truth.answer or answer == "-0":
+            return Verdict(0.0, Reason.WRONG, answer)
+        return Verdict(1.0, Reason.CORRECT, answer)
 
     def judge_chain(self, response: str, ground_truth: str, verdict: Verdict) -> Verdict:
         """Judge the whole chain where the row asks for it."""
-        return judge_chain(response, ground_truth, verdict)
+        truth = read_ground_truth(ground_truth)
+        if truth.problem is None:
+            return verdict
+        if len(response) > MAX_LENGTH:
+            return Verdict(0.0, Reason.MALFORMED, verdict.answer)
+        fault = check_chain(response, truth.problem, truth.names).fault
+        return Verdict(0.0, _REASONS.get(fault, Reason.ILLEGAL), verdict.answer) if fault else verdict
 
     def parse_truth(self, ground_truth: str) -> IgsmTruth:
         """Return answer, style, and the problem where the chain is judged."""

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import SPLITS, Draws, check_split
-from compositionality.tasks.stream import check_choice
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.string.functions import (
     PRESETS,
     TEXT_LENGTHS,
@@ -99,10 +99,9 @@ class StringOptions:
             raise UserError(f"group={self.group}: give a word")
         if self.function_split < 0:
             raise UserError(f"function_split={self.function_split}: give 0 (the paper's split) or a number from 1 on")
-        if not self.levels or not all(level in LEVELS for level in self.levels) or _twice(self.levels):
-            raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
+        check_levels(self.levels, LEVELS)
         for name, ids in (("ids", self.ids), ("drop", self.drop), ("always_trained", self.always_trained)):
-            if _twice(ids):
+            if len(set(ids)) < len(ids):
                 raise UserError(f"{name}={list(ids)}: give every id once")
         if len(self.input_length) != 2:
             raise UserError(f"input_length={list(self.input_length)}: give shortest and longest, as [3,10]")
@@ -115,10 +114,6 @@ class StringOptions:
         reserved = sorted(set(self.alphabet) & _RESERVED)
         if reserved or not self.alphabet.isascii():
             raise UserError(f"alphabet={self.alphabet!r}: use ASCII letters and digits; {reserved} are reserved")
-
-
-def _twice(numbers: tuple[int, ...]) -> bool:
-    return len(set(numbers)) < len(numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +129,11 @@ class StringItem:
 
 
 class StringGenerator:
-    """Problems of the clean mode. Pure and picklable; ``functions`` replaces the options' choice."""
+    """Problems of the clean mode. Pure and picklable."""
 
-    def __init__(self, options: StringOptions, functions: Sequence[Function] = ()) -> None:
+    def __init__(self, options: StringOptions) -> None:
         self.options = options
-        self.functions = tuple(functions) or select_functions(
+        self.functions = select_functions(
             options.functions, options.ids, options.drop, options.function_split, options.always_trained
         )
         self.set_name = _set_name(self.functions, options)
@@ -285,7 +280,7 @@ def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
     for name in PRESETS:
         if ids <= side(name, options.function_split, options.drop, options.always_trained):
             return name
-    return "mixed" if ids <= set(range(25)) else "prior"
+    return "mixed"
 
 
 def sound_value(program: Program, x: str, max_length: int) -> str | None:

@@ -157,8 +157,6 @@ def _numbered() -> tuple[Function, ...]:
 FIRST_ID = 30
 TINY_COUNT = 34
 _ALL = _numbered()
-PRIOR: dict[int, Function] = {function.id: function for function in _ALL[:TINY_COUNT]}
-"""The prior functions of the tiny profile."""
 
 
 def prior_functions(count: int = TINY_COUNT) -> tuple[Function, ...]:

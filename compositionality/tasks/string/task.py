@@ -1,31 +1,84 @@
-"""The string task behind the interface of all tasks."""
+"""The string task behind the interface of all tasks; what the audit and the ledger find out about its problems.
+
+The ledger recognises a problem by its expression and input, and its composition by text and by behaviour. A composition
+is two or more nested operators; parameters and literals aside, it is known by its text, and with them by its behaviour
+on fixed strings. Single functions are no compositions: Stage 1 teaches all of them on purpose. For the audit every row
+is evaluated again.
+"""
 
 import json
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import blake2b
+from statistics import fmean, quantiles
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
 from compositionality.tasks.behaviours import Behaviours
-from compositionality.tasks.string.clean import SEED_CLASSES, StringGenerator, StringOptions
+from compositionality.tasks.string.clean import SEED_CLASSES, StringGenerator, StringOptions, owner
 from compositionality.tasks.string.diagnose import diagnose, read_chain
-from compositionality.tasks.string.facts import (
-    StringFacts,
-    level_figures,
-    problem_facts,
-    prompt_matches_truth,
-    read_row,
-    string_identity,
-)
 from compositionality.tasks.string.judge import judge_string, read_ground_truth
 from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
+from compositionality.tasks.string.program import (
+    INPUT,
+    Applied,
+    Program,
+    another_order,
+    as_chain,
+    is_reducible,
+    parse_program,
+)
 from compositionality.tasks.string.reference import read_reference, reference
-from compositionality.tasks.string.wording import hide_definitions, write_solution
+from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt, write_solution
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Verdict
 
 _FUNCTION = re.compile(r"func_\d+")
+PROBES = (
+    "abcdefghij",
+    "hello",
+    "Queue7",
+    "aabbccddee",
+    "bookkeeper",
+    "zyxwvu",
+    "A1b2C3d4",
+    "racecar",
+    "e",
+    "xq",
+    "«k»-«m»",
+    "mississippi9",
+    "GHIJklmno",
+    "tt_uu|v",
+    "oiuae3",
+    "dhbfgcjdface",
+)
+_OUR_WORDS = json_prompt("", "").partition("\n")[0]
+_MAIN = re.compile(r"def main_solution\(.*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class StringFacts:
+    """One problem, evaluated again.
+
+    reducible: without some operators the value is the same; other_order: in another order of the functions too (None:
+    no chain). depth_is_level: the real depth is the level; wrong_stream: the input belongs to another split
+    or seed.
+    """
+
+    names: list[str]
+    length: int
+    input_named: bool
+    input_matters: bool
+    depth_is_level: bool
+    no_ops: int
+    constants: int
+    reducible: bool
+    other_order: bool | None
+    wrong_gold: bool
+    wrong_stream: bool
 
 
 class StringTask(Task):
@@ -98,7 +151,8 @@ class StringTask(Task):
 
     def identity(self, problem: Problem) -> Identity:
         """Return expression and input; the composition's text and its behaviour."""
-        return string_identity(problem)
+        program, x, _ = read_row(problem)
+        return Identity(f"{program.text} on {x}", *_composition_keys(program))
 
     def level(self, problem: Problem) -> int:
         """Return how many operators the program nests."""
@@ -106,15 +160,73 @@ class StringTask(Task):
 
     def asks_its_truth(self, problem: Problem) -> bool:
         """Render the prompt again; one in the words of others must hold program and input."""
-        return prompt_matches_truth(problem)
+        try:
+            truth = json.loads(problem.ground_truth)
+            code, x = str(truth["ref_code"]), str(truth["ref_input"]["x"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"is no row of the string task ({error})") from error
+        if truth.get("style") == "compact":
+            chain = as_chain(parse_program(code))
+            if chain is None:
+                return False
+            free = chain[::-1]
+            frozen = tuple([replace(operation, frozen=True) for operation in free])
+            return problem.prompt in {
+                compact_prompt(named, x, show_definitions=shown) for named in (free, frozen) for shown in (False, True)
+            }
+        whole = json_prompt(code, x)
+        if problem.prompt.startswith(_OUR_WORDS):
+            return problem.prompt in (whole, hide_definitions(whole))
+        main = _MAIN.search(code)
+        return main is not None and main[0].strip() in problem.prompt and x in problem.prompt
 
     def facts(self, problem: Problem) -> StringFacts:
-        """Evaluate the problem again, operator by operator."""
-        return problem_facts(problem)
+        """Evaluate the problem again, operator by operator. UserError if it is no row of the string task."""
+        program, x, output = read_row(problem)
+        if output is None:
+            raise UserError("is no row of the string task (no ref_output)")
+        applied = list(program.apply(x))
+        depths = real_depths(applied)
+        value = program.value(x)
+        chain = as_chain(program)
+        return StringFacts(
+            names=program.functions,
+            length=len(output),
+            input_named=program.uses_input,
+            input_matters=_input_matters(program),
+            depth_is_level=(depths[-1] if depths else 0) == problem.level,
+            no_ops=sum(step.value in step.given for step in applied),
+            constants=sum(depth < 0 for depth in depths),
+            reducible=is_reducible(program, x),
+            other_order=None if chain is None else another_order(chain, x, value),
+            wrong_gold=value != output,
+            wrong_stream=_in_wrong_stream(x, problem.metadata),
+        )
 
     def figures(self, facts: Sequence[StringFacts]) -> dict[str, Any]:
-        """Return shares of rows, lengths, and how evenly the functions are used."""
-        return level_figures(facts)
+        """Return shares of rows, ``other_order`` of ``chains``; ``balance`` is rarest over commonest function."""
+        lengths = sorted(fact.length for fact in facts)
+        deciles = quantiles(lengths, n=10, method="inclusive") if len(lengths) > 1 else lengths * 9
+        chains = [fact for fact in facts if fact.other_order is not None]
+        functions = Counter(name for fact in facts for name in fact.names)
+        return {
+            "wrong_gold": sum(fact.wrong_gold for fact in facts),
+            "wrong_stream": sum(fact.wrong_stream for fact in facts),
+            "input_named": _share(facts, lambda fact: fact.input_named),
+            "input_matters": _share(facts, lambda fact: fact.input_matters),
+            "with_no_op": _share(facts, lambda fact: fact.no_ops > 0),
+            "with_constant": _share(facts, lambda fact: fact.constants > 0),
+            "real_depth": _share(facts, lambda fact: fact.depth_is_level),
+            "reducible": _share(facts, lambda fact: fact.reducible),
+            "other_order": _share(chains, lambda fact: bool(fact.other_order)) if chains else None,
+            "chains": len(chains),
+            "length_median": deciles[4],
+            "length_p90": deciles[8],
+            "length_max": lengths[-1],
+            "functions_mean": fmean(len(fact.names) for fact in facts),
+            "balance": min(functions.values()) / max(functions.values()) if functions else 0.0,
+            "functions": dict(sorted(functions.items(), key=lambda item: int(item[0].removeprefix("func_")))),
+        }
 
     def skills(self, problem: Problem) -> Sequence[str]:
         """Return the distinct functions: the row's own list, else the names in the program (of rows made elsewhere)."""
@@ -139,6 +251,59 @@ class StringTask(Task):
 
 
 TASK = StringTask()
+
+
+def read_row(problem: Problem) -> tuple[Program, str, str | None]:
+    """Return program, input and output (None: not said) of a row. UserError if it is no row of the string task."""
+    try:
+        truth = json.loads(problem.ground_truth)
+        return parse_program(truth["ref_code"]), truth["ref_input"]["x"], truth.get("ref_output")
+    except (KeyError, TypeError, ValueError, UserError) as error:
+        raise UserError(f"is no row of the string task ({error})") from error
+
+
+@lru_cache(maxsize=200_000)
+def _composition_keys(program: Program) -> tuple[str | None, str | None]:
+    """Return the composition's text, without parameters and literals, and fingerprint; None for a single function."""
+    if len(program.calls) < 2 or not program.uses_input:
+        return None, None
+    text = program.fold(
+        lambda s: "''" if isinstance(s, str) else "x", lambda call, parts: call._replace(parameter=None).text(parts)
+    )
+    return text, fingerprint(program.value)
+
+
+def fingerprint(function: Callable[[str], str]) -> str:
+    """Return a digest of the results on the probes."""
+    results = "\x00".join([function(probe) for probe in PROBES])
+    return blake2b(results.encode(), digest_size=16).hexdigest()
+
+
+def real_depths(applied: Sequence[Applied]) -> list[int]:
+    """Return for each step how many operators on the longest path from x to it change what they are given.
+
+    A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.
+    """
+    depths: list[int] = []
+    for call, given, value, _ in applied:
+        below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in call.sources])
+        depths.append(below if below < 0 or value in given else below + 1)
+    return depths
+
+
+@lru_cache(maxsize=200_000)
+def _input_matters(program: Program) -> bool:
+    return program.uses_input and len({program.value(probe) for probe in PROBES}) > 1
+
+
+def _in_wrong_stream(x: str, metadata: Mapping[str, Any]) -> bool:
+    """Return whether a clean row's input has a checksum that belongs to another split or seed."""
+    seed = metadata.get("seed")
+    return seed is not None and owner(x) != (metadata.get("split"), seed % SEED_CLASSES)
+
+
+def _share(facts: Sequence[StringFacts], test: Callable[[StringFacts], bool]) -> float:
+    return sum(map(test, facts)) / len(facts)
 
 
 @lru_cache(maxsize=64)
