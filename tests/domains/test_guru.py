@@ -182,24 +182,6 @@ def test_a_report_of_mixed_files_says_what_they_hold_and_writes_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        ([], r"f.parquet: has no rows"),
-        ("a,b\n", r"f.parquet: not a readable parquet file"),
-        ([{"prompt": "p", "reward_model": {"ground_truth": "1"}}], r"f.parquet: has no column data_source"),
-    ],
-)
-def test_a_report_of_what_is_no_file_of_rows_is_one_line(tmp_path: Path, content: Any, told: str) -> None:
-    file = tmp_path / "f.parquet"
-    if isinstance(content, str):
-        file.write_text(content)
-    else:
-        pq.write_table(pa.Table.from_pylist(content or sums(1)).slice(0, len(content)), file)
-    with pytest.raises(UserError, match=told):
-        prepare_guru(parse(PrepareGuruSettings, [f"files=[{file}]", "report_only=true"]))
-
-
 def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
     unknown = [row(22, **{RATE: float("nan")}), row(23, **{RATE: None})]
     file = write(tmp_path / "a.parquet", sums(22) + unknown)

@@ -17,12 +17,12 @@ class Drawn:
     target: int
 
 
-def draw(rng: Random, whole: bool = False) -> Drawn:
-    """A problem of 2 to 6 numbers; with ``whole`` all values on the way are whole and not negative."""
+def draw(rng: Random) -> Drawn:
+    """A problem of 2 to 6 numbers."""
     while True:
         numbers = [rng.randint(1, rng.choice((9, 100))) for _ in range(rng.randint(2, 6))]
         tree = _grow(rng, numbers)
-        value = value_of(tree, whole)
+        value = value_of(tree)
         if value is not None and value.denominator == 1 and abs(value) < 10**15:
             return Drawn(rng.sample(numbers, len(numbers)), tree, int(value))
 
@@ -34,14 +34,13 @@ def _grow(rng: Random, numbers: list[int]) -> Tree:
     return (rng.choice("++--**/"), _grow(rng, numbers[:cut]), _grow(rng, numbers[cut:]))
 
 
-def value_of(tree: Tree, whole: bool = False) -> Fraction | None:
+def value_of(tree: Tree) -> Fraction | None:
     if isinstance(tree, int):
         return Fraction(tree)
-    left, right = value_of(tree[1], whole), value_of(tree[2], whole)
+    left, right = value_of(tree[1]), value_of(tree[2])
     if left is None or right is None or (tree[0] == "/" and not right):
         return None
-    value = {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}[tree[0]](right)
-    return None if whole and (value < 0 or value.denominator > 1) else value
+    return {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}[tree[0]](right)
 
 
 def leaves(tree: Tree) -> list[int]:
@@ -82,43 +81,3 @@ def mutated(tree: Tree, rng: Random) -> Tree:
     children = [left, right]
     children[side] = mutated(children[side], rng)
     return (sign, *children)
-
-
-def trace(drawn: Drawn) -> list[str]:
-    """The compact steps of a whole tree, each with what is still there besides its operands."""
-    values, lines = list(drawn.numbers), []
-
-    def walk(tree: Tree) -> int:
-        if isinstance(tree, int):
-            return tree
-        left, right = walk(tree[1]), walk(tree[2])
-        result = int(value_of((tree[0], left, right)) or 0)
-        values.remove(left)
-        values.remove(right)
-        lines.append(f"{'|'.join(map(str, values))},{left}{tree[0]}{right}={result}")
-        values.append(result)
-        return result
-
-    walk(drawn.tree)
-    return lines
-
-
-def mutated_trace(lines: list[str], rng: Random) -> list[str]:
-    """Steps that are no solution any more: a wrong result, an invented operand, a missing, doubled or foreign line."""
-    place = rng.randrange(len(lines))
-    operation, _, result = lines[place].rpartition("=")
-    rest, _, step = operation.rpartition(",")
-    others = [
-        f"{operation}={int(result) + rng.choice((1, 10))}",
-        f"{operation}={result}{rng.randrange(10)}",
-        f"{operation}=-{result}",
-        f"{rest},{10**9 + rng.randrange(99)}*1={result}",
-        f"{rest},{step}+1={result}",
-        f"{rest},{step}",
-    ]
-    choice = rng.randrange(len(others) + 2)
-    if choice < len(others):
-        return [*lines[:place], others[choice], *lines[place + 1 :]]
-    if choice == len(others):
-        return lines[:-1] or [""]
-    return [*lines, lines[-1]]

@@ -105,18 +105,6 @@ def changed_value(lines: list[str]) -> list[str]:
     return [*lines[:place], wrong, *lines[place + 1 :]]
 
 
-def without_first(lines: list[str]) -> list[str]:
-    return lines[1:]
-
-
-def twice(lines: list[str]) -> list[str]:
-    return [lines[0], *lines]
-
-
-def only_last(lines: list[str]) -> list[str]:
-    return lines[-2:] if lines[-1].startswith("So") else lines[-1:]
-
-
 def other_numbers(lines: list[str]) -> list[str]:
     """The right value by other numbers, and one operation more."""
     place = first(lines, r"=( ?)\d+ ?[+] ?\d+ ?=")
@@ -138,9 +126,9 @@ def given_up(lines: list[str]) -> list[str]:
 
 FOUL = {
     "a wrong value": (changed_value, "wrong_value"),
-    "a line left out": (without_first, "illegal"),
-    "a line twice": (twice, "illegal"),
-    "the last line alone": (only_last, "illegal"),
+    "a line left out": (lambda lines: lines[1:], "illegal"),
+    "a line twice": (lambda lines: [lines[0], *lines], "illegal"),
+    "the last line alone": (lambda lines: lines[-2:] if lines[-1].startswith("So") else lines[-1:], "illegal"),
     "other numbers": (other_numbers, "wrong_numbers"),
     "prose": (prose, "malformed"),
     "given up without need": (given_up, "illegal"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from task_options import COUNTDOWN, GOLDEN, STRING
 
 from compositionality.tasks import countdown, string
-from compositionality.tasks.draws import SEED_CLASSES, SPLITS, Draws
+from compositionality.tasks.draws import SEED_CLASSES, SPLITS, Draws, draw_owned
 
 TASKS = {"string": (string.TASK, STRING, 120), "countdown": (countdown.TASK, COUNTDOWN, 60)}
 """The task, its options by name, and how many problems a golden digest is of."""
@@ -69,6 +69,15 @@ def test_p02_neighbouring_seeds_and_other_splits_share_nothing(
     mine = problems(split, seed)
     assert not mine & problems(split, seed + step)
     assert other == split or not mine & problems(other, seed)
+
+
+def test_p02_what_is_drawn_has_one_owner() -> None:
+    drawn = [
+        {draw_owned(lambda draws: draws.below(300), split, seed, str(name))[0] for name in range(60)}
+        for split in SPLITS
+        for seed in range(SEED_CLASSES)
+    ]
+    assert len(set().union(*drawn)) == sum(map(len, drawn))
 
 
 def test_p01_draws_are_pinned() -> None:
