@@ -123,8 +123,8 @@ def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
         raise UserError(f"min_pass_rate={settings.min_pass_rate:g} is above max_pass_rate={settings.max_pass_rate:g}")
     if settings.order not in list(Order):
         raise UserError(f"order={settings.order}: choose {', '.join(Order)}")
-    if any(size < 1 for size in settings.subsets) or len(set(settings.subsets)) < len(settings.subsets):
-        raise UserError(f"subsets={settings.subsets}: give different whole numbers above 0")
+    if len(set(settings.subsets)) < len(settings.subsets):
+        raise UserError(f"subsets={settings.subsets}: give different whole numbers")
     if not is_to_be_checked(*settings.files, dry=dry):
         return
     check_target(Path(settings.output), _recipe(settings), force=settings.force)

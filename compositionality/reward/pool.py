@@ -127,7 +127,6 @@ class JudgePool:
         self.close()
 
     def close(self) -> None:
-        """End all workers."""
         for worker in self._workers:
             worker.kill()
         self._workers = []

@@ -124,7 +124,6 @@ def draw_owned(
 
 
 def check_split(split: str, splits: Iterable[str]) -> None:
-    """Raise UserError for an unknown split."""
     if split not in splits:
         raise UserError(f"split={split}: no such split; known: {', '.join(splits)}")
 

@@ -55,7 +55,6 @@ def _distinct(
 
 
 def check_choice(key: str, value: str, choices: Sequence[str]) -> None:
-    """Raise UserError for a value that is none of the choices."""
     if value not in choices:
         raise UserError(f"{key}={value}: choose one of {', '.join(choices)}")
 

@@ -71,7 +71,6 @@ class IgsmTask(Task):
         return distinct_problems(make, options.levels, count, workers, self.too_few, evenly=options.law == "equal")
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """Judge the final answer."""
         truth = read_ground_truth(ground_truth)
         answer = compact_answer(answer_text, truth) if truth.style == "compact" else boxed_answer(answer_text)
         if answer is None:
@@ -97,7 +96,6 @@ class IgsmTask(Task):
         return read_ground_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
-        """Return the plain solution."""
         return self.solution(problem, PLAIN, 0)
 
     def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:

@@ -7,10 +7,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.functions import ALIASES
 from compositionality.tasks.string.program import INPUT, Applied, parse_program
 from compositionality.tasks.string.wording import hide_definitions, trace_of
-from compositionality.types import Problem
 
 COMPACT_NAME = r"func_\d{1,3}(?:\[[^\]\s]{0,16}\])?"
 MAX_LINES, LONGEST_LINE = 64, 2000
@@ -79,20 +77,6 @@ def _with_compact_names(steps: list[Applied], prompt: str) -> list[Applied]:
     if [name.partition("[")[0] for name in names] != [step.name for step in steps]:
         raise UserError(f"prompt {request[:60]!r} does not name the functions of its ref_code")
     return [step._replace(name=name) for step, name in zip(steps, names, strict=True)]
-
-
-def reference(problem: Problem) -> str:
-    """Return a problem for a model that judges completions: definitions, input, the true value after every operator."""
-    asked = read_reference(problem.ground_truth, problem.prompt)
-    names = dict.fromkeys(step.call.operator for step in asked.steps if step.name)
-    sources = "\n\n".join(ALIASES[name].source() for name in names)
-    lines = []
-    for number, step in enumerate(asked.steps, 1):
-        given = ", ".join(map(json.dumps, step.given))
-        parameter = "" if step.call.parameter is None else f", {step.call.parameter!r}"
-        lines.append(f"{number}. {step.call.operator}({given}{parameter}) = {json.dumps(step.value)}")
-    head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(asked.input)}\nTrue steps, in order:\n"
-    return head + "\n".join(lines)
 
 
 # ---- what a completion states

@@ -20,6 +20,7 @@ from compositionality.errors import UserError
 from compositionality.tasks.behaviours import Behaviours
 from compositionality.tasks.string.clean import SEED_CLASSES, StringGenerator, StringOptions, owner
 from compositionality.tasks.string.diagnose import diagnose, read_chain
+from compositionality.tasks.string.functions import ALIASES
 from compositionality.tasks.string.judge import judge_string, read_ground_truth
 from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
 from compositionality.tasks.string.program import (
@@ -31,7 +32,7 @@ from compositionality.tasks.string.program import (
     is_reducible,
     parse_program,
 )
-from compositionality.tasks.string.reference import read_reference, reference
+from compositionality.tasks.string.reference import read_reference
 from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt, write_solution
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Verdict
@@ -234,7 +235,6 @@ class StringTask(Task):
         return tuple(dict.fromkeys(_FUNCTION.findall(_program(problem)) if named is None else named))
 
     def hide_definitions(self, prompt: str) -> str:
-        """Return the prompt without the functions' definitions."""
         return hide_definitions(prompt)
 
     def diagnose(self, problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
@@ -247,7 +247,16 @@ class StringTask(Task):
 
     def reference(self, problem: Problem) -> str | None:
         """Return definitions, input, and the true string after every operator."""
-        return reference(problem)
+        asked = read_reference(problem.ground_truth, problem.prompt)
+        names = dict.fromkeys(step.call.operator for step in asked.steps if step.name)
+        sources = "\n\n".join(ALIASES[name].source() for name in names)
+        lines = []
+        for number, step in enumerate(asked.steps, 1):
+            given = ", ".join(map(json.dumps, step.given))
+            parameter = "" if step.call.parameter is None else f", {step.call.parameter!r}"
+            lines.append(f"{number}. {step.call.operator}({given}{parameter}) = {json.dumps(step.value)}")
+        head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(asked.input)}\nTrue steps, in order:\n"
+        return head + "\n".join(lines)
 
 
 TASK = StringTask()

@@ -9,9 +9,10 @@ Behaviours that can be injected into compact solutions:
 A step is one call of a function: it has no subgoals.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
-from json.encoder import encode_basestring as _quote
+from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.behaviours import BRIDGE, Behaviours
@@ -44,9 +45,8 @@ def json_prompt(code: str, text: str) -> str:
 
 def ground_truth(x: str, output: str, code: str, style: str = "json") -> str:
     """Return the JSON text that the judge reads: the published keys, and the style unless it is "json"."""
-    words = f'{{"ref_input": {{"x": {_quote(x)}}}, "ref_output": {_quote(output)}, "ref_code": {_quote(code)}'
-    tail = "" if style == "json" else f', "style": {_quote(style)}'
-    return f'{words}, "funcname": "main_solution"{tail}}}'
+    truth: dict[str, Any] = {"ref_input": {"x": x}, "ref_output": output, "ref_code": code, "funcname": "main_solution"}
+    return json.dumps(truth if style == "json" else {**truth, "style": style}, ensure_ascii=False)
 
 
 def compact_name(operation: Operation) -> str:

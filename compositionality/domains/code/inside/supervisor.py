@@ -27,7 +27,6 @@ class LimitError(Exception):
 
 
 def main() -> NoReturn:
-    """Serve one job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one signal that a program could send to process 1
     prctl = ctypes.CDLL(None).prctl
     prctl(_SET_DUMPABLE, 0, 0, 0, 0)  # neither traced nor read, nor are the forks
