@@ -29,14 +29,6 @@ def text(**given):
     return "abc"
 
 
-def not_a_number(**given):
-    return float("nan")
-
-
-def without_score(**given):
-    return {"acc": 1}
-
-
 def raises(**given):
     return 1 / 0
 
