@@ -1,12 +1,12 @@
 """One response to one verdict: the task's judge, the length limit and the failures of the judge itself."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.registry import Judge, task_of
+from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import row_info
 from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict
 
@@ -50,7 +50,9 @@ def _own_process() -> "SharedJudge":
     return SharedJudge(1)
 
 
-def judge_with(judge: Judge, response: str, ground_truth: str, finish_reason: str = STOP) -> Verdict:
+def judge_with(
+    judge: Callable[[str, str], Verdict], response: str, ground_truth: str, finish_reason: str = STOP
+) -> Verdict:
     """Judge as ``judge_response`` does, with the judge given."""
     if finish_reason == LENGTH:
         return Verdict(0.0, Reason.OVERLONG)

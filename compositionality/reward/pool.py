@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, Self
 
 from compositionality.errors import UserError
-from compositionality.tasks.registry import find_judge
+from compositionality.tasks.registry import task_of
 from compositionality.types import FAILED, STOP, Reason, Verdict
 
 CHUNK = 256
@@ -110,11 +110,11 @@ class JudgePool:
         self._start = partial(Worker, memory_mb, timeout_s, function)
         self._function = function
         self._max_error_rate = max_error_rate
-        self._workers = [self._start() for _ in range(max(1, workers))]
+        self.workers = [self._start() for _ in range(max(1, workers))]
         self.judged = 0
         self.errors = 0
         try:
-            for worker in self._workers:
+            for worker in self.workers:
                 worker.wait_until_ready()
         except BaseException:
             self.close()
@@ -127,14 +127,9 @@ class JudgePool:
         self.close()
 
     def close(self) -> None:
-        for worker in self._workers:
+        for worker in self.workers:
             worker.kill()
-        self._workers = []
-
-    @property
-    def error_rate(self) -> float:
-        """Share of all items so far on which the judge failed."""
-        return self.errors / self.judged if self.judged else 0.0
+        self.workers = []
 
     def judge(self, items: Sequence[JudgeInput]) -> list[Verdict]:
         """Return one verdict per item, in order; an item on which the judge fails gets ERROR.
@@ -143,7 +138,7 @@ class JudgePool:
         """
         if self._function is None:
             for data_source in {item.data_source for item in items}:
-                find_judge(data_source)
+                task_of(data_source)
         responses = [item for item in items if item.finish_reason != FAILED]
         self.judged += len(responses)
         verdicts = iter(_Batch(self, responses).run())
@@ -163,13 +158,8 @@ class JudgePool:
         """Kill ``worker`` and start another in its place."""
         worker.kill()
         fresh = self._start()
-        self._workers[self._workers.index(worker)] = fresh
+        self.workers[self.workers.index(worker)] = fresh
         fresh.wait_until_ready()
-
-    @property
-    def workers(self) -> list[Worker]:
-        """The processes, as they stand now."""
-        return list(self._workers)
 
 
 class SharedJudge:

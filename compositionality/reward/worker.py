@@ -16,7 +16,7 @@ from typing import Any
 from compositionality.errors import UserError
 from compositionality.reward.function import RewardFunction, call_function, load_function
 from compositionality.reward.judge import judge_with
-from compositionality.tasks.registry import find_judge
+from compositionality.tasks.registry import task_of
 from compositionality.types import STOP
 
 
@@ -50,7 +50,7 @@ def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[
     data_source, response, ground_truth, finish_reason, extra_info = item
     signal.setitimer(signal.ITIMER_REAL, timeout_s)
     if own is None:
-        verdict = judge_with(find_judge(data_source), response, ground_truth, finish_reason)
+        verdict = judge_with(task_of(data_source).verdict, response, ground_truth, finish_reason)
     else:
         judge = partial(call_function, own, data_source, extra_info)
         verdict = judge_with(judge, response, ground_truth, STOP)

@@ -6,7 +6,7 @@ The project's own tasks are listed here; others are registered by their packages
 
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from compositionality.errors import UserError
@@ -26,7 +26,6 @@ BUILT_IN = {
     "table": "compositionality.domains.table:TASK",
     "reasoning_gym": "compositionality.domains.reasoning_gym:TASK",
 }
-Judge = Callable[[str, str], Verdict]
 
 
 @cache
@@ -91,11 +90,6 @@ class _Unknown(Task):
 
 
 _UNKNOWN = _Unknown()
-
-
-def find_judge(data_source: str) -> Judge:
-    """Return the judge of whole responses for ``data_source``; UserError that lists the known ones if unknown."""
-    return task_of(data_source).verdict
 
 
 def _load(name: str, place: str) -> Task:

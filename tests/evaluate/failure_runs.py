@@ -11,7 +11,7 @@ from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import read_table, write_table
 from compositionality.evaluate.failures import FailureSettings
 from compositionality.rollout.store import shard_table
-from compositionality.tasks.registry import find_judge
+from compositionality.tasks.registry import task_of
 from compositionality.tasks.string.functions import ALIASES, Chain, frozen_operation
 from compositionality.tasks.string.program import parse_program, program_of
 from compositionality.tasks.string.wording import compact_trace
@@ -47,7 +47,7 @@ def rollouts(folder: Path, problems: Path, answer: Answer, n_samples: int = 2) -
     units = [(problem, sample) for problem in range(len(rows)) for sample in range(n_samples)]
     texts = [answer(problem, sample, gold(rows[problem])) for problem, sample in units]
     truths = [(rows[problem]["data_source"], rows[problem]["reward_model"]["ground_truth"]) for problem, _ in units]
-    verdicts = [find_judge(source)(text, truth) for (source, truth), text in zip(truths, texts, strict=True)]
+    verdicts = [task_of(source).verdict(text, truth) for (source, truth), text in zip(truths, texts, strict=True)]
     groups = [(rows[problem]["level"], rows[problem]["group"]) for problem, _ in units]
     done = [Completion(text, len(text), "stop") for text in texts]
     with new_artefact(folder, Recipe("collect_rollouts", {"folder": folder.name}, {"problems": problems})) as partial:

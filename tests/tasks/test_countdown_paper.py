@@ -9,7 +9,7 @@ from compositionality.errors import UserError
 from compositionality.tasks.countdown.solve import solve
 from compositionality.tasks.countdown.task import TASK, CountdownPaperOptions
 from compositionality.tasks.countdown.wording import text_answer
-from compositionality.tasks.registry import find_judge
+from compositionality.tasks.registry import task_of
 from compositionality.types import Problem, Reason
 
 pytest.importorskip("reasoning_gym")
@@ -36,10 +36,10 @@ def test_the_papers_problems_are_solvable_and_their_gold_answers_right(level: in
         assert problem.data_source == f"reasoning-gym-countdown-depth{len(truth['numbers'])}"
         assert solve(truth["numbers"], truth["target"])
         gold = text_answer(problem.metadata["expression"])
-        assert find_judge(problem.data_source)(gold, problem.ground_truth).reason == Reason.CORRECT
+        assert task_of(problem.data_source).verdict(gold, problem.ground_truth).reason == Reason.CORRECT
         longer = text_answer(f"{problem.metadata['expression']} + 0")
-        assert find_judge(problem.data_source)(longer, problem.ground_truth).reason == Reason.WRONG_NUMBERS
-        assert find_judge(problem.data_source)(problem.prompt, problem.ground_truth).score == 0
+        assert task_of(problem.data_source).verdict(longer, problem.ground_truth).reason == Reason.WRONG_NUMBERS
+        assert task_of(problem.data_source).verdict(problem.prompt, problem.ground_truth).score == 0
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.registry import find_judge
+from compositionality.tasks.registry import task_of
 from compositionality.tasks.string.paper import StringPaperOptions, paper_items, paper_problems
 from compositionality.tasks.string.program import parse
 
@@ -41,8 +41,8 @@ def test_rows_have_the_published_form_and_judge_their_gold_right() -> None:
         assert problem.data_source == f"codeio-forward-incomplete-depth{problem.level}"
         assert truth["ref_code"] in problem.prompt
         gold = json.dumps({"output": truth["ref_output"]})
-        assert find_judge(problem.data_source)(gold, problem.ground_truth).score == 1
-        assert find_judge(problem.data_source)(problem.prompt, problem.ground_truth).score == 0
+        assert task_of(problem.data_source).verdict(gold, problem.ground_truth).score == 1
+        assert task_of(problem.data_source).verdict(problem.prompt, problem.ground_truth).score == 0
 
 
 def test_only_stage_1_shows_definitions() -> None:

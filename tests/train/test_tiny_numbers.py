@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from compositionality.tasks.registry import find_judge
+from compositionality.tasks.registry import task_of
 from compositionality.train.tiny.corpus import Corpus, Mix
 from compositionality.train.tiny.numbers import NumberText
 from compositionality.types import Reason
@@ -53,7 +53,7 @@ def test_two_number_answers_are_right_for_the_judge() -> None:
             continue
         numbers, target = prompt.partition(":")[2].split(">")
         truth = {"target": int(target), "numbers": [int(n) for n in numbers.split("|")], "style": "compact"}
-        assert find_judge("countdown-clean-level2")(response, json.dumps(truth)).reason is Reason.CORRECT, (
+        assert task_of("countdown-clean-level2").verdict(response, json.dumps(truth)).reason is Reason.CORRECT, (
             prompt,
             response,
         )

@@ -73,11 +73,6 @@ class Equation:
     times: bool = False
     minus: bool = False
 
-    @property
-    def operations(self) -> int:
-        """Return the number of binary operations, at least one: the paper's count."""
-        return max(1, len(self.parents) + (self.constant is not None) - 1)
-
 
 Expression = tuple["str | int | Quantity", ...]
 """Signs ``+ - * ( )``, whole numbers and quantities, as they are written."""
@@ -111,10 +106,9 @@ class QuantityGraph:
         return expression_of(self.equations[quantity])
 
     def operations(self, quantity: Quantity) -> int:
-        """Return the number of binary operations of its equation, at least one."""
-        if quantity.is_abstract:
-            return max(1, len(self.parents(quantity)) - 1)
-        return self.equations[quantity].operations
+        """Return the number of binary operations of its equation, at least one: the paper's count."""
+        terms = sum(not isinstance(part, str) for part in self.expression(quantity))
+        return max(1, terms - 1)
 
     def values(self) -> dict[Quantity, int]:
         """Return the value of every necessary quantity."""
