@@ -7,13 +7,11 @@ from functools import cache
 from itertools import combinations, islice, pairwise, product
 from operator import ne
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from compositionality.errors import UserError
+from compositionality.tasks.draws import Draws
 from compositionality.tasks.stream import check_choice
-
-if TYPE_CHECKING:
-    from compositionality.tasks.draws import Draws
 
 SIZES = {"zebra": range(2, 6), "ordering": range(3, 9), "graph": range(1, 9), "arc": range(2, 9)}
 KINDS = tuple(SIZES)
@@ -86,18 +84,18 @@ class Arrangement(NamedTuple):
     values: tuple[tuple[str, ...], ...]
 
 
-def _draw_zebra(options: LogicOptions, size: int, draws: "Draws") -> Arrangement:
+def _draw_zebra(options: LogicOptions, size: int, draws: Draws) -> Arrangement:
     """Draw who lives where; the name is always an attribute."""
     others = draws.shuffled(list(ATTRIBUTES)[1:])[: options.attributes - 1]
     titles = ("Name", *sorted(others, key=list(ATTRIBUTES).index))
     return Arrangement(titles, tuple(tuple(draws.shuffled(ATTRIBUTES[title][1])[:size]) for title in titles))
 
 
-def _draw_ordering(_options: LogicOptions, size: int, draws: "Draws") -> Arrangement:
+def _draw_ordering(_options: LogicOptions, size: int, draws: Draws) -> Arrangement:
     return Arrangement(("Object",), (tuple(draws.shuffled(OBJECTS)[:size]),))
 
 
-def _zebra_puzzle(drawn: Arrangement, _options: LogicOptions, draws: "Draws") -> Puzzle:
+def _zebra_puzzle(drawn: Arrangement, _options: LogicOptions, draws: Draws) -> Puzzle:
     """Ask for a table with a row for each house."""
     clues = _draw_clues(drawn, draws)
     columns = list(zip(drawn.titles, drawn.values, strict=True))
@@ -118,7 +116,7 @@ def _zebra_puzzle(drawn: Arrangement, _options: LogicOptions, draws: "Draws") ->
     )
 
 
-def _ordering_puzzle(drawn: Arrangement, _options: LogicOptions, draws: "Draws") -> Puzzle:
+def _ordering_puzzle(drawn: Arrangement, _options: LogicOptions, draws: Draws) -> Puzzle:
     """Ask for the list of objects from left to right."""
     (row,) = drawn.values
     clues = _draw_clues(drawn, draws)
@@ -157,7 +155,7 @@ class Clue(NamedTuple):
     second: int
 
 
-def _draw_clues(drawn: Arrangement, draws: "Draws") -> list[Clue]:
+def _draw_clues(drawn: Arrangement, draws: Draws) -> list[Clue]:
     """Draw true clues that leave this arrangement alone; plain positions only where the others do not suffice."""
     size = len(drawn.values[0])
     things = range(size * len(drawn.values))
@@ -250,13 +248,13 @@ def _image(kind: str, size: int, domain: int, *, forward: bool) -> int:
 Paths = tuple[tuple[str, ...], ...]
 
 
-def _draw_graph(options: LogicOptions, size: int, draws: "Draws") -> Paths:
+def _draw_graph(options: LogicOptions, size: int, draws: Draws) -> Paths:
     """Draw paths of ``size`` edges that share nothing but their start; the first one leads to the goal."""
     start, *names = draws.shuffled(ascii_uppercase)
     return tuple((start, *names[at * size : (at + 1) * size]) for at in range(options.branches))
 
 
-def _graph_puzzle(paths: Paths, _options: LogicOptions, draws: "Draws") -> Puzzle:
+def _graph_puzzle(paths: Paths, _options: LogicOptions, draws: Draws) -> Puzzle:
     """Ask for the node to go to first; names are single letters."""
     edges = draws.shuffled(f"{here} -> {there}" for path in paths for here, there in pairwise(path))
     prompt = (
@@ -309,7 +307,7 @@ SWAPS = {f"swap {first} and {second}": _swap(first, second) for first, second in
 LIBRARY = {**MOVES, **SWAPS}
 
 
-def _draw_grids(options: LogicOptions, size: int, draws: "Draws") -> GridTask:
+def _draw_grids(options: LogicOptions, size: int, draws: Draws) -> GridTask:
     """Draw transformations, moves and swaps as often, and a grid that they change as no shorter sequence does."""
     for _ in range(ATTEMPTS):
         names = tuple(draws.choice(list(draws.choice((MOVES, SWAPS)))) for _ in range(options.operations))
@@ -320,7 +318,7 @@ def _draw_grids(options: LogicOptions, size: int, draws: "Draws") -> GridTask:
     raise UserError(f"kind=arc levels={list(options.levels)}: no transformation changes a grid")
 
 
-def _arc_puzzle(drawn: GridTask, options: LogicOptions, draws: "Draws") -> Puzzle:
+def _arc_puzzle(drawn: GridTask, options: LogicOptions, draws: Draws) -> Puzzle:
     """Draw examples until all sequences that explain them agree on the answer."""
     for _ in range(ATTEMPTS):
         grids = [_random_grid(len(drawn.grid), draws) for _ in range(options.examples)]
@@ -355,7 +353,7 @@ def _transform(names: Sequence[str], grid: Grid) -> Grid:
     return grid
 
 
-def _random_grid(size: int, draws: "Draws") -> Grid:
+def _random_grid(size: int, draws: Draws) -> Grid:
     return tuple(tuple(draws.below(COLOURS) for _ in range(size)) for _ in range(size))
 
 

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from compositionality.domains.math.judge import judge_math, read_golds
 from compositionality.tasks.answers import last_box
-from compositionality.tasks.draws import SEED_CLASSES, draw_owned
+from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
 from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
-
-if TYPE_CHECKING:
-    from compositionality.tasks.draws import Draws
 
 KINDS = ("fractions", "equation", "interval", "roots")
 
@@ -78,7 +75,7 @@ class MathTask(Task):
 # ---- problems of our own: question and answer (LaTeX) of a level
 
 
-def _fractions(draws: "Draws", level: int) -> tuple[str, str]:
+def _fractions(draws: Draws, level: int) -> tuple[str, str]:
     """Draw ``level`` operations from left to right, brackets around what comes before each."""
     value = Fraction(draws.between(1, 60), draws.between(1, 12))
     text = str(value)
@@ -90,7 +87,7 @@ def _fractions(draws: "Draws", level: int) -> tuple[str, str]:
     return f"Compute {text} as a fraction in lowest terms.", _latex(value)
 
 
-def _equation(draws: "Draws", level: int) -> tuple[str, str]:
+def _equation(draws: Draws, level: int) -> tuple[str, str]:
     """Draw a linear equation with ``level`` terms in x."""
     terms = [draws.between(2, 30) for _ in range(level)]
     shift, right = draws.between(-60, 60), draws.between(-60, 60)
@@ -98,7 +95,7 @@ def _equation(draws: "Draws", level: int) -> tuple[str, str]:
     return f"Solve {text} = {right} for x.", _latex(Fraction(right - shift, sum(terms)))
 
 
-def _interval(draws: "Draws", level: int) -> tuple[str, str]:
+def _interval(draws: Draws, level: int) -> tuple[str, str]:
     """Ask where ``level`` nested steps of scaling and shifting give values in an interval."""
     low = Fraction(draws.between(-40, 40))
     high = low + draws.between(1, 40)
@@ -113,7 +110,7 @@ def _interval(draws: "Draws", level: int) -> tuple[str, str]:
     return f"For which x is {ends[0]} {left} {text} {right} {ends[1]}? Answer with an interval.", answer
 
 
-def _roots(draws: "Draws", level: int) -> tuple[str, str]:
+def _roots(draws: Draws, level: int) -> tuple[str, str]:
     """Ask for all roots of a polynomial of degree ``level`` + 1 with whole, different roots."""
     roots: set[int] = set()
     while len(roots) <= level:

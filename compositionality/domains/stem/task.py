@@ -5,17 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from compositionality.domains.stem.judge import LETTERS, ChoiceTruth, FreeTruth, judge_choice, judge_free
 from compositionality.errors import UserError
-from compositionality.tasks.draws import SEED_CLASSES, draw_owned
+from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
 from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
-
-if TYPE_CHECKING:
-    from compositionality.tasks.draws import Draws
 
 SOURCES = {"choice": "stem__supergpqa_generated", "free": "stem_web_generated"}
 KINDS = tuple(SOURCES)
@@ -215,7 +212,7 @@ class StemItem(NamedTuple):
     values: tuple[int, ...]
 
 
-def draw_item(level: int, draws: "Draws") -> StemItem:
+def draw_item(level: int, draws: Draws) -> StemItem:
     """Draw values that make every result a whole number."""
     number, start = draws.below(len(CHAINS)), draws.below(DEPTH - level + 1)
     doubling = CHAINS[number].doubling
@@ -256,7 +253,7 @@ def ask_item(item: StemItem) -> tuple[str, str, list[str]]:
     return question, unit, [name for name, _ in asked]
 
 
-def draw_choices(right: int, values: tuple[int, ...], draws: "Draws") -> tuple[str, list[int]]:
+def draw_choices(right: int, values: tuple[int, ...], draws: Draws) -> tuple[str, list[int]]:
     """Draw the right letter, and the values of all options: the others come from slips."""
     slips = {right * 2, right * 10, right + values[-1], right + 1, right * values[-1], sum(values), max(1, right // 2)}
     wrong = draws.shuffled(sorted(slips - {right}))[: len(OPTIONS) - 1]

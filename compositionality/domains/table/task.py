@@ -7,18 +7,14 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box, without_styles
-from compositionality.tasks.draws import SEED_CLASSES, draw_owned
+from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
 from compositionality.tasks.stream import check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Reason, Verdict
-
-if TYPE_CHECKING:
-    from compositionality.tasks.answers import last_box, without_styles
-from compositionality.tasks.draws import Draws
 
 LEVELS = range(1, 5)
 CITIES = (
@@ -251,7 +247,7 @@ class CityTable(NamedTuple):
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def draw_table(options: TableOptions, draws: "Draws") -> CityTable:
+def draw_table(options: TableOptions, draws: Draws) -> CityTable:
     """Draw a table; both regions have two cities at least."""
     cities = tuple(draws.shuffled(CITIES)[: options.rows])
     others = [draws.choice(REGIONS) for _ in range(options.rows - 4)]
@@ -272,67 +268,67 @@ class TableQuestion(NamedTuple):
     skills: tuple[str, ...]
 
 
-def _cell(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+def _cell(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     city = draws.choice(table.cities)
     return TableQuestion(f"What is the figure for {title} of {city}?", (str(table.column(title)[city]),), ("lookup",))
 
 
-def _total(table: CityTable, title: str, _draws: "Draws") -> TableQuestion:
+def _total(table: CityTable, title: str, _draws: Draws) -> TableQuestion:
     return TableQuestion(f"What is the total of {title}?", (str(sum(table.column(title).values())),), ("total",))
 
 
-def _extreme(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+def _extreme(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     word, city = _draw_extreme(table.column(title), draws)
     return TableQuestion(f"Which city has the {word} figure for {title}?", (city,), ("extreme",))
 
 
-def _difference(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+def _difference(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     figures = table.column(title)
     larger, smaller = sorted(draws.shuffled(table.cities)[:2], key=lambda city: -figures[city])
     text = f"By how much is the figure for {title} of {larger} above that of {smaller}?"
     return TableQuestion(text, (str(figures[larger] - figures[smaller]),), ("difference",))
 
 
-def _total_of_region(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+def _total_of_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     region = draws.choice(REGIONS)
     total = sum(table.column(title, region).values())
     return TableQuestion(f"What is the total of {title} of the region {region}?", (str(total),), ("select", "total"))
 
 
-def _extreme_of_region(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+def _extreme_of_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     region = draws.choice(REGIONS)
     word, city = _draw_extreme(table.column(title, region), draws)
     text = f"Which city of the region {region} has the {word} figure for {title}?"
     return TableQuestion(text, (city,), ("select", "extreme"))
 
 
-def _cities_above(table: CityTable, title: str, _draws: "Draws") -> TableQuestion:
+def _cities_above(table: CityTable, title: str, _draws: Draws) -> TableQuestion:
     figures = table.column(title)
     third = sorted(figures.values())[-3]
     cities = tuple(city for city in table.cities if figures[city] > third)
     return TableQuestion(f"Which cities have a figure for {title} above {third}?", cities, ("select", "compare"))
 
 
-def _difference_of_regions(table: CityTable, title: str, _draws: "Draws") -> TableQuestion:
+def _difference_of_regions(table: CityTable, title: str, _draws: Draws) -> TableQuestion:
     north, south = (sum(table.column(title, region).values()) for region in REGIONS)
     text = f"What is the difference between the totals of {title} of the regions {REGIONS[0]} and {REGIONS[1]}?"
     answers = (str(abs(north - south)),)
     return TableQuestion(f"{text} Give it without a sign.", answers, ("select", "total", "difference"))
 
 
-def _gap_in_region(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+def _gap_in_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     region = draws.choice(REGIONS)
     figures = table.column(title, region).values()
     text = f"In the region {region}, by how much is the largest figure for {title} above the smallest?"
     return TableQuestion(text, (str(max(figures) - min(figures)),), ("select", "extreme", "difference"))
 
 
-def _draw_extreme(figures: dict[str, int], draws: "Draws") -> tuple[str, str]:
+def _draw_extreme(figures: dict[str, int], draws: Draws) -> tuple[str, str]:
     word, choose = draws.choice((("largest", max), ("smallest", min)))
     return word, choose(figures, key=lambda city: figures[city])
 
 
-_QUESTIONS: Mapping[int, tuple[Callable[[CityTable, str, "Draws"], TableQuestion], ...]] = {
+_QUESTIONS: Mapping[int, tuple[Callable[[CityTable, str, Draws], TableQuestion], ...]] = {
     1: (_cell,),
     2: (_total, _extreme, _difference),
     3: (_total_of_region, _extreme_of_region, _cities_above),
