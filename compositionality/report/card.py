@@ -45,8 +45,8 @@ class Part(NamedTuple):
         return combined_hash(self.path, self.made.files)
 
 
-class Origin(NamedTuple):
-    """What something was made from or tested on; ``hub``: OWNER/NAME, or empty."""
+class NamedSource(NamedTuple):
+    """An entry of ``sources``: what something was made from or tested on; ``hub``: OWNER/NAME, or empty."""
 
     name: str
     hub: str
@@ -61,7 +61,7 @@ class Link(NamedTuple):
     step: str
     name: str
     digest: str
-    source: Origin | None
+    source: NamedSource | None
 
 
 class Split(NamedTuple):
@@ -155,7 +155,7 @@ def _figure(row: Mapping[str, Any]) -> str:
     return f"{TITLES.get(row['group'], row['group'])}{level}: share of right answers, 95 % interval {interval}"
 
 
-def eval_results(results: Results, sources: Sequence[Origin]) -> dict[str, str]:
+def eval_results(results: Results, sources: Sequence[NamedSource]) -> dict[str, str]:
     """Return ``.eval_results/FILE.yaml`` of each problem file that is on the Hub."""
     hubs = {digest: source.hub for source in sources for digest in source.digests}
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml

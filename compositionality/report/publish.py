@@ -24,7 +24,7 @@ from compositionality.ranges import REQUIRED, NonEmptyStr, check_ranges
 from compositionality.report.card import (
     CONFIGURATIONS,
     Link,
-    Origin,
+    NamedSource,
     Part,
     Split,
     card,
@@ -165,7 +165,7 @@ def kind_of(made: Manifest) -> str:
 # ---- what it was made from
 
 
-def sources_of(entries: Sequence[str]) -> list[Origin]:
+def sources_of(entries: Sequence[str]) -> list[NamedSource]:
     """Return what PATH, OWNER/NAME and OWNER/NAME:PATH stand for. UserError for what is not there."""
     sources = []
     for entry in entries:
@@ -180,11 +180,11 @@ def sources_of(entries: Sequence[str]) -> list[Origin]:
         if folder and digest in folder.files.values():
             made = folder
         name = hub or "/".join(path.absolute().parts[-2:])
-        sources.append(Origin(name, hub, path, made, {digest, *(made.files.values() if made else ())}))
+        sources.append(NamedSource(name, hub, path, made, {digest, *(made.files.values() if made else ())}))
     return sources
 
 
-def lineage(parts: Sequence[Part], sources: Sequence[Origin]) -> list[Link]:
+def lineage(parts: Sequence[Part], sources: Sequence[NamedSource]) -> list[Link]:
     """Return the inputs of all parts, and of those the inputs, as far as they are known; each once.
 
     UserError for one that has to be named and is not, or is not ours.
@@ -206,7 +206,7 @@ def lineage(parts: Sequence[Part], sources: Sequence[Origin]) -> list[Link]:
     return [*links.values()]
 
 
-def _is_known(source: Origin, name: str) -> bool:
+def _is_known(source: NamedSource, name: str) -> bool:
     """Return whether a model is of the Hub or made by a step of ours, and rows by one whose rows are published."""
     if name == "model":
         return bool(source.hub or source.made)
@@ -216,7 +216,7 @@ def _is_known(source: Origin, name: str) -> bool:
 # ---- the folder
 
 
-def _recipe(settings: PublishSettings, parts: Sequence[Part], sources: Sequence[Origin]) -> Recipe:
+def _recipe(settings: PublishSettings, parts: Sequence[Part], sources: Sequence[NamedSource]) -> Recipe:
     results = named_paths("results", with_run_names(settings.results)) if settings.results else {}
     inputs = {f"what/{number}": part.path for number, part in enumerate(parts)}
     inputs |= {f"sources/{number}": source.path for number, source in enumerate(sources)}
@@ -226,7 +226,7 @@ def _recipe(settings: PublishSettings, parts: Sequence[Part], sources: Sequence[
     return Recipe(STEP, {**kept, **names}, inputs)
 
 
-def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], sources: Sequence[Origin]) -> None:
+def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], sources: Sequence[NamedSource]) -> None:
     """Write the files, their manifests and the card. UserError for a source that is none, and for what is private."""
     links, (places, splits) = lineage(parts, sources), layout(parts)
     results = evaluation_of(parts[0], settings.results) if settings.results else None
