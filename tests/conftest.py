@@ -125,8 +125,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--minutes", type=float, help=told)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(BEGAN, str(time.time()))
+    if config.pluginmanager.has_plugin("hypothesispytest"):  # clients' environments have none
+        from hypothesis import settings
+
+        settings.register_profile("tests", deadline=None)  # a busy machine is no fault
+        settings.load_profile("tests")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -56,7 +56,7 @@ def read(path: Path, row_format: RowFormat = RL_SCHEMA) -> list[tuple[Any, ...]]
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 @given(rows=COUNTDOWN)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_countdown_in_its_own_columns_is_what_it_is_in_the_rl_schema(
     tmp_path_factory: pytest.TempPathFactory, ending: str, rows: list[tuple[int, list[int]]]
 ) -> None:
@@ -79,7 +79,7 @@ def test_countdown_in_its_own_columns_is_what_it_is_in_the_rl_schema(
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 @given(rows=TEXTS)
 @example(rows=[("a\u2028b\x85c {answer} {}", 1)])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_question_and_its_answer_are_what_they_are_in_the_rl_schema(
     tmp_path_factory: pytest.TempPathFactory, ending: str, rows: list[tuple[str, int]]
 ) -> None:

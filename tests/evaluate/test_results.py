@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -42,7 +42,6 @@ def problems(levels: Sequence[int], functions: Sequence[Sequence[str]]) -> pa.Ta
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(REASONS), st.integers(1, 9)), max_size=40))
 def test_the_table_counts_everything(answers: list[tuple[int, str, int]]) -> None:
     counts = count(samples(answers), 5)

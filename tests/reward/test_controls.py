@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compositionality.reward.controls import Control, replace_rewards, shape_of
@@ -30,7 +30,6 @@ def rewards(groups: list[PromptGroup]) -> list[float | None]:
     return [value for group in groups for value in group.rewards]
 
 
-@settings(deadline=None)
 @given(STEPS, st.integers(0, 9), st.sampled_from(Control))
 def test_a_control_touches_rewards_alone_and_repeats(reasons, seed, control):
     before = step_of(reasons)
@@ -43,7 +42,6 @@ def test_a_control_touches_rewards_alone_and_repeats(reasons, seed, control):
     assert [value is None for value in rewards(after)] == failed
 
 
-@settings(deadline=None)
 @given(STEPS, st.integers(0, 9))
 def test_shuffling_keeps_the_multiset_of_rewards(reasons, seed):
     before = step_of(reasons)
@@ -52,7 +50,6 @@ def test_shuffling_keeps_the_multiset_of_rewards(reasons, seed):
     assert Counter(rewards(after)) == Counter(rewards(before))
 
 
-@settings(deadline=None)
 @given(STEPS, st.integers(0, 9), st.randoms(use_true_random=False))
 def test_random_rewards_depend_on_the_number_of_right_answers_alone(reasons, seed, order):
     """Whichever answers are right, the rewards are the same."""

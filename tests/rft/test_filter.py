@@ -105,7 +105,7 @@ def test_half_written_characters_are_dropped_and_counted(tmp_path: Path, problem
     assert facts["outcomes"] == {"kept": 1, "wrong": 1, "lost_characters": 2}
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.sampled_from("pqrst"), st.integers(0, 3)), min_size=5, max_size=12),
     st.integers(0, 9),

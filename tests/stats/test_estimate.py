@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
@@ -61,7 +61,6 @@ def covered(found: Band, truth: float) -> float:
 # One replicate
 
 
-@settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=200))
 def test_one_sample_per_problem_is_plain_wilson(correct: list[bool]) -> None:
     estimate = share(np.array(correct, np.int64))
@@ -153,7 +152,6 @@ def test_one_cluster_says_nothing() -> None:
     assert width(share(np.array([1, 0, 1]), None, one)) > 0.75
 
 
-@settings(deadline=None)
 @given(st.integers(2, 30), st.integers(1, 4), st.integers(0, 99))
 def test_a_band_is_its_columns_and_problems_without_weight_do_not_matter(n: int, samples: int, start: int) -> None:
     rng = np.random.default_rng(start)
@@ -276,7 +274,6 @@ def test_what_was_not_judged_is_left_out() -> None:
     assert known(over_seeds(correct_SP, judged_SP, None, -1)).by_seed == (0.5, 1.0)  # the third problem is out
 
 
-@settings(deadline=None)
 @given(arrays(np.int64, st.tuples(st.integers(2, 4), st.integers(2, 12)), elements=st.integers(0, 1)))
 def test_the_wide_interval_holds_the_narrow_one_and_the_value(correct_SP: Counts) -> None:
     shares, differences = (correct_SP, 0.0), (correct_SP - np.roll(correct_SP, 1, axis=1), -1.0)

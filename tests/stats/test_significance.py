@@ -35,7 +35,7 @@ def gain(seeds: int, start: int, n: int = 60, *, nested: bool = False) -> Estima
     return estimate
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @example(3, 22, 755, False, 1.0)  # seeds with equal means
 @given(st.integers(1, 4), st.integers(2, 40), st.integers(0, 999), st.booleans(), st.floats(-1, 1))
 def test_p_is_below_5_percent_where_the_interval_leaves_the_threshold_out(

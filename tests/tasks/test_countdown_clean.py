@@ -28,7 +28,7 @@ def asked(problem: Problem) -> tuple[list[int], int]:
     return truth["numbers"], truth["target"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(SPLITS), st.integers(0, 10**9), st.sampled_from(["plain", "compact", "minimal", "any"]))
 def test_p02_every_problem_shows_whose_it_is(split: str, seed: int, name: str) -> None:
     for problem in some(ALL[name], split, seed, 12):

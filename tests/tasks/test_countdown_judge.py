@@ -102,7 +102,7 @@ def test_p04_an_echoed_prompt_is_no_answer(use: str) -> None:
     assert judge_countdown(compact_prompt(FOUR, FOUR_TARGET), STEPS_TRUTH).reason == "no_answer"
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.integers(0, 2**32))
 def test_p04_ten_thousand_problems_gold_and_mutated(seed: int) -> None:
     rng = Random(seed)
@@ -133,7 +133,7 @@ def nearly_legal(draw_from: st.DrawFn) -> str:
 FUZZ = SOUP | nearly_legal()
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(FUZZ)
 def test_p04_agrees_with_the_slow_definition(answer: str) -> None:
     verdict = judge_countdown(tagged(answer), TRUTH)
@@ -177,7 +177,7 @@ def _slow_value(node: ast.expr) -> Fraction | None:
     return getattr(left, names[type(node.op)])(right)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")) | FUZZ)
 def test_p04_never_raises(response: str) -> None:
     for text in (response, tagged(response), f",{response}=3"):

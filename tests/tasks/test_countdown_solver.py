@@ -78,7 +78,7 @@ def brute_force(numbers: list[int], target: int, operators: str, use: str) -> di
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=4),
     st.integers(1, 40),

@@ -56,7 +56,7 @@ def test_p01_number_of_processes_does_not_matter(task: str, options: Any, monkey
 
 
 @pytest.mark.parametrize(("task", "name"), [("string", "tiny"), ("countdown", "compact")])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**40), st.integers(1, SEED_CLASSES - 1), st.sampled_from(SPLITS), st.sampled_from(SPLITS))
 def test_p02_neighbouring_seeds_and_other_splits_share_nothing(
     task: str, name: str, seed: int, step: int, split: str, other: str

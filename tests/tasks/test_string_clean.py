@@ -33,7 +33,7 @@ PLAIN, TINY, TREES, HELDOUT = (ALL[name] for name in ("plain", "tiny", "trees", 
 
 
 @given(st.sampled_from(SPLITS), st.integers(0, 10**9), st.sampled_from(sorted(ALL)), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_p02_every_input_shows_whose_it_is(split: str, seed: int, name: str, index: int) -> None:
     item = StringGenerator(ALL[name]).item(split, seed, index)
     assert owner(item.input) == (split, seed % 8)
@@ -50,7 +50,7 @@ def test_p02_no_heldout_composition_behaves_like_a_trained_one(shape: str) -> No
     assert not prints("trained") & prints("heldout")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(ALL)), st.integers(0, 10**6), st.sampled_from(SPLITS), st.integers(0, 100))
 def test_p03_depth_is_real(name: str, index: int, split: str, seed: int) -> None:
     options = ALL[name]
@@ -65,7 +65,7 @@ def test_p03_depth_is_real(name: str, index: int, split: str, seed: int) -> None
     assert any(item.program.value(other) != item.output for other in ("b", "Zoa2", "ktbdgqmwe7"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["plain", "tiny", "heldout", "deep"]), st.integers(0, 10**6), st.sampled_from(SPLITS))
 def test_p03_no_shorter_subsequence_gives_the_answer(name: str, index: int, split: str) -> None:
     item = StringGenerator(ALL[name]).item(split, 5, index)
@@ -76,7 +76,7 @@ def test_p03_no_shorter_subsequence_gives_the_answer(name: str, index: int, spli
     assert item.output not in shorter
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6))
 def test_p03_no_tree_with_an_operator_less_gives_the_answer(index: int) -> None:
     item = StringGenerator(TREES).item("train", 5, index)
@@ -108,7 +108,7 @@ def test_every_division_of_the_functions_reaches_level_8(functions: str, split: 
     assert len(list(TASK.problems(options, "test", 2027, 12))) == 12
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(["trained", "heldout"]))
 def test_p03_no_other_order_gives_the_answer_of_an_order_sensitive_problem(index: int, functions: str) -> None:
     options = replace(TINY, functions=functions, levels=(2, 3, 4, 5), order_sensitive=True)
@@ -175,7 +175,7 @@ def test_a_level_with_too_few_problems_is_said() -> None:
 CHAINS = st.lists(st.sampled_from([frozen_operation(function) for function in ATOMS.values()]), max_size=6).map(tuple)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(CHAINS, st.text("abej", min_size=1, max_size=6))
 def test_both_ways_find_what_trying_all_finds(steps: tuple[Operation, ...], x: str) -> None:
     answer = apply_all(steps, x)
@@ -195,7 +195,7 @@ def test_planted() -> None:
     assert not is_reducible(parse("(x + func_17(x))"), "ab")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(CHAINS, st.text("abej", min_size=1, max_size=6))
 def test_other_orders_are_found(steps: tuple[Operation, ...], x: str) -> None:
     answer = apply_all(steps, x)

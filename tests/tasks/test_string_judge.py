@@ -110,7 +110,7 @@ def test_p04_a_right_answer_after_a_megabyte_of_braces() -> None:
     assert judge_string('{"output":' * 100_000 + OK, TRUTH).score == 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     gold=st.text(min_size=1),
     before=st.text(alphabet=st.characters(exclude_characters='"')),
@@ -122,7 +122,7 @@ def test_p04_gold_is_right_whatever_surrounds_it(gold: str, before: str, after: 
     assert judge_string(json.dumps({"output": gold}, ensure_ascii=False), truth).reason == Reason.CORRECT
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(gold=st.text(min_size=1), other=st.text(), before=st.text())
 def test_p04_another_answer_is_wrong(gold: str, other: str, before: str) -> None:
     truth = json.dumps({"ref_output": gold})
@@ -131,7 +131,7 @@ def test_p04_another_answer_is_wrong(gold: str, other: str, before: str) -> None
     assert verdict.answer == other
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(st.sampled_from([*'{}[]":,\\ ab1-', '"output"', '"abc"', "null", OK, '{"'])).map("".join))
 def test_p04_agrees_with_the_slow_definition(response: str) -> None:
     assert judge_string(response, TRUTH).answer == _slow_answer(response)
@@ -154,7 +154,7 @@ def _slow_answer(text: str) -> str | None:
     return json.dumps(found, separators=(",", ":"))[:1] if isinstance(found, dict | list) else json.dumps(found)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")))
 def test_p04_never_raises(response: str) -> None:
     for truth in (TRUTH, COMPACT):

@@ -38,7 +38,7 @@ def tokenizers(saved):
     return saved[1], AutoTokenizer.from_pretrained(saved[2])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(pieces=st.lists(PIECES, max_size=12))
 def test_any_text_of_the_alphabet_survives(tokenizers, pieces):
     text = "".join(pieces)
