@@ -1,7 +1,7 @@
 """What is measured of a model on a problem: a name, and a function of rows of the table.
 
 A measure returns two arrays (P,): counts or values, and out of how many; Σ values / Σ weights is the figure of the
-problems together. A new one is one decorated function here. pass@k follows from its name: ``pass@8``, ``pass@N`` (all
+problems together. A new one is an entry of ``MEASURES``. pass@k follows from its name: ``pass@8``, ``pass@N`` (all
 samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are right. From exact probabilities (``gold.py``):
 ``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and against a base ``beyond@1e-6``, ``support_kept``,
 ``support_gained``, ``support_lost``.
@@ -21,7 +21,6 @@ from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
 from compositionality.types import ALL_SAMPLES, CHAIN, CORRECT, FAILURES, GROWTH, MIXED, QUERY_VALUES, ROLES, Failure
 
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
-MEASURES: dict[str, Measure] = {}
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
 GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
 READABLE = 0.8
@@ -30,32 +29,19 @@ SOLVED = 0.25
 """A problem counts as solved by a model that gives its gold solution a larger probability."""
 
 
-def measure(name: str) -> Callable[[Measure], Measure]:
-    """Make a function known as the measure of this name."""
-
-    def known(function: Measure) -> Measure:
-        MEASURES[name] = function
-        return function
-
-    return known
+def counted(column: str, of: str) -> Measure:
+    """Return the measure of a column of counts, out of those of another one."""
+    return lambda rows: _known(rows[column], rows[of])
 
 
-@measure(CORRECT)
-def right(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return right answers among those with a verdict."""
-    return rows["right"].to_numpy(np.int64), rows["judged"].to_numpy(np.int64)
+def _known(counts: "pd.Series[float]", n: "pd.Series[int]") -> tuple[Values, Values]:
+    """Return counts out of ``n``, both 0 where there is no count."""
+    return counts.fillna(0).to_numpy(np.int64), n.where(counts.notna(), 0).to_numpy(np.int64)
 
 
-@measure("chains_read")
 def chains_read(rows: pd.DataFrame) -> tuple[Values, Values]:
     """Return completions whose steps could be read, among those with a verdict; nothing if none could."""
     return _known(rows["chains_read"], rows["judged"] if rows["chains_read"].any() else 0 * rows["judged"])
-
-
-@measure("canonical")
-def canonical(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return right answers that are the gold solution, letter by letter, among the right ones."""
-    return _known(rows["canonical"], rows["right"])
 
 
 def chains(rows: pd.DataFrame, name: str) -> tuple[Values, Values]:
@@ -64,19 +50,6 @@ def chains(rows: pd.DataFrame, name: str) -> tuple[Values, Values]:
     return _known(rows[name], read if read.sum() >= READABLE * rows["judged"].sum() else 0 * read)
 
 
-@measure("atomic_or_miscopied")
-def atomic_or_miscopied(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return what the paper calls atomic errors: a wrong result, or a step on a miscopied string."""
-    return _known(rows[FAILURE + Failure.ATOMIC] + rows[FAILURE + Failure.MISCOPIED], rows["n"])
-
-
-@measure("gold_prob")
-def gold_prob(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return the exact probability of the gold solution, of problems of which it was measured."""
-    return _exact(rows, np.exp(rows["gold_log_prob"]))
-
-
-@measure("gold_hand_over")
 def gold_hand_over(rows: pd.DataFrame) -> tuple[Values, Values]:
     """Return the exact probability that all steps of the gold solution but the first go on from earlier results."""
     return _exact(rows, np.exp(rows["gold_log_prob_by_step_role"].map(_copied, na_action="ignore").astype(float)))
@@ -111,15 +84,20 @@ def _exact(rows: pd.DataFrame, values: "pd.Series[float]") -> tuple[Values, Valu
     return values.where(known, 0.0).to_numpy(float), known.to_numpy(np.int64)
 
 
-@measure(MIXED)
-def mixed(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return queries with right and wrong completions."""
-    return ((rows["right"] > 0) & (rows["right"] < rows["n"])).to_numpy(np.int64), rows["judged"].to_numpy(np.int64)
-
-
-def _known(counts: "pd.Series[float]", n: "pd.Series[int]") -> tuple[Values, Values]:
-    """Return counts out of ``n``, both 0 where there is no count."""
-    return counts.fillna(0).to_numpy(np.int64), n.where(counts.notna(), 0).to_numpy(np.int64)
+MEASURES: dict[str, Measure] = {
+    CORRECT: counted("right", "judged"),
+    "chains_read": chains_read,
+    **{name: partial(chains, name=name) for name in CHAIN},
+    "canonical": counted("canonical", "right"),  # right answers that are the gold solution, letter by letter
+    **{name: counted(FAILURE + name, "n") for name in FAILURES if name != CORRECT},
+    # What the paper calls atomic errors: a wrong result, or a step on a miscopied string.
+    "atomic_or_miscopied": lambda rows: _known(
+        rows[FAILURE + Failure.ATOMIC] + rows[FAILURE + Failure.MISCOPIED], rows["n"]
+    ),
+    "gold_prob": lambda rows: _exact(rows, np.exp(rows["gold_log_prob"])),
+    "gold_hand_over": gold_hand_over,
+    MIXED: lambda rows: _known((rows["right"] > 0) & (rows["right"] < rows["n"]), rows["judged"]),
+}
 
 
 def measure_of(name: str, n_samples: int) -> Measure:
@@ -135,10 +113,6 @@ def measure_of(name: str, n_samples: int) -> Measure:
         return partial(beyond, most=float(most)) if most else partial(support, kind=kind)
     if name in QUERY_VALUES:
         return lambda rows: (rows[name].fillna(0.0).to_numpy(float), rows["judged"].to_numpy(np.int64))
-    if name in CHAIN:
-        return partial(chains, name=name)
-    if name in FAILURES and name != CORRECT:
-        return lambda rows: _known(rows[FAILURE + name], rows["n"])
     return MEASURES[name]
 
 
