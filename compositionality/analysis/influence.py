@@ -115,7 +115,7 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[s
     check_memory(sum(weights.numel() for weights in policy.parameters()), len(queries), settings.projection)
     projection = Projection(settings.projection)
     updates_QF = torch.stack([update(policy, query, projection, settings).cpu() for query in queries])
-    everywhere_Q, others_Q = influence(updates_QF), influence(updates_QF, itself=False)
+    everywhere_Q, others_Q = influence(updates_QF)
     if settings.advantage == "dapo":  # the objective is a mean over queries with signal alone
         n_mixed = sum(query.is_mixed for query in queries)
         everywhere_Q *= len(queries) / max(n_mixed, 1)
@@ -215,18 +215,13 @@ def entropy(policy: "Policy", query: Query, settings: InfluenceSettings) -> floa
     return -float(torch.cat(logps).mean()) if logps else None
 
 
-def influence(updates_QF: Tensor, *, rate: float = 1.0, itself: bool = True) -> Tensor:
-    """Return ΔJ(q) of a step on each query; without ``itself`` of the objective on the other queries alone."""
+def influence(updates_QF: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ΔJ(q) of a step of rate 1 on each query: of the mean over all queries, and over the others alone."""
     if not bool(updates_QF.isfinite().all()):
         bad = int((~updates_QF.isfinite()).any(1).nonzero()[0])
         raise UserError(f"the gradient of query {bad} is not finite; look at its completions, or use float32")
-    total_F = updates_QF.sum(0)
-    if itself:
-        return rate * (updates_QF @ total_F) / len(updates_QF)
-    if len(updates_QF) < 2:
-        raise UserError("influence on other queries needs at least two queries")
-    own_Q = updates_QF.square().sum(1)
-    return rate * (updates_QF @ total_F - own_Q) / (len(updates_QF) - 1)
+    products_Q, n = updates_QF @ updates_QF.sum(0), len(updates_QF)
+    return products_Q / n, (products_Q - updates_QF.square().sum(1)) / (n - 1)
 
 
 def co_influence(updates_QF: Tensor, labels: Sequence[str]) -> tuple[list[str], Tensor]:

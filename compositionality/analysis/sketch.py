@@ -44,7 +44,6 @@ class Projection:
     """Map gradients by name to one vector of features."""
 
     def __init__(self, settings: ProjectionSettings) -> None:
-        settings.check()
         self.settings = settings
         self._adapter, self._buckets = cache(self._draw_adapter), cache(self._draw_buckets)
 

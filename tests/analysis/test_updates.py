@@ -104,7 +104,7 @@ def test_t3_a_step_on_one_query_changes_the_objective_as_predicted(
     missed = []
     for length in (0.04, 0.02):  # of the step
         rate = length / float(found_QF[2].norm())
-        predicted = influence(found_QF, rate=rate)[2]
+        predicted = rate * influence(found_QF)[0][2]
         moved = copy.deepcopy(policy)
         start = 0
         for parameter in moved.parameters():

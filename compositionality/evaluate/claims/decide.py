@@ -39,6 +39,8 @@ from compositionality.types import CORRECT, GROWTH, Decision, Estimate, Interval
 
 ByName = Mapping[str, Results]
 """Results by the name that comparisons use (``Comparison.results``)."""
+COMPARED = ("metric", "measure", "base_measure", "group", "level", "model", "base", "times", "rule", "threshold")
+"""What claims.json says of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -378,16 +380,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     word = verdict(comparison, estimate, outcome.decision)
     return {
         "comparison": f"{comparison}{f' (±{100 * comparison.threshold:.3g}): {word}' if word else ''}",
-        "metric": comparison.metric,
-        "measure": comparison.measure,
-        "base_measure": comparison.base_measure or None,
-        "group": comparison.group,
-        "level": comparison.level,
-        "model": comparison.model,
-        "base": comparison.base or None,
-        "times": comparison.times,
-        "rule": comparison.rule,
-        "threshold": comparison.threshold,
+        **{key: None if (value := getattr(comparison, key)) == "" else value for key in COMPARED},
         "decision": outcome.decision,
         "verdict": word,
         "decision_these_seeds": outcome.these_seeds,

@@ -102,15 +102,10 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
         for comparison in claim["comparisons"]:
             values = seeds_words(comparison)
             name = f"  {comparison['comparison']}" + (f": {values}" if values else "")
-            lines.append([name, _points(comparison), *(_interval(comparison, *keys) for keys in kinds.values())])
+            form = f"{'+' if comparison['base'] else ''}.{decimals(comparison) or 1}f"
+            points = "–" if comparison["difference"] is None else format(100 * comparison["difference"], form)
+            lines.append([name, points, *(_interval(comparison, *keys) for keys in kinds.values())])
     return pd.DataFrame([rest for _, *rest in lines], [first for first, *_ in lines], ["measured", *kinds])
-
-
-def _points(comparison: Row) -> str:
-    """Return the value."""
-    if comparison["difference"] is None:
-        return "–"
-    return format(100 * comparison["difference"], f"{'+' if comparison['base'] else ''}.{decimals(comparison) or 1}f")
 
 
 def _interval(comparison: Row, low: str, high: str, decision: str) -> str:
