@@ -152,7 +152,8 @@ class Results:
 
     def of_replicate(self, arm: str, problems: ProblemSet, replicate: str) -> pd.DataFrame:
         """Return the rows of one model's answers to one set of problems, (P,); none: no rows."""
-        return self._by_arm.get((*problems, arm, replicate), self.rows.iloc[:0])
+        rows = self._by_arm.get((*problems, arm, replicate))
+        return self.rows.iloc[:0] if rows is None else rows
 
     def problem_set(self, group: str, level: int) -> ProblemSet | None:
         """Return the first set of this group and level (``DEEPEST``: its highest); None if there is none."""
