@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from claim_studies import UNTRAINED, Design, study
+from claim_studies import UNTRAINED, Chance, Design, study
 
 from compositionality.evaluate.claims.decide import ByName, claim_rows
 from compositionality.evaluate.claims.model import Claim, Origin, read_claims_file
@@ -16,6 +16,7 @@ CATALOGUE = read_claims_file("composition")
 CLAIMS = (*CATALOGUE.claims, *CATALOGUE.controls)
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 OPEN = {Decision.NOT_TESTABLE, Decision.UNDECIDED, Decision.NOT_RUN}
+FOUR_SEEDS = Design()
 YES, NO, NOT_TESTABLE = Decision.SUPPORTED, Decision.CONTRADICTED, Decision.NOT_TESTABLE
 
 
@@ -27,12 +28,20 @@ def some(*names: str) -> list[Claim]:
     return [BY_NAME[name] for name in names]
 
 
+def decided(names: Sequence[str], chance: Chance, design: Design = FOUR_SEEDS) -> dict[str, dict[str, Any]]:
+    """The rows of some claims on a study with these chances of a right answer."""
+    return rows(study(some(*names), chance, design), some(*names))
+
+
 def decisions(found: dict[str, dict[str, Any]]) -> dict[str, Decision]:
     return {name: row["decision"] for name, row in found.items()}
 
 
-@pytest.mark.parametrize("accuracy", [0.0, 0.01, 0.5, 0.99, 1.0])
-@pytest.mark.parametrize("design", [Design(seeds=1, n=4000), Design(n=500)], ids=["one seed", "four seeds"])
+@pytest.mark.parametrize(
+    ("accuracy", "design"),
+    [(accuracy, Design(seeds=1, n=4000)) for accuracy in (0.01, 0.5, 0.99)]
+    + [(accuracy, Design(n=500)) for accuracy in (0.0, 0.5, 0.99, 1.0)],
+)
 def test_p19_with_all_arms_alike_nothing_is_decided(accuracy: float, design: Design) -> None:
     found = rows(study(CLAIMS, lambda *_: accuracy, design))
     assert set(decisions(found).values()) <= OPEN
@@ -42,8 +51,8 @@ def test_p19_with_all_arms_alike_nothing_is_decided(accuracy: float, design: Des
 @pytest.mark.slow
 def test_p19_with_arms_that_differ_by_chance_the_control_passes_by_chance_alone() -> None:
     """In one study of 20 at most; the interval's own rate is one in 40."""
-    claims = some("H1", "H2", "H3", "H2-trained", "H3-behind", "H9")
-    found = [rows(study(claims, lambda *_: 0.4, Design(n=60, noise=0.08, start=start)), claims) for start in range(20)]
+    names = ("H1", "H2", "H3", "H2-trained", "H3-behind", "H9")
+    found = [decided(names, lambda *_: 0.4, Design(n=60, noise=0.08, start=start)) for start in range(20)]
     assert sum(not set(decisions(one).values()) <= OPEN for one in found) <= 1
 
 
@@ -54,11 +63,9 @@ def works(_: str, group: str, level: int, arm: str) -> float:
     return base + 0.4 * learns
 
 
-PAPER = some("H1", "H2", "H3", "H8", "H9", "H2-composed", "H4")
-
-
 def test_p19_an_arm_that_hardly_trained_decides_nothing() -> None:
-    found = decisions(rows(study(PAPER, works, Design(seeds=8, n=800)), PAPER))
+    papers = ("H1", "H2", "H3", "H8", "H9", "H2-composed", "H4")
+    found = decisions(decided(papers, works, Design(seeds=8, n=800)))
     assert found == {**dict.fromkeys(found, YES), "H4": NO}
     bad = rows(study(CLAIMS, works, Design(training=UNTRAINED)))
     learnt = {"rl-level2", "rl-level1to2", "stage1"}  # they gain 40 points on the level that they trained on
@@ -72,14 +79,13 @@ def test_p19_an_arm_that_learnt_all_that_its_level_holds_is_not_refused_for_it(
     right: float, decision: Decision
 ) -> None:
     """RL on level 1 has signal in 3 % of its groups because its level is learnt: by the interval, not by the value."""
-    claims = some("H1")
 
     def chance(_: str, group: str, level: int, arm: str) -> float:
         return right if (group, level) == ("trained", 1) else works(_, group, level, arm)
 
     def found(report: TrainingReport) -> dict[str, dict[str, Any]]:
-        answers = study([*claims, *some("H1-trained")], chance, Design(seeds=8, n=800))
-        return rows(with_report(answers, "rl-level1", report), claims)
+        answers = study(some("H1", "H1-trained"), chance, Design(seeds=8, n=800))
+        return rows(with_report(answers, "rl-level1", report), some("H1"))
 
     assert decisions(found(UNTRAINED)) == {"H1": decision}
     assert decisions(found(TrainingReport(100, 99, 6400, 60))) == {"H1": NOT_TESTABLE}  # one update teaches nothing
@@ -95,22 +101,20 @@ def test_p19_a_gain_that_is_shown_waives_the_share_of_groups_with_signal() -> No
 @pytest.mark.parametrize(("right", "decision"), [(0.023, NOT_TESTABLE), (0.0, NOT_TESTABLE), (0.06, NO)])
 def test_p19_a_floor_is_left_by_the_interval_not_by_the_value(right: float, decision: Decision) -> None:
     """2.3 % of 4 × 500 answers over a floor of 2 % decide nothing on a gain of 5 points."""
-    claims = some("H4")
 
     def chance(_: str, group: str, level: int, arm: str) -> float:
         return works(_, group, level, arm) if group != "countdown" else right
 
-    assert decisions(rows(study(claims, chance, Design(n=500)), claims)) == {"H4": decision}
+    assert decisions(decided(["H4"], chance, Design(n=500))) == {"H4": decision}
 
 
 def test_p19_some_part_of_an_effect_is_enough_to_show_that_one_is_possible() -> None:
     """RL on level 2 gains about 5 points at level 3, RFT nothing: the study could have seen a gain."""
-    claims = some("H3")
 
     def chance(_: str, group: str, level: int, arm: str) -> float:
         return 0.25 if (level, arm) == (3, "rl-level2") else 0.2 if level == 3 else works(_, group, level, arm)
 
-    assert decisions(rows(study(claims, chance, Design(seeds=6, n=800)), claims)) == {"H3": YES}
+    assert decisions(decided(["H3"], chance, Design(seeds=6, n=800))) == {"H3": YES}
 
 
 def with_report(results: ByName, arm: str, report: TrainingReport | None) -> ByName:
@@ -151,12 +155,11 @@ def test_p19_with_shuffled_labels_the_positive_control_fails() -> None:
 
 def test_p19_no_effect_is_not_concluded_where_none_was_shown_to_be_possible() -> None:
     """RL on level 2 learns what it was trained on, and nothing else moves."""
-    claims = some("H1", "H3", "H9", "control-shuffled", "H2")
 
     def chance(_: str, group: str, level: int, arm: str) -> float:
         return 0.6 if (group, level, arm) == ("trained", 2, "rl-level2") else 0.2 + 0.7 * (level == 1)
 
-    found = rows(study(claims, chance, Design(n=800)), claims)
+    found = decided(("H1", "H3", "H9", "control-shuffled", "H2"), chance, Design(n=800))
     assert decisions(found) == {**dict.fromkeys(found, NOT_TESTABLE), "H2": Decision.UNDECIDED}
     told = "not shown that an effect is possible: heldout L3: rl-level2 − stage1 > 0 (undecided)"
     assert found["H3"]["reason"] == told
@@ -164,32 +167,27 @@ def test_p19_no_effect_is_not_concluded_where_none_was_shown_to_be_possible() ->
 
 def test_p19_an_effect_that_is_found_needs_no_other_arm_to_show_that_one_could_be() -> None:
     """RL on level 1 gains 40 points on held-out functions, where RL on level 2 gains nothing."""
-    claims = some("H1")
 
     def backwards(_: str, group: str, level: int, arm: str) -> float:
         gains = level > 1 and arm == {"heldout": "rl-level1", "trained": "rl-level2"}[group]
         return 0.9 if level == 1 else 0.2 + 0.4 * gains
 
-    assert decisions(rows(study(claims, backwards, Design(seeds=8, n=800)), claims)) == {"H1": NO}
+    assert decisions(decided(["H1"], backwards, Design(seeds=8, n=800))) == {"H1": NO}
 
 
-def test_p19_a_lasting_0_is_no_gain_only_where_another_arm_gains() -> None:
+@pytest.mark.parametrize(("gained", "decision"), [(0.3, YES), (0.0, NOT_TESTABLE)])
+def test_p19_a_lasting_0_is_no_gain_only_where_another_arm_gains(gained: float, decision: Decision) -> None:
     def chance(_: str, group: str, level: int, arm: str) -> float:
-        return works(_, group, level, arm) if level < 3 else 0.3 * (arm == "rl-level2" and learns)
+        return works(_, group, level, arm) if level < 3 else gained * (arm == "rl-level2")
 
-    claims, learns = some("H3"), True
-    assert decisions(rows(study(claims, chance), claims)) == {"H3": YES}
-    learns = False
-    assert decisions(rows(study(claims, chance), claims)) == {"H3": NOT_TESTABLE}
+    assert decisions(decided(["H3"], chance)) == {"H3": decision}
 
 
 def test_p19_an_arm_that_forgot_its_atoms_does_not_show_that_its_training_teaches_nothing() -> None:
-    claims = some("H1", "H3")
-
     def chance(_: str, group: str, level: int, arm: str) -> float:
         return 0.4 if (level, arm) == (1, "rl-level1") else works(_, group, level, arm)
 
-    found = rows(study(claims, chance), claims)
+    found = decided(("H1", "H3"), chance)
     lost = "not shown that the model lost at most 10 points at level 1: heldout L1: rl-level1 − stage1 > −10"
     assert found["H1"]["reason"] == f"{lost} (contradicted)"
     assert found["H3"]["decision"] == YES
@@ -197,24 +195,18 @@ def test_p19_an_arm_that_forgot_its_atoms_does_not_show_that_its_training_teache
 
 def test_p19_a_gain_that_the_ceiling_leaves_no_room_for_is_not_contradicted() -> None:
     """Twice 60 % is more than there is; 20 points over 80 % is too."""
-    claims = some("H2-twice", "H2-trained", "H2")
 
     def chance(_: str, group: str, level: int, arm: str) -> float:
         return works(_, group, level, arm) if level < 3 else {"heldout": 0.6, "trained": 0.8}[group]
 
-    found = rows(study(claims, chance, Design(n=400)), claims)
+    found = decided(("H2-twice", "H2-trained", "H2"), chance, Design(n=400))
     assert decisions(found) == {"H2-twice": NOT_TESTABLE, "H2-trained": NOT_TESTABLE, "H2": Decision.UNDECIDED}
     assert found["H2-twice"]["reason"].startswith("no headroom: more than 1")
     assert found["H2-trained"]["reason"].endswith(" would be needed of rl-level2, 95 % is the ceiling")
 
 
 def test_p19_a_base_that_many_samples_bring_to_the_ceiling_leaves_no_room_for_more_than_re_ranking() -> None:
-    claims = some("H6-rerank")
-
-    def chance(_: str, group: str, level: int, arm: str) -> float:
-        return {"stage1": 0.3, "rl-level2": 0.6}.get(arm, 0.3)
-
-    told = rows(study(claims, chance), claims)["H6-rerank"]
+    told = decided(["H6-rerank"], lambda *where: 0.6 if where[-1] == "rl-level2" else 0.3)["H6-rerank"]
     assert told["decision"] == NOT_TESTABLE
     assert told["reason"] == "no headroom: more than 100 % would be needed of rl-level2, 95 % is the ceiling"
 
@@ -222,7 +214,7 @@ def test_p19_a_base_that_many_samples_bring_to_the_ceiling_leaves_no_room_for_mo
 def test_p19_countdown_needs_its_premises() -> None:
     """A contradiction of H4 only if strings were learnt; H5 only if the atoms were lacking without them."""
     claims = some("H4", "H5")
-    found = rows(study(claims, works, Design(n=400)), claims)
+    found = decided(("H4", "H5"), works, Design(n=400))
     assert found["H4"]["decision"] == NO
     assert found["H5"]["reason"].startswith("not shown that RL gains as much from string-base")
 
@@ -230,13 +222,13 @@ def test_p19_countdown_needs_its_premises() -> None:
         return 0.2 + 0.4 * (group != "countdown" and level > 1 and arm.endswith("level1to2"))
 
     told = "not shown that string-base is 20 points behind multi-base on two-number Countdown (contradicted)"
-    assert rows(study(claims, learns, Design(n=400)), claims)["H5"]["reason"] == told
+    assert decided(("H4", "H5"), learns, Design(n=400))["H5"]["reason"] == told
 
     def transfers(_: str, group: str, level: int, arm: str) -> float:
         knows = 0.5 * (group == "countdown" and level == 2 and arm.startswith("multi"))
         return learns(_, group, level, arm) + knows + 0.2 * (level == 3 and arm == "multi-rl-level1to2")
 
-    assert decisions(rows(study(claims, transfers, Design(n=400)), claims)) == {"H4": YES, "H5": YES}
+    assert decisions(decided(("H4", "H5"), transfers, Design(n=400))) == {"H4": YES, "H5": YES}
     without = {name: one for name, one in study(claims, works).items() if name != "strings"}
     assert rows(without, claims)["H4"]["reason"].endswith("on the strings that it was trained on (not run)")
 
@@ -263,12 +255,12 @@ def test_p19_where_the_truth_is_known_decisions_are_wrong_at_most_at_the_nominal
 
     Of seeds that are not normal 10 %, as the table of ``stats/README.md`` has it.
     """
-    claims, studies, found = some(*BOUNDARY), 40, Counter[Decision]()
+    studies, found = 40, Counter[Decision]()
     for start in range(studies):
         design = Design(n=100, noise=0.02, shape=shape, start=start)
-        found.update(decisions(rows(study(claims, on_the_threshold, design), claims)).values())
+        found.update(decisions(decided(BOUNDARY, on_the_threshold, design)).values())
     n = found.total() - found[NOT_TESTABLE]
-    assert n > 0.7 * len(claims) * studies
+    assert n > 0.7 * len(BOUNDARY) * studies
     assert found[YES] + found[NO] <= nominal * n + 2 * (nominal * (1 - nominal) * n) ** 0.5
 
 
