@@ -12,7 +12,7 @@ import pytest
 from claim_studies import answers
 from studies import evaluation, problem_file, right
 
-from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
+from compositionality.data.artefact import Recipe, new_artefact, verify
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.model import FOLDER
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
@@ -93,18 +93,25 @@ def decisions(found: dict[str, Any]) -> dict[str, str]:
 
 
 def test_every_section_answers_and_what_is_missing_is_not_run(tmp_path: Path, problems: Path) -> None:
-    seeds = [accuracy(tmp_path, problems, seed) for seed in range(3)]
-    found = content(tmp_path, accuracy=seeds, failures=[failures(tmp_path / "run0")])
+    seeds = [accuracy(tmp_path, problems, seed) for seed in range(2)]
+    seeds.append(accuracy(tmp_path, problems, 2, **ARMS, **{"rl-level2-format": 10}))
+    samples = [passk(tmp_path / f"run{seed}") for seed in range(2)]
+    found = content(tmp_path, accuracy=seeds, passk=samples, failures=[failures(tmp_path / "run0")])
     told = decisions(found)
     assert (told["H2"], told["H7"], told["H7-half"]) == ("supported", "supported", "contradicted")
-    assert {told[name] for name in ("H3", "H4", "H5", "H6", "H9", "control-format")} == {"not run"}
-    assert (found["n_seeds"], found["seeds"]) == (3, ["seed0", "seed1", "seed2", "run0"])
+    assert {told[name] for name in ("H3", "H4", "H5", "H9", "control-format")} == {"not run"}
+    assert (found["n_seeds"], found["seeds"]) == (3, ["seed0", "seed1", "seed2", "run0", "run1"])
     notes = " ".join(found["notes"])
     assert "One seed was run (failures): its decisions are about these very models on other problems" in notes
-    assert "Not run: countdown, by bash/section43/run_all.sh. Not run: passk, by bash/section44/passk.sh." in notes
-    assert "Seeds: accuracy 3, failures 1." in found["notes"]
+    assert "Not run: countdown, by bash/section43/run_all.sh." in found["notes"]
+    assert "Seeds: accuracy 3, passk 2, failures 1." in found["notes"]
+    assert "Left out of accuracy: rl-level2-format; not every seed has it." in found["notes"]
+    assert "pass@k: N = 40 samples of a problem." in found["notes"]
     row = next(row for row in found["claims"] if row["claim"] == "H7")
     assert (row["source"], row["comparisons"][0]["n_seeds"]) == ("§4.5, Fig. 6", 1)
+    level3 = next(row for row in found["claims"] if row["claim"] == "H6")["comparisons"][0]
+    assert (level3["difference"], level3["n_seeds"]) == (pytest.approx(1 - 2 / 40), 2)
+    assert (level3["decision"], told["H6"]) == ("supported", "undecided")  # of level 3 alone
 
 
 def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(tmp_path: Path, problems: Path) -> None:
@@ -122,28 +129,6 @@ def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(tmp_path: Path, 
     assert counted in claims_text(found)
 
 
-def test_pass_at_k_of_every_seed(tmp_path: Path) -> None:
-    found = content(tmp_path, passk=[passk(tmp_path / "run0"), passk(tmp_path / "run1")])
-    level3 = next(row for row in found["claims"] if row["claim"] == "H6")["comparisons"][0]
-    assert (level3["difference"], level3["n_seeds"]) == (pytest.approx(1 - 2 / 40), 2)
-    assert (level3["decision"], decisions(found)["H6"]) == ("supported", "undecided")  # of level 3 alone
-    assert "pass@k: N = 40 samples of a problem." in found["notes"]
-    assert not any("One seed" in note for note in found["notes"])
-
-
-def test_p15_the_claims_say_what_they_were_decided_on(tmp_path: Path, problems: Path) -> None:
-    content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)])
-    named = {"accuracy/seed0/results.parquet", "accuracy/seed0/training.json"}
-    assert set(verify(tmp_path / "claims.json").inputs) == named
-
-
-def test_an_arm_of_some_seeds_only_is_left_out(tmp_path: Path, problems: Path) -> None:
-    more = accuracy(tmp_path, problems, 0, **ARMS, **{"rl-level2-format": 10})
-    found = content(tmp_path, accuracy=[more, accuracy(tmp_path, problems, 1)])
-    assert decisions(found)["H2"] == "supported"
-    assert "Left out of accuracy: rl-level2-format; not every seed has it." in found["notes"]
-
-
 def test_p15_altered_input_and_an_altered_table_are_refused(tmp_path: Path, problems: Path) -> None:
     inputs = {"accuracy": [accuracy(tmp_path, problems, 0)], "failures": [failures(tmp_path / "run0")]}
     content(tmp_path, **inputs)
@@ -159,20 +144,20 @@ def test_p15_altered_input_and_an_altered_table_are_refused(tmp_path: Path, prob
         content(tmp_path, **inputs)
 
 
-def test_the_table_follows_its_inputs(tmp_path: Path, problems: Path) -> None:
+def test_p07_p15_the_same_inputs_give_the_same_bytes_and_are_named_and_others_are_followed(
+    tmp_path: Path, problems: Path
+) -> None:
     seeds = [accuracy(tmp_path, problems, seed) for seed in range(2)]
     content(tmp_path, accuracy=seeds)
-    before = (tmp_path / "claims.json").stat().st_mtime_ns
+    path = tmp_path / "claims.json"
+    before, written = path.stat().st_mtime_ns, path.read_bytes()
     content(tmp_path, accuracy=seeds)
-    assert (tmp_path / "claims.json").stat().st_mtime_ns == before
+    assert path.stat().st_mtime_ns == before
     assert content(tmp_path, accuracy=seeds[:1])["n_seeds"] == 1
-
-
-def test_p07_the_same_inputs_give_the_same_bytes(tmp_path: Path, problems: Path) -> None:
-    seeds = [accuracy(tmp_path, problems, seed) for seed in range(2)]
-    given = [f"accuracy/{path}" for path in seeds]
-    made = [decide_claims(ClaimsSettings(results=given, output=tmp_path / name / "claims.json")) for name in "ab"]
-    assert tree_hash(made[0].parent) == tree_hash(made[1].parent)
+    assert set(verify(path).inputs) == {"accuracy/seed0/results.parquet", "accuracy/seed0/training.json"}
+    path.unlink()
+    content(tmp_path, accuracy=seeds)
+    assert path.read_bytes() == written
 
 
 def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
