@@ -77,7 +77,7 @@ def needed(estimate: Estimate, threshold: float) -> Needed | None:
     error, distance = (high - low) / (2 * student(df)), abs(estimate.value - threshold)
     if distance <= error:
         return 0, noun
-    effect = distance / (error * math.sqrt(n))
+    effect = min(distance / (error * math.sqrt(n)), 4.0)  # three are enough; of larger ones no number is found
     number = float(TTestPower().solve_power(effect_size=effect, alpha=1 - CONFIDENCE, power=POWER))
     return max(math.ceil(number), n + 1), noun
 

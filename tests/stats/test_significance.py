@@ -101,6 +101,7 @@ def test_problems_where_there_is_one_seed_and_seeds_where_there_are_several() ->
     size = needed(one_seed(0.06, 0.5, 100), 0.0)
     assert size == (547, "problems")  # ((1.964 + 0.842) · 0.5 / 0.06)², and a little for Student's
     assert needed(nested(0.12, 0.05, 4), 0.0) == (8, "seeds")
+    assert needed(one_seed(0.9, 0.05, 2), 0.0) == (3, "problems")
 
 
 def test_problems_where_seeds_share_them_and_these_leave_the_threshold_open() -> None:
