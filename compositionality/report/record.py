@@ -70,10 +70,14 @@ class RecordSettings:
 def write_record(settings: RecordSettings) -> Path:
     """Write the folder ``output``, whole or not at all, unless it is of these very results and claims.
 
-    UserError if it is of others, unless forced, and for an input that is missing or altered.
+    UserError if it is of others, unless forced, and for an input that is missing or altered. A registered study's is
+    kept if the claims, counted at a later commit, decide what they did.
     """
     recipe = recipe_of(settings)
-    there = artefact.is_done(settings.output, recipe, force=settings.force)
+    counted = bool(settings.registration) and not settings.force and is_of_tables(settings.output, recipe)
+    if counted:
+        check_decisions(settings.output, Path(settings.claims))
+    there = counted or artefact.is_done(settings.output, recipe, force=settings.force)
     if not there:
         with artefact.new_artefact(settings.output, recipe) as partial:
             partial.mkdir()
@@ -113,6 +117,31 @@ def recipe_of(settings: RecordSettings) -> artefact.Recipe:
     tables = {name.partition("/")[0]: known[path].model_dump() for name, path in files.items()}
     training = read_json_object(next(iter(files.values())).with_name(TRAINING), "run examples/evaluate.py again")
     return artefact.Recipe("write_record", {"tables": tables, "training": training}, files)
+
+
+def is_of_tables(folder: Path, recipe: artefact.Recipe) -> bool:
+    """Return True if a record that is intact was made from these tables, whatever its claims."""
+    known = artefact.read_manifest(folder)
+    if known is None or known.step != recipe.step or not folder.is_dir():
+        return False
+    tables = [{**files, "claims": ""} for files in (artefact.verify(folder).inputs, recipe.identity()[2])]
+    return tables[0] == tables[1]
+
+
+def check_decisions(folder: Path, path: Path) -> None:
+    """Raise UserError if a claim of the record is decided otherwise in the claims.json at ``path``."""
+    record = read_json_object(folder / RECORD, "restore it")
+    then, now = (
+        {claim["claim"]: (claim["decision"], claim["decision_holm"]) for claim in content["claims"]}
+        for content in (record, read_claims(path))
+    )
+    for name, (decision, corrected) in now.items():
+        if then.get(name) != (decision, corrected):
+            was = " / ".join(map(str, then.get(name, ("not there",))))
+            raise UserError(
+                f"{folder / RECORD}: claim {name} was {was} at {record['code']}, and at {code_version()} is {decision} "
+                f"/ {corrected} by the same tables; mend the code, or replace the record with --force and say why"
+            )
 
 
 def fill(folder: Path, settings: RecordSettings) -> None:

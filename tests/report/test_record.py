@@ -12,7 +12,7 @@ import pytest
 from numbers_in_text import read_record, unfound
 from report_study import make_study, of_seed
 
-from compositionality.data.artefact import Recipe, file_hash, new_artefact, verify
+from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
 from compositionality.evaluate.claims.tables import claims_text
@@ -173,6 +173,31 @@ def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:
     Path(settings.claims).write_text("{}")
     with pytest.raises(UserError, match=r"claims.json: altered"):
         write_record(replace(settings, force=True))
+
+
+def test_a_registered_record_is_kept_where_claims_counted_again_decide_the_same(tmp_path: Path) -> None:
+    """Another commit may word claims otherwise; a decision that differs is named."""
+    settings = settings_of(tmp_path)
+    write_record(settings)
+    before = file_hash(settings.output / "record.json")
+    claims = Path(settings.claims)
+    content, sealed = json.loads(claims.read_text()), verify(claims)
+
+    def again(**changes: str) -> RecordSettings:
+        content["claims"][0] |= changes
+        claims.write_text(json.dumps(content))
+        known = sealed.model_copy(update={"files": {claims.name: file_hash(claims)}})
+        manifest_path(claims).write_text(known.model_dump_json())
+        return replace(settings, registration="kept")
+
+    registered = again(text="other words")
+    assert write_record(registered) == settings.output
+    with pytest.raises(UserError, match="was made from other inputs"):
+        write_record(replace(registered, registration=""))
+    name, decision = content["claims"][0]["claim"], content["claims"][0]["decision"]
+    with pytest.raises(UserError, match=rf"record.json: claim {name} was {decision} / .* and is contradicted / "):
+        write_record(again(decision="contradicted"))
+    assert file_hash(settings.output / "record.json") == before
 
 
 def test_the_machine_is_that_of_the_study(made: RecordSettings, tmp_path: Path) -> None:
