@@ -20,6 +20,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.table import RESULTS, joined, read
 from compositionality.rollout.store import rollout_manifest
+from compositionality.stats.estimate import ByProblem
 from compositionality.train.metrics import report_from
 from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
 
@@ -138,6 +139,11 @@ class Results:
     def parts(self, problems: ProblemSet) -> list[ProblemSet]:
         """Return the sets that a pool stands for; of a set itself."""
         return [problems] if problems in self.sets else self.pools.get(problems, [problems])
+
+    @cached_property
+    def measured(self) -> dict[tuple[str, ProblemSet, str], list[list[ByProblem]]]:
+        """Values by model, problems and measure, as they are asked for: tables of all pairs ask for each many times."""
+        return {}
 
     @cached_property
     def _by_arm(self) -> dict[tuple[Any, ...], pd.DataFrame]:

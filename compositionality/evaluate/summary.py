@@ -100,12 +100,15 @@ def _estimate_of_set(
 
 def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> list[list[ByProblem]]:
     """Return values by seed and split; empty if a replicate has no answers, or no problem with k samples."""
+    key = arm, problems, measure
+    if key in results.measured:
+        return results.measured[key]
     n = results.samples(problems) if is_pass_at_k(measure) else 1
     least = max(ks_of(measure, n), default=0)
     seeds = [[results.of_replicate(arm, problems, name) for name in names] for names in results.seeds]
-    if any(split.empty or not (split["judged"] >= least).any() for splits in seeds for split in splits):
-        return []
-    return [[by_problem(split, measure, n) for split in splits] for splits in seeds]
+    there = all(not split.empty and (split["judged"] >= least).any() for splits in seeds for split in splits)
+    values = [[by_problem(split, measure, n) for split in splits] for splits in seeds] if there else []
+    return results.measured.setdefault(key, values)
 
 
 def pooled(estimates: Sequence[Estimate], sizes: Sequence[int]) -> Estimate:

@@ -212,19 +212,16 @@ def wilson(share: Floats | float, n: Floats | float) -> tuple[Floats, Floats]:
 def tango(won: Floats, lost: Floats, n: float) -> tuple[Floats, Floats]:
     """Return Tango's score interval (Statistics in Medicine 17, 1998) of ``won`` − ``lost``, of ``n`` problems."""
 
-    def above(won: Floats, lost: Floats) -> Floats:
-        """Return the difference above which the score test refuses: between the value and 1, by bisection."""
-        inside, outside = won - lost, np.ones_like(won)
-        for _ in range(40):
-            middle = (inside + outside) / 2
-            b = -won - lost + (2 - won + lost) * middle
-            share_lost = (np.sqrt(np.maximum(b * b + 8 * lost * middle * (1 - middle), 0)) - b) / 4
-            variance = np.maximum(2 * share_lost + middle * (1 - middle), TIE) / n
-            refused = middle - won + lost > Z * np.sqrt(variance)
-            inside, outside = np.where(refused, inside, middle), np.where(refused, middle, outside)
-        return outside
-
-    return np.minimum(-above(lost, won), won - lost), np.maximum(above(won, lost), won - lost)
+    more, less = np.stack([won, lost]), np.stack([lost, won])  # the upper end, and as its mirror image the lower one
+    inside, outside = more - less, np.ones_like(more)
+    for _ in range(40):  # bisection between the value and 1: above the end the score test refuses
+        middle = (inside + outside) / 2
+        b = -more - less + (2 - more + less) * middle
+        share_less = (np.sqrt(np.maximum(b * b + 8 * less * middle * (1 - middle), 0)) - b) / 4
+        variance = np.maximum(2 * share_less + middle * (1 - middle), TIE) / n
+        refused = middle - more + less > Z * np.sqrt(variance)
+        inside, outside = np.where(refused, inside, middle), np.where(refused, middle, outside)
+    return np.minimum(-outside[1], won - lost), np.maximum(outside[0], won - lost)
 
 
 def few_events(residual_GK: Floats) -> Floats:
