@@ -120,9 +120,11 @@ def command(text: str) -> Command:
 
 
 def decision(row: Row) -> str:
-    """What the row's record says of its claim. StopIteration if it has no such claim."""
+    """What the record says of its claim; where Holm's correction changes that, both. StopIteration if it has none."""
     claims = json.loads((ROOT / row.record).read_text())["claims"]
-    return next(claim["decision"] for claim in claims if claim["claim"] == row.claim)
+    claim = next(claim for claim in claims if claim["claim"] == row.claim)
+    corrected = claim.get("decision_holm") or claim["decision"]
+    return claim["decision"] + (f", after Holm {corrected}" if corrected != claim["decision"] else "")
 
 
 def render(systems: tuple[System, ...]) -> str:

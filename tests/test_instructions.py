@@ -136,6 +136,11 @@ def test_every_test_and_record_exists() -> None:
     assert all(decision(row) for _, _, row in ROWS if row.claim)
 
 
+def test_a_decision_that_the_correction_changes_is_told_with_it() -> None:
+    told = {row.claim: decision(row) for _, _, row in ROWS if row.claim}
+    assert (told["H2"], told["H2-deeper"]) == ("supported, after Holm undecided", "undecided")
+
+
 def known_keys() -> set[str]:
     """Keys of all entry points, and of every task's problems."""
     names = VERBS.keys() - {"create_problems", "run_study"}
