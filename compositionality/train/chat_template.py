@@ -6,6 +6,7 @@ Engines, trainers and exports take the chat format from the tokenizer of a model
 import json
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,10 +66,12 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
 
 
 def check(settings: ChatTemplateSettings) -> None:
-    """Check, for a dry run, the template, and what the tokenizer has of it if the model is there."""
+    """Check, for a dry run, the template, and what the tokenizer has of it; if the model is not there, say so."""
     check_name(settings.chat_template, "chat_template")
     if is_to_be_checked(settings.model, dry=True):
-        chosen(settings, Path(settings.model))
+        chosen(settings, Path(settings.model).expanduser())
+    else:
+        print(f"{settings.model}: no such folder here, so the model is not checked", file=sys.stderr)
 
 
 def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]:

@@ -15,7 +15,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model, load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.train.chat_rows import chat_row, chat_text, check_template, load_rows
-from compositionality.train.chat_template import FORMATS, ChatTemplateSettings, set_chat_template
+from compositionality.train.chat_template import FORMATS, ChatTemplateSettings, check, set_chat_template
 from compositionality.train.sft_settings import SftSettings
 from compositionality.types import Message
 
@@ -150,6 +150,15 @@ def test_p18_a_template_that_does_not_fit_is_one_line(
     with pytest.raises(UserError, match=told):
         set_chat_template(ChatTemplateSettings(str(bases[family]), str(tmp_path / "made"), **settings))
     assert not [path for path in tmp_path.iterdir() if path.name not in ("mine.jinja", ".made.lock")]
+
+
+def test_a_dry_run_says_that_the_model_is_not_there(
+    bases: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(ChatTemplateSettings(str(bases["ll"]), "made", "plain"))
+    assert capsys.readouterr().err == ""
+    check(ChatTemplateSettings(str(tmp_path / "typo"), "made", "plain"))
+    assert capsys.readouterr().err == f"{tmp_path / 'typo'}: no such folder here, so the model is not checked\n"
 
 
 def test_p18_a_model_without_a_template_names_the_command(bases: dict[str, Path]) -> None:
