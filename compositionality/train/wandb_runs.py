@@ -16,6 +16,7 @@ from typing import Any
 from compositionality.data.artefact import Recipe, combined_hash, file_hash, manifest_path, read_manifest
 from compositionality.data.git import code_version
 from compositionality.errors import without_secrets
+from compositionality.train.metrics import FLOPS
 from compositionality.train.run_facts import facts_of, place_of, tags_of
 from compositionality.train.run_folder import WANDB_ID
 
@@ -75,9 +76,16 @@ def open_wandb(
             config={**_public(settings), "run": known | {"code": code or code_version()}},
             settings=wandb.Settings(quiet=True),
         )
-        run.define_metric("val-core/*", step_metric="compute/flops" if job == "rl" else None, summary="last,max")
+        if job == "rl":
+            define_validation_metrics(run)
         return run
     return None
+
+
+def define_validation_metrics(run: Any) -> None:
+    """Make FLOPs the x-axis of a run's validation metrics, and last and largest value their summary."""
+    for names in ("val-core/*", "val-aux/*"):
+        run.define_metric(names, step_metric=FLOPS, summary="last,max")
 
 
 @contextmanager

@@ -39,6 +39,15 @@ log.close()
 """
 
 
+VALIDATION_METRICS = {names: ("compute/flops", True, True) for names in ("val-core/*", "val-aux/*")}
+
+
+def validation_metrics(run: Path) -> dict[str, tuple[str, bool, bool]]:
+    """Return by pattern of names the x-axis, and whether last and largest value are the summary."""
+    defined = [record.metric for record in records(run) if record.metric.glob_name]
+    return {one.glob_name: (one.step_metric, one.summary.last, one.summary.max) for one in defined}
+
+
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two runs in one folder: steps 1 and 2, then, as after a kill, steps 3 and 4."""
@@ -137,8 +146,7 @@ def test_a_run_is_sent_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )  # fmt: skip
     assert "sent as rl-level2/seed4" in done.stdout
     (sent,) = run.glob("wandb/offline-run-*")
-    axes = {one.glob_name: one.step_metric for one in (record.metric for record in records(sent)) if one.glob_name}
-    assert axes == {"val-core/*": "compute/flops"}
+    assert validation_metrics(sent) == VALIDATION_METRICS
     (found,) = [record.run for record in records(sent) if record.HasField("run")]
     assert (found.run_group, found.job_type, [*found.tags]) == (
         "composition", "rl", ["tiny", "rl-level2", "seed4", "split0"],
@@ -147,6 +155,20 @@ def test_a_run_is_sent_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     about = {"profile": "tiny", "study": "composition", "seed": "4", "split": "0", "arm": "rl-level2"}
     assert about.items() <= config(sent)["run"].items(), "its own, not the sender's"
     assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]
+
+
+@pytest.mark.full
+def test_verls_runs_have_the_same_axes(tmp_path: Path) -> None:
+    """What its trainer opens in wandb itself, once our module has been imported."""
+    start = "from verl.utils.tracking import Tracking; Tracking('ours', 'rl', ['wandb']).log({'compute/flops': 1}, 1)"
+    modules = "compositionality.train.verl.metrics"
+    subprocess.run(
+        [sys.executable, "-c", f"import {modules}; {start}"], cwd=ROOT, check=True, capture_output=True,
+        env={**os.environ, "WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "VERL_USE_EXTERNAL_MODULES": modules,
+             "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    (sent,) = tmp_path.glob("wandb/offline-run-*")
+    assert validation_metrics(sent) == VALIDATION_METRICS
 
 
 def test_nothing_is_sent_without_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

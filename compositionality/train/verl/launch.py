@@ -21,6 +21,7 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.log import Progress
+from compositionality.train.run_facts import facts_of
 from compositionality.train.run_folder import WANDB_ID
 from compositionality.train.verl import hooks
 
@@ -90,7 +91,7 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     defaults = {
         "WANDB_DIR": str(out.resolve()),
         "WANDB_JOB_TYPE": "rl" if grpo else "sft",
-        **wandb_group(out),
+        **({"WANDB_RUN_GROUP": study} if (study := facts_of(out).get("study")) else {}),
         "TOKENIZERS_PARALLELISM": "false",
         "RAY_USAGE_STATS_ENABLED": "0",
         "HYDRA_FULL_ERROR": "1",
@@ -104,12 +105,6 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
         defaults["VLLM_CPU_KVCACHE_SPACE"] = "1"
         defaults["TQ_NUM_THREADS"] = "1"  # of the store; it warns at every access if there are fewer cores
     return {**defaults, **os.environ, **fixed}
-
-
-def wandb_group(out: Path) -> dict[str, str]:
-    """Return wandb's variable for the study whose folder the run lies in; nothing elsewhere."""
-    replicate = out.absolute().parent
-    return {"WANDB_RUN_GROUP": replicate.parent.name} if re.match(r"seed\d", replicate.name) else {}
 
 
 def settle_model(run: DictConfig, model: DictConfig) -> None:

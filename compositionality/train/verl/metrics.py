@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.train.log import MetricsFile
+from compositionality.train.wandb_runs import define_validation_metrics
 
 
 class JsonLines:
@@ -56,7 +57,7 @@ def install() -> None:
 
 
 def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]:
-    """Return verl's ``Tracking.__init__``, tried again without wandb when that refuses the key or does not answer."""
+    """Return verl's ``Tracking.__init__`` with our x-axes in wandb, and tried again without wandb where that fails."""
 
     def start_anyway(
         self: Any, project_name: str, experiment_name: str, default_backend: Any = "console", config: Any = None
@@ -67,6 +68,7 @@ def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]
 
             try:
                 start(self, project_name, experiment_name, backends, config)
+                define_validation_metrics(wandb)
                 return
             except wandb.errors.Error as error:
                 print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)

@@ -162,7 +162,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         metrics: dict[str, float] = super()._validate()
         record_score(self.steps_folder, self.global_steps, validation_score(metrics))
         prune(self.steps_folder, self.config.run.keep, keep_best=True)
-        return metrics if self.global_steps else {**metrics, COMPLETIONS: 0}  # those of a step are in its row
+        return metrics if self.global_steps else self.compute.add(metrics)  # the sums of a step are in its row
 
     def _val_metrics_update(self, *args: Any, **_: Any) -> dict[str, float]:
         """Return verl's metrics of a validation, without responses that got no verdict: it counts those as wrong."""
