@@ -25,6 +25,7 @@ GPU_PROCESS = 4.0e9  # host memory of a process that computes on a GPU (torch, C
 PYTHON = 0.8e9  # host memory of a process that has loaded torch and transformers
 VLLM_TOKENS, VLLM_SEQUENCES = 16384, 512  # that vLLM computes at a time on an H100 (on an A100 half as many tokens)
 HEAD_TOKENS = 2048  # whose log-probabilities are computed at a time with activation checkpointing
+TOKEN_TEXT = 4.0  # bytes on disk of a token's text, in a table of completions or a file of lines
 SPARE_COLUMNS = 64  # of the built-in sampler's cache
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 

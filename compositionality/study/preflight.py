@@ -15,7 +15,19 @@ from compositionality.config.profile import Profile, layers_of, load_profile
 from compositionality.console import new_console, new_table
 from compositionality.data.create_problems import draw_problems
 from compositionality.errors import UserError
-from compositionality.memory import DISK, GB, GPU, HOST, Machine, ModelShape, Need, in_gb, run_folder, this_machine
+from compositionality.memory import (
+    DISK,
+    GB,
+    GPU,
+    HOST,
+    TOKEN_TEXT,
+    Machine,
+    ModelShape,
+    Need,
+    in_gb,
+    run_folder,
+    this_machine,
+)
 from compositionality.ranges import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
 from compositionality.rollout.engines.factory import sampling_needs, vllm_of
 from compositionality.rollout.model_folder import HUB_ID, cached_config, read_tokenizer, shape_of_model
@@ -36,8 +48,6 @@ MACHINES = ((1, 1), (1, 8), (4, 8))
 UNLIMITED = 1e6
 SHOWN = ((GPU, "sampling", "GRPO, sampling"), (GPU, "SFT"), (GPU, "GRPO, update"), (HOST,), (DISK, "the study"))
 """Columns of the comparison: the place, and the steps whose most is shown."""
-BYTES_A_TOKEN = 4.0
-"""Of a completion on disk: its text, compressed."""
 
 
 @dataclass
@@ -142,26 +152,49 @@ class Forecast:
                 yield from training_needs(settings, shape, self.ranks())
         else:
             from compositionality.train.verl import memory
-            from compositionality.train.verl.configure import grpo_config, sft_config
 
-            tail = memory.Tail(self.settings.mean_tokens, self.settings.share_at_limit)
-            for name, settings in self.trainings.items():
-                config = sft_config(settings) if name == "train_sft" else grpo_config(settings)
-                yield from memory.training_needs(config, shape, tail)
+            for config in self.configs.values():
+                yield from memory.training_needs(config, shape, self.tail, self.sizes)
         yield Need("the study", DISK, self.disk(), "give CKPT_DIR=… on another disk, or take fewer ARMS or SEEDS")
+
+    @cached_property
+    def configs(self) -> dict[str, Any]:
+        """Return verl's configurations for these trainings."""
+        from compositionality.train.verl.configure import grpo_config, sft_config
+
+        make = {"train_sft": sft_config, "train_grpo": grpo_config}
+        return {name: make[name](settings) for name, settings in self.trainings.items()}
+
+    @property
+    def tail(self) -> Any:
+        """Return the lengths of rows."""
+        from compositionality.train.verl.memory import Tail
+
+        return Tail(self.settings.mean_tokens, self.settings.share_at_limit)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Return the rows of the problem files, by path, of those whose sizes the plan knows."""
+        files = [file for made in self.steps.get("create_problems", []) for file in made.values()]
+        rows = {str(file.output): file.count for file in files}
+        for split in self.steps.get("split_chunks", []):
+            rows |= {f"{split.output}/{number}.parquet": split.rows_per_chunk or 0 for number in range(split.chunks)}
+        return rows
 
     def disk(self) -> dict[str, float]:
         """Return bytes that a finished study leaves, by kind of run, over all seeds."""
         seeds, rl, sft = self.settings.seeds, self.trainings["train_grpo"], self.trainings.get("train_sft")
         count = seeds * len(self.steps["train_grpo"])
-        parts = {f"{count} runs of RL": count * self.finished_bytes(rl, best=rl.trainer.keep_best)}
+        parts = {
+            f"{count} runs of RL": count * self.finished_bytes(rl, best=rl.trainer.keep_best),
+            "completions": seeds * self.completion_bytes(),
+        }
         if not sft:
             return parts
         count = seeds * len(self.steps["train_sft"])
         return {
             **parts,
             f"{count} of SFT": count * self.finished_bytes(sft, best=False),
-            "completions": seeds * self.completions() * self.settings.mean_tokens * BYTES_A_TOKEN,
             "base model": float(seeds * (0 if self.model else 4 * self.shape.parameters)),
         }
 
@@ -172,14 +205,17 @@ class Forecast:
         parts = run_folder(self.shape, keep=keep, best=best, dtype=dtype, whole_model=whole, saving=False)
         return sum(parts.values())
 
-    def completions(self) -> int:
-        """Return the completions that a seed collects, of problem files whose sizes the plan knows."""
-        files = [file for made in self.steps.get("create_problems", []) for file in made.values()]
-        rows = {str(file.output): file.count for file in files}
-        for split in self.steps.get("split_chunks", []):
-            rows |= {f"{split.output}/{number}.parquet": split.rows_per_chunk or 0 for number in range(split.chunks)}
+    def completion_bytes(self) -> float:
+        """Return the bytes of the completions of a seed: those collected, and those that verl's runs of RL write."""
         collected = self.steps.get("collect_rollouts", [])
-        return sum(rows.get(str(step.problems), 0) * step.n_samples for step in collected)
+        count = sum(self.sizes.get(str(step.problems), 0) * step.n_samples for step in collected)
+        written = 0.0
+        if self.profile.engine == "verl":
+            from compositionality.train.verl.memory import completion_files
+
+            runs = len(self.steps["train_grpo"])
+            written = runs * completion_files(self.configs["train_grpo"], self.tail, self.sizes)
+        return count * self.settings.mean_tokens * TOKEN_TEXT + written
 
     def at_once(self) -> int | None:
         """Return completions of full length that vLLM holds on a GPU at a time; None for another engine."""

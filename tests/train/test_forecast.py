@@ -1,5 +1,6 @@
 """The forecast of memory and disk against what is measured here, within 20 % (P22)."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +14,13 @@ from live_bytes import LiveBytes
 from compositionality import memory
 from compositionality.errors import UserError
 from compositionality.memory import BatchSize, BatchSpec, ModelShape, Sharding
+from compositionality.reward.verl_reward import score_dict
 from compositionality.rollout.model_folder import shape_of, shape_of_model
 from compositionality.train import memory as train_memory
 from compositionality.train.launch import RunSettings
 from compositionality.train.memory import Ranks
-from compositionality.train.verl.memory import Tail, largest_batch
+from compositionality.train.verl.memory import Tail, completion_files, largest_batch
+from compositionality.types import Reason, Verdict
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama", "vocab_size": 2048, "hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4,
@@ -142,6 +145,34 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
         shape_of_model(model), keep=2, best=False, dtype="float32", whole_model=True, saving=False
     )
     assert sum(parts.values()) == pytest.approx(weights, rel=0.2)
+
+
+@pytest.mark.full
+def test_p22_the_completions_that_verl_writes_down(tmp_path: Path) -> None:
+    """By its own function: the batches of 5 updates, and a validation before the first, every second and the last."""
+    from omegaconf import OmegaConf
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    def write(folder: str, step: int, rows: int, verdict: dict[str, float]) -> None:
+        truth = json.dumps({"ref_input": {"x": "adi"}, "ref_output": "da", "ref_code": "f(g(x))" * 12, "style": "llm"})
+        beside = {**{name: [value] * rows for name, value in verdict.items()}, "uid": ["000000000004_0_0"] * rows}
+        texts = (["p" * 800] * rows, ["r" * 400] * rows)  # 200 and 100 tokens
+        PPOTrainer._write_generations(*texts, [truth] * rows, [1.0] * rows, beside, str(tmp_path / folder), step)
+
+    for step in range(1, 6):
+        write("rollouts", step, 4 * 2, {})
+    for step in (0, 2, 4, 5):
+        write("validation", step, 3, score_dict(Verdict(1.0, Reason.CORRECT)))
+    config = OmegaConf.create({
+        "run": {"train_files": ["train"], "val_files": ["val"]}, "data": {"train_batch_size": 4},
+        "trainer": {"total_training_steps": None, "total_epochs": 2, "test_freq": 2, "rollout_data_dir": "r",
+                    "validation_data_dir": "v"},
+        "actor_rollout_ref": {"rollout": {"n": 2, "val_kwargs": {"n": 1}}},
+    })  # fmt: skip
+    sizes, written = {"train": 10, "val": 3}, sum(path.stat().st_size for path in tmp_path.rglob("*.jsonl"))
+    assert completion_files(config, Tail(mean=300.0), sizes) == pytest.approx(written, rel=0.2)
+    config.trainer.rollout_data_dir = config.trainer.validation_data_dir = None
+    assert completion_files(config, Tail(), sizes) == 0
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ log.close()
 """
 
 
-VALIDATION_METRICS = {names: ("compute/flops", True, True) for names in ("val-core/*", "val-aux/*")}
+VALIDATION_METRICS = dict.fromkeys(("val-core/*", "val-aux/*"), ("compute/flops", True, True))
 
 
 def validation_metrics(run: Path) -> dict[str, tuple[str, bool, bool]]:
@@ -160,7 +160,7 @@ def test_a_run_is_sent_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.full
 def test_verls_runs_have_the_same_axes(tmp_path: Path) -> None:
     """What its trainer opens in wandb itself, once our module has been imported."""
-    start = "from verl.utils.tracking import Tracking; Tracking('ours', 'rl', ['wandb']).log({'compute/flops': 1}, 1)"
+    start = "from verl.utils.tracking import Tracking; Tracking('ours', 'rl', ['wandb']).finish()"
     modules = "compositionality.train.verl.metrics"
     subprocess.run(
         [sys.executable, "-c", f"import {modules}; {start}"], cwd=ROOT, check=True, capture_output=True,

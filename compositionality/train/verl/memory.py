@@ -4,9 +4,10 @@ By the configuration that verl gets: what decides (offloading, packing, sizes of
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from compositionality import memory
@@ -20,6 +21,7 @@ RAY = 1.5e9  # host memory of Ray's own processes on a node
 TOKEN_FIELDS = 8  # numbers of 8 bytes of a token between verl's workers: ids, masks, positions, log-probs, advantages
 UPDATES = 10  # that are drawn to find the largest micro-batch
 SHORTEST = 16  # tokens of a row that is drawn
+LINE = 400.0  # bytes of what stands beside prompt and response in verl's files: gold answer, score, verdict, keys
 
 
 @dataclass(frozen=True)
@@ -36,23 +38,27 @@ class Tail:
         return [limit if draw.random() < self.at_limit else length for length in usual]
 
 
-def check_training(config: Any) -> None:
+USUAL = Tail()
+NONE: Mapping[str, int] = MappingProxyType({})
+
+
+def check_training(config: Any, sizes: Mapping[str, int] = NONE) -> None:
     """Raise UserError unless SFT or GRPO fits this machine; of a Ray cluster elsewhere only the disk is known here."""
-    needs = training_needs(config, shape_of_model(config.run.model))
+    needs = training_needs(config, shape_of_model(config.run.model), sizes=sizes)
     check_here(needs, Path(config.run.output), config.run.device)
 
 
-def training_needs(config: Any, shape: ModelShape, tail: Tail | None = None) -> list[Need]:
-    """Return the needs of SFT, or of GRPO."""
+def training_needs(config: Any, shape: ModelShape, tail: Tail = USUAL, sizes: Mapping[str, int] = NONE) -> list[Need]:
+    """Return the needs of SFT, or of GRPO; ``sizes``: rows of its problem files by path, of those that are known."""
     if "actor_rollout_ref" in config:
-        return _grpo_needs(config, shape, tail or Tail())
+        return _grpo_needs(config, shape, tail, sizes)
     run, data = config.run, config.data
     sharding = sharding_of(config.engine, config.model, shape, run)
     batch = largest_batch(
         max(1, data.train_batch_size // sharding.data),
         data.max_length,
         data.max_token_len_per_gpu,
-        tail or Tail(),
+        tail,
         packed=config.model.use_remove_padding,
     )
     update = memory.training(shape, sharding, batch_spec(config.engine, config.model, batch))
@@ -63,7 +69,7 @@ def training_needs(config: Any, shape: ModelShape, tail: Tail | None = None) -> 
     ]
 
 
-def _grpo_needs(config: Any, shape: ModelShape, tail: Tail) -> list[Need]:
+def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, int]) -> list[Need]:
     """Return the needs of sampling with vLLM, of the update while vLLM sleeps, of host memory and the run folder."""
     run, model = config.run, config.actor_rollout_ref.model
     actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
@@ -102,12 +108,29 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail) -> list[Need]:
     disk = memory.run_folder(shape, keep=run.kept, best=True, dtype=run.export_dtype, whole_model=False)
     if not run.keep_best:
         disk["final/ and best/"] /= 2
+    disk["completions"] = completion_files(config, tail, sizes)
     name = "verl.actor_rollout_ref.actor.fsdp_config"
     return [
         *needs,
         *update_needs("GRPO, update", name, shape, run, sharding, update, host),
         Need("GRPO", DISK, disk, FEWER_CHECKPOINTS),
     ]
+
+
+def completion_files(config: Any, tail: Tail, sizes: Mapping[str, int]) -> float:
+    """Return the bytes of the completions that a run of RL writes down: of its updates, and of its validations."""
+    run, trainer, rollout, batch = (
+        config.run,
+        config.trainer,
+        config.actor_rollout_ref.rollout,
+        config.data.train_batch_size,
+    )
+    problems, asked = (sum(sizes.get(path, 0) for path in files) for files in (run.train_files, run.val_files))
+    steps = min(filter(None, (trainer.total_training_steps, trainer.total_epochs * problems // batch)), default=0)
+    validations = 1 + -(-steps // trainer.test_freq) if trainer.test_freq > 0 else 0
+    updates = steps * batch * rollout.n if trainer.rollout_data_dir else 0
+    asked *= validations * rollout.val_kwargs.n if trainer.validation_data_dir else 0
+    return (updates + asked) * (tail.mean * memory.TOKEN_TEXT + LINE)
 
 
 def sharding_of(engine: Any, model: Any, shape: ModelShape, run: Any) -> memory.Sharding:

@@ -190,14 +190,14 @@ def check_grpo_inputs(config: DictConfig) -> None:
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     form, limit = row_format_of_run(config.run), config.data.max_prompt_length
-    rows = [
-        len(tokenize_problems([path], model.tokenizer, limit, row_format=form))  # verl would cut longer prompts
+    sizes = {
+        path: len(tokenize_problems([path], model.tokenizer, limit, row_format=form))  # verl would cut longer prompts
         for path in (*config.run.train_files, *config.run.val_files)
         if is_to_be_checked(path, dry=dry)
-    ]
+    }
     if is_to_be_checked(*config.run.train_files, dry=dry):
-        check_amount(config, sum(rows[: len(config.run.train_files)]))
-    check_training(config)
+        check_amount(config, sum(sizes[path] for path in config.run.train_files))
+    check_training(config, sizes)
     if config.run.ray_address and not dry:  # a dry run may be for another machine
         run = config.run
         files = map(Path, [run.model, *run.train_files, *run.val_files])
