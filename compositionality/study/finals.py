@@ -76,7 +76,7 @@ def _fits(request: Request) -> Iterator[Command]:
     runs = [f"{place.name}-{size}:{place.folder('checkpoints')}/{size}" for place in places for size in sizes]
     for resource in RESOURCES if sizes else ():
         output = f"{request.root('results')}/scaling_law/{resource}"
-        points = {"points": runs, "resource": resource, "metric": "val-core/*"}
+        points = {"points": runs, "resource": resource, "metric": "val-core/*/acc/mean@*"}
         yield f"fit-{resource}", "fit_scaling", {**points, "output": output}
         keys = {"figure": "scaling", "inputs": [f"{output}/scaling.json"], "output": f"{output}/figures"}
         yield f"figure-{resource}", "draw_figure", keys

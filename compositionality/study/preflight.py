@@ -1,6 +1,6 @@
 """``examples/preflight.py``: does a profile's study fit a machine, step by step, before anything runs?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -162,7 +162,7 @@ class Forecast:
         """Return verl's configurations for these trainings."""
         from compositionality.train.verl.configure import grpo_config, sft_config
 
-        make = {"train_sft": sft_config, "train_grpo": grpo_config}
+        make: dict[str, Callable[[Any], Any]] = {"train_sft": sft_config, "train_grpo": grpo_config}
         return {name: make[name](settings) for name, settings in self.trainings.items()}
 
     @property
@@ -208,7 +208,7 @@ class Forecast:
     def completion_bytes(self) -> float:
         """Return the bytes of the completions of a seed: those collected, and those that verl's runs of RL write."""
         collected = self.steps.get("collect_rollouts", [])
-        count = sum(self.sizes.get(str(step.problems), 0) * step.n_samples for step in collected)
+        count: int = sum(self.sizes.get(str(step.problems), 0) * step.n_samples for step in collected)
         written = 0.0
         if self.profile.engine == "verl":
             from compositionality.train.verl.memory import completion_files

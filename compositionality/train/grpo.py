@@ -58,7 +58,15 @@ from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
 from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.log import Clock
 from compositionality.train.lora import trainable
-from compositionality.train.metrics import ENTROPY, EVALUATED_TOKENS, NO_SIGNAL, ROLLOUT_ENTROPY, UPDATES, step_row
+from compositionality.train.metrics import (
+    ENTROPY,
+    EVALUATED_TOKENS,
+    NO_SIGNAL,
+    ROLLOUT_ENTROPY,
+    UPDATES,
+    accuracies,
+    step_row,
+)
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -92,7 +100,7 @@ for means of metrics. ``rollout_logp_N``: log-probs of the sampler. ``old_logp_N
 ``ref_logp_N``, with a KL term: log-probs of the policy before the first of them, and of the reference model.
 """
 DROPPED = "training/filter_groups/discarded_surplus_samples"
-VALIDATION_SAMPLE = -1  # number of a completion in validation alone, so that its seeds are no training seeds
+VALIDATION_SAMPLE = -1  # numbers of completions in validation go down from here: their seeds are no training seeds
 MAX_LOG_RATIO = 20.0
 SMALLEST_ADVANTAGE = 1e-6  # smaller ones count as zero
 
@@ -339,15 +347,16 @@ class GrpoTrainer:
                 self.sampler.load(bucket)
 
     def evaluate(self, step: int) -> dict[str, float]:
-        """Return accuracy and reasons on the validation files by data source (level), a completion of each problem."""
+        """Return accuracy and reasons on the validation files by data source (level)."""
         if not self.val_problems:
             return {}
+        samples = range(VALIDATION_SAMPLE, VALIDATION_SAMPLE - self.settings.trainer.eval_samples, -1)
         with self.clock("testing"):
-            groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), (VALIDATION_SAMPLE,))
+            groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), samples)
         if self.report is not None and self.settings.trainer.samples_every:
             self.report.write_validation(step, self.val_problems, groups, self.tokenizer)
         scores = validation_metrics(self.val_problems, groups)
-        accuracy = [share for name, share in scores.items() if name.startswith("val-core/")]
+        accuracy = accuracies(scores).values()
         if accuracy and rank() == 0:
             record_score(self.steps, step, sum(accuracy) / len(accuracy))
         tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}

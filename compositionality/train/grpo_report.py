@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch import Tensor
 from compositionality.data.artefact import remove, write_text
 from compositionality.gpus import peak_of
 from compositionality.reward.function import FunctionSettings
+from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.train.dist import device
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoTrainerSettings
 from compositionality.train.log import Progress, RunLog
@@ -28,6 +30,7 @@ from compositionality.train.metrics import (
     TOKENS,
     TRAINED,
     ComputeMeter,
+    accuracies,
     non_embedding_parameters,
 )
 from compositionality.train.prompts import TokenizedProblem
@@ -133,18 +136,38 @@ class RolloutGap:
 def validation_metrics(problems: Sequence[TokenizedProblem], groups: Sequence[PromptGroup]) -> dict[str, float]:
     """Return the share of right answers and of each reason for another verdict by data source, as verl names them.
 
-    And the means of rewards and of a reward function's own metrics. A completion on which the judge failed is in none.
+    And the means of rewards and of a reward function's own metrics, and pass@k. A problem is in none if the judge
+    failed on one of its completions.
     """
-    values: dict[str, list[float]] = {}
-    for problem, group in zip(problems, groups, strict=True):
+    judged = [(one.data_source, group) for one, group in zip(problems, groups, strict=True) if group.is_judged()]
+    values: dict[str, list[Any]] = {}
+    for source, group in judged:
         for reward, reason, own in zip(group.rewards, group.reasons, group.metrics, strict=True):
-            if reward is None:
-                continue
             scores = {"reward": reward, **own, "score": reward, **shares_of(reason)}
             for name, value in scores.items():
                 section = "val-core" if name == "acc" else "val-aux"
-                values.setdefault(f"{section}/{problem.data_source}/{name}/mean@1", []).append(value)
-    return {name: sum(given) / len(given) for name, given in sorted(values.items())}
+                values.setdefault(f"{section}/{source}/{name}/mean@{len(group.rewards)}", []).append(value)
+    means = {name: sum(given) / len(given) for name, given in sorted(values.items())}
+    return means | pass_at_k_metrics([(source, group.correct) for source, group in judged])
+
+
+def pass_at_k_metrics(answers: Sequence[tuple[str, Sequence[float]]]) -> dict[str, float]:
+    """Return unbiased pass@k by data source, for k of 2, 4 … below n, and n; nothing for n = 1.
+
+    ``answers``: of each problem its data source, and of its n completions whether they are right (1 or 0).
+    """
+    n = max((len(right) for _, right in answers), default=1)
+    if n == 1:
+        return {}
+    ks = [*(2**power for power in range(1, (n - 1).bit_length())), n]
+    counts: dict[str, list[float]] = {}
+    for source, right in answers:
+        counts.setdefault(source, []).append(sum(right))
+    metrics: dict[str, float] = {}
+    for source, given in counts.items():
+        shares = pass_at_k(np.array(given, int), np.full(len(given), n), ks).mean(0)
+        metrics |= {f"val-core/{source}/acc/pass@{k}": float(share) for k, share in zip(ks, shares, strict=True)}
+    return metrics
 
 
 def shares_of(reason: Reason) -> dict[str, float]:
@@ -239,8 +262,7 @@ class Report:
         self.everywhere.write(row)
         if row["step"] > 0:
             print(self.progress.line(row["step"], step_parts(row)), flush=True)
-        accuracy = {name.split("/")[1]: share for name, share in row.items() if name.startswith("val-core/")}
-        if accuracy:
+        if accuracy := accuracies(row):
             print(accuracy_row(row["step"], accuracy, header=not self.table_begun), flush=True)
             self.table_begun = True
 

@@ -169,6 +169,7 @@ class GrpoTrainerSettings:
     save_every: NonNegativeInt = 25  # steps between checkpoints (0: one at the end)
     eval_every: NonNegativeInt = 25  # steps between evaluations, and one before the first (0: none at all)
     eval_limit: PositiveInt | None = None  # problems of each data source; null: all
+    eval_samples: PositiveInt = 1  # completions of each of them; of several pass@k is reported, too
     keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
     keep_best: bool = True  # and the best by validation, as best/
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included

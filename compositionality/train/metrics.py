@@ -32,6 +32,8 @@ UPDATES, NO_SIGNAL = "training/updates", "training/no_signal"
 TOKENS, ENTROPY = "training/loss_tokens", "actor/entropy"
 """Tokens that the loss was taken on since the row before, RL or supervised; mean entropy of the policy."""
 
+ACCURACY = re.compile(r"val-core/(.+)/acc/mean@\d+")
+"""Mean accuracy in a validation, with its data source."""
 TRAINED = "perf/trained_tokens"
 """Tokens in a step's updates, with their prompts. By engine=single only."""
 ROLLOUT_ENTROPY = "rollout/entropy"
@@ -88,6 +90,11 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 DAMAGED = "delete this checkpoint; an earlier one is taken"
 STEP_ROW = "metrics.json"
 """The row of the step, kept in a checkpoint's folder."""
+
+
+def accuracies(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean accuracies of a validation by data source; nothing of a row without one."""
+    return {found[1]: value for name, value in row.items() if (found := ACCURACY.fullmatch(name))}
 
 
 def truncate_metrics(path: Path, step: int, checkpoint: Path | None = None) -> None:

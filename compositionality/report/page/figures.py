@@ -1,6 +1,5 @@
 """The page's figures, one function each: the rows it shows, its specification, its words, the inputs behind it."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -49,7 +48,7 @@ from compositionality.report.page.inputs import (
 from compositionality.report.theme import arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
-from compositionality.train.metrics import read_metrics
+from compositionality.train.metrics import accuracies, read_metrics
 
 ORDER = {  # of a section's page
     COMPOSITION: (
@@ -67,7 +66,6 @@ ORDER = {  # of a section's page
     INJECTION: ("accuracy", "influence", "influence_pairs", "ranks", "passk", "training"),
     SCALING: ("accuracy", *(f"scaling_{resource}" for resource in FITS), "training", "reuse"),
 }
-VALIDATION = re.compile(r"val-core/(.+)/acc/mean@\d+")
 SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")  # completions of a prompt: the single-file trainer's, verl's
 PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
 FACTORS = (
@@ -206,10 +204,9 @@ def training(inputs: Inputs, name: str) -> PageFigure | None:
     runs, rows = rl_runs(inputs), []
     for file, seed, arm in runs:
         for step in read_metrics(inputs.files[file]):
-            for key, value in step.items():
-                match = VALIDATION.fullmatch(key)
-                if match and value is not None:
-                    level, group = known.get(match[1]) or level_and_group(match[1])
+            for source, value in accuracies(step).items():
+                if value is not None:
+                    level, group = known.get(source) or level_and_group(source)
                     labels = {"arm": arm, "seed": seed, "step": step["step"], "group": group, "level": level}
                     rows.append({**labels, "accuracy": value})
     return drawn(inputs, name, figures.training, rows, [file for file, *_ in runs], key="arm")

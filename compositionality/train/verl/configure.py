@@ -188,6 +188,7 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         "trainer.save_freq": trainer.save_every or trainer.last_step(),
         "trainer.test_freq": eval_every or -1,
         "trainer.val_before_train": eval_every > 0,
+        "actor_rollout_ref.rollout.val_kwargs.n": trainer.eval_samples,
         **({"trainer.total_epochs": trainer.epochs} if trainer.epochs else {}),
         "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
     }

@@ -21,6 +21,7 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.log import Progress
+from compositionality.train.metrics import accuracies
 from compositionality.train.run_facts import facts_of
 from compositionality.train.run_folder import WANDB_ID
 from compositionality.train.verl import hooks
@@ -39,7 +40,6 @@ SHOWN = (
     ("seconds", "timing_s/step"),
 )
 TRAINED = {"train/loss", "timing_s/step"}
-ACCURACY = re.compile(r"val-core/(\S+)/acc/mean@\d+")
 
 
 class StepLines:
@@ -58,10 +58,8 @@ class StepLines:
             return None
         step, values = int(found[1]), dict(VALUE.findall(found[2]))
         parts = [f"{name} {float(values[key]):.3g}" for name, key in SHOWN if key in values]
-        by_level = sorted(
-            (match for key in values if (match := ACCURACY.fullmatch(key))), key=lambda m: natural_key(m[1])
-        )
-        parts += [f"{match[1]} {100 * float(values[match[0]]):.0f} %" for match in by_level]
+        by_level = sorted(accuracies(values).items(), key=lambda level: natural_key(level[0]))
+        parts += [f"{source} {100 * float(share):.0f} %" for source, share in by_level]
         if not parts:
             return None
         # a validation before the first step says nothing about a step's time

@@ -8,6 +8,8 @@ import json
 import math
 import os
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import shape_of_model
+from compositionality.train.grpo_report import pass_at_k_metrics
 from compositionality.train.metrics import (
     COMPLETIONS,
     EVALUATED_TOKENS,
@@ -34,6 +37,7 @@ from compositionality.train.metrics import (
     TRAINED,
     UPDATES,
     ComputeMeter,
+    accuracies,
     numbers,
     step_row,
 )
@@ -164,10 +168,23 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         prune(self.steps_folder, self.config.run.keep, keep_best=True)
         return metrics if self.global_steps else self.compute.add(metrics)  # the sums of a step are in its row
 
-    def _val_metrics_update(self, *args: Any, **_: Any) -> dict[str, float]:
-        """Return verl's metrics of a validation, without responses that got no verdict: it counts those as wrong."""
-        metrics: dict[str, float] = super()._val_metrics_update(*args)
-        return metrics
+    def _val_metrics_update(
+        self, data_sources: Sequence[str], sample_uids: Sequence[str], infos: dict[str, list[Any]], *rest: Any, **_: Any
+    ) -> dict[str, float]:
+        """Return verl's metrics of a validation, and pass@k.
+
+        Without problems of which a response got no verdict: verl counts that as wrong.
+        """
+        responses = Counter(sample_uids)
+        n = max(responses.values())
+        kept = [place for place, uid in enumerate(sample_uids) if responses[uid] == n]
+        sources, uids = ([given[place] for place in kept] for given in (data_sources, sample_uids))
+        infos = {name: [values[place] for place in kept] for name, values in infos.items()}
+        metrics: dict[str, float] = super()._val_metrics_update(sources, uids, infos, *rest)
+        right = {uid: (source, list[float]()) for uid, source in zip(uids, sources, strict=True)}
+        for uid, value in zip(uids, infos["acc"], strict=True):
+            right[uid][1].append(value)
+        return metrics | pass_at_k_metrics([*right.values()])
 
 
 class Seal(CheckpointCallback):  # type: ignore[misc]
@@ -207,5 +224,5 @@ def refuse_nan(metrics: dict[str, Any], step: int) -> None:
 
 def validation_score(metrics: dict[str, float]) -> float:
     """Return the mean accuracy over data sources (levels), each of the same weight."""
-    means = [value for name, value in metrics.items() if name.startswith("val-core/") and "/acc/mean@" in name]
+    means = accuracies(metrics).values()
     return float(sum(means) / len(means)) if means else 0.0

@@ -1,5 +1,7 @@
 """P9: advantages, losses and their weights against verl's registered functions, and by hand."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -243,36 +245,44 @@ def test_p09_probabilities_of_trainer_and_sampler_differ_as_verl_measures(batch)
 
 
 @pytest.mark.full
-def test_p09_validation_is_reported_as_by_verl():
-    """Two levels, one completion of each problem; the judge failed on one, which neither engine counts."""
+@pytest.mark.parametrize(("n", "passes"), [(1, {}), (3, {2: 5 / 6, 3: 1.0})])
+def test_p09_validation_is_reported_as_by_verl(n, passes):
+    """Two levels, n completions of each problem; the judge failed on one, whose problem neither engine counts.
+
+    verl's trainer has ours: pass@k, unbiased. It alone has spreads and its own best@k, by bootstrap.
+    """
     from types import SimpleNamespace
 
     from compositionality.train.verl.trainer import VerlGrpoTrainer
 
     level = [SimpleNamespace(data_source=f"string-level{1 + (place > 2)}") for place in range(6)]
-    reasons = [Reason.CORRECT, Reason.WRONG, Reason.ERROR, Reason.OVERLONG, Reason.NO_ANSWER, Reason.CORRECT]
-    verdicts = [Verdict(float(reason is Reason.CORRECT), reason, metrics={"turns": 2.0}) for reason in reasons]
-    rewards = [None if verdict.reason is Reason.ERROR else verdict.score for verdict in verdicts]
-    judged = [(verdict.metrics, verdict.reason) for verdict in verdicts]
-    groups = [
-        PromptGroup(0, [1], [], [reward], [reward == 1], [metrics], [reason])
-        for reward, (metrics, reason) in zip(rewards, judged, strict=True)
-    ]
-    kept = [place for place, reward in enumerate(rewards) if reward is not None]
-    infos = {"reward": [rewards[place] for place in kept]}
-    for place in kept:
-        for name, value in score_dict(verdicts[place]).items():
-            if name != Reason.ERROR:  # as our reward manager
-                infos.setdefault(name, []).append(value)
-    sources, uids = [level[place].data_source for place in kept], [str(place) for place in kept]
-    expected_counts = {(level[place].data_source, str(place)): 1 for place in range(6)}
-    theirs = object.__new__(VerlGrpoTrainer)._val_metrics_update(
-        sources, uids, infos, [], expected_acc_counts=expected_counts
-    )
+    first = [Reason.CORRECT, Reason.WRONG, Reason.ERROR, Reason.OVERLONG, Reason.NO_ANSWER, Reason.CORRECT]
+    groups, sources, uids, infos = [], [], [], {"reward": []}
+    for place, reason in enumerate(first):
+        reasons = [reason, Reason.CORRECT, Reason.WRONG][:n]
+        verdicts = [Verdict(float(one is Reason.CORRECT), one, metrics={"turns": 2.0}) for one in reasons]
+        rewards = [None if verdict.reason is Reason.ERROR else verdict.score for verdict in verdicts]
+        correct, metrics = [reward == 1 for reward in rewards], [verdict.metrics for verdict in verdicts]
+        groups.append(PromptGroup(0, [1], [], rewards, correct, metrics, reasons))
+        for verdict, reward in zip(verdicts, rewards, strict=True):
+            if reward is not None:
+                sources.append(level[place].data_source)
+                uids.append(str(place))
+                for name, value in {"reward": reward, **score_dict(verdict)}.items():
+                    if name != Reason.ERROR:  # as our reward manager
+                        infos.setdefault(name, []).append(value)
+    counts = {(level[place].data_source, str(place)): n for place in range(6)}
+    theirs = object.__new__(VerlGrpoTrainer)._val_metrics_update(sources, uids, infos, [], expected_acc_counts=counts)
     ours = validation_metrics(level, groups)
-    assert ours == pytest.approx(theirs)
-    assert ours["val-core/string-level1/acc/mean@1"] == 0.5
-    assert ours["val-aux/string-level2/overlong/mean@1"] == pytest.approx(1 / 3)
+    spreads = {name for name in theirs if {"std", "best", "worst"} & {*re.split("[/@]", name)}}
+    assert ours == pytest.approx({name: value for name, value in theirs.items() if name not in spreads})
+    assert bool(spreads) == (n > 1)
+    assert {name: ours[name] for name in ours if "pass@" in name and "level1" in name} == pytest.approx(
+        {f"val-core/string-level1/acc/pass@{k}": share for k, share in passes.items()}
+    )
+    if n == 1:
+        assert ours["val-core/string-level1/acc/mean@1"] == 0.5
+        assert ours["val-aux/string-level2/overlong/mean@1"] == pytest.approx(1 / 3)
 
 
 @pytest.mark.full

@@ -23,8 +23,9 @@ def expanded(pattern: str) -> list[str]:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name is meant by a pattern; SOURCE, REASON, NAME stand for any word."""
-    return re.fullmatch(re.sub(r"\b[A-Z]{4,}\b", "[^/]+", pattern), name) is not None
+    """Whether a name is meant by a pattern; SOURCE, REASON, NAME stand for any word, n and k for a number."""
+    pattern = re.sub(r"\b[A-Z]{4,}\b", "[^/]+", pattern)
+    return re.fullmatch(re.sub(r"(?<=@)[nk]\b", r"\\d+", pattern), name) is not None
 
 
 def listed() -> tuple[list[str], list[str]]:
@@ -39,9 +40,8 @@ def listed() -> tuple[list[str], list[str]]:
 
 def test_every_metric_of_a_run_is_listed_once_and_every_listed_one_is_written(small: Path, tmp_path: Path) -> None:
     words = ["algorithm.dynamic_sampling=true", "algorithm.max_generation_batches=20", "algorithm.updates_per_step=2"]
-    out = train(
-        settings(small, tmp_path / "run", *words, "algorithm.kl=k3", "algorithm.kl_coef=0.1", "trainer.steps=2")
-    )
+    words += ["algorithm.kl=k3", "algorithm.kl_coef=0.1", "trainer.steps=2", "trainer.eval_samples=2"]
+    out = train(settings(small, tmp_path / "run", *words))
     written = {name for row in read_metrics(out / "metrics.jsonl") for name in row} - {"step"}
     verls, ours = listed()
     for name in written:
