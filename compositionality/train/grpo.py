@@ -53,20 +53,13 @@ from compositionality.train.grpo_report import (
     rollout_metrics,
     speeds,
     validation_metrics,
+    validation_score,
 )
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
 from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.log import Clock
 from compositionality.train.lora import trainable
-from compositionality.train.metrics import (
-    ENTROPY,
-    EVALUATED_TOKENS,
-    NO_SIGNAL,
-    ROLLOUT_ENTROPY,
-    UPDATES,
-    accuracies,
-    step_row,
-)
+from compositionality.train.metrics import ENTROPY, EVALUATED_TOKENS, NO_SIGNAL, ROLLOUT_ENTROPY, UPDATES, step_row
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -356,9 +349,8 @@ class GrpoTrainer:
         if self.report is not None and self.settings.trainer.samples_every:
             self.report.write_validation(step, self.val_problems, groups, self.tokenizer)
         scores = validation_metrics(self.val_problems, groups)
-        accuracy = accuracies(scores).values()
-        if accuracy and rank() == 0:
-            record_score(self.steps, step, sum(accuracy) / len(accuracy))
+        if scores and rank() == 0:
+            record_score(self.steps, step, validation_score(scores))
         tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
         return tokens | scores
 

@@ -170,6 +170,12 @@ def pass_at_k_metrics(answers: Sequence[tuple[str, Sequence[float]]]) -> dict[st
     return metrics
 
 
+def validation_score(metrics: Mapping[str, float]) -> float:
+    """Return the mean accuracy over data sources (levels), each of the same weight."""
+    means = accuracies(metrics).values()
+    return float(sum(means) / len(means)) if means else 0.0
+
+
 def shares_of(reason: Reason) -> dict[str, float]:
     """Return ``acc`` and a 0/1 for every reason that a judge may give for another verdict."""
     reasons = {other.value: float(reason is other) for other in Reason if other not in (Reason.CORRECT, Reason.ERROR)}

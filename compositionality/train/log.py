@@ -164,13 +164,13 @@ class RunLog:
             self.wandb = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
         self.generations: Any = None
         self.completions = out / GENERATIONS
-        for row, generations in self.before(out / "metrics.jsonl"):  # that a killed process did not send
+        for row, generations in self.rows_so_far(out / "metrics.jsonl"):  # that a killed process did not send
             if self.wandb is not None and row["step"] >= self.wandb.step:
                 self.send(scalars(row), row["step"])
                 self.send_generations(row["step"], generations)
 
-    def before(self, metrics: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-        """Return the rows of the run so far with the completions of their steps, and keep no later ones of these."""
+    def rows_so_far(self, metrics: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+        """Return the rows of the run so far, each with its completions; delete completions of later steps."""
         rows = read_metrics(metrics)
         last = {row["step"]: place for place, row in enumerate(rows)}
         kept = [row for row in read_metrics(self.completions) if row["step"] in last]

@@ -1,8 +1,8 @@
 """Runs in wandb, where it can be used without a login, and results as artifacts there.
 
-Artifacts are by reference: their files stay where they are, and what they were made from is told. The metadata of one
-has two hashes of the result, of its manifest and of its ``content``, and ``inputs``, those of the contents that it was
-made from: who holds the metadata alone can draw what follows from what.
+An artifact refers to files that stay where they are; wandb gets their manifest alone. Its metadata have the hashes of
+the manifest and of the ``content``, and, as ``inputs``, those of the contents that it was made from: lineage can be
+drawn from the metadata of offline runs too.
 """
 
 import os

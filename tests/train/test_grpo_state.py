@@ -53,14 +53,14 @@ def test_nan_stops_with_one_line(name, value):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.full
 def test_the_validation_score_weighs_levels_equally():
-    from compositionality.train.verl.trainer import validation_score
+    from compositionality.train.grpo_report import validation_score
 
     metrics = {
         "val-core/string-heldout-level1/acc/mean@4": 1.0,
         "val-core/string-heldout-level2/acc/mean@4": 0.5,
         "val-core/string-heldout-level2/acc/best@4/mean": 0.9,
+        "val-core/string-heldout-level2/acc/pass@4": 0.9,
         "val-aux/string-heldout-level2/wrong/mean@4": 0.5,
     }
     assert validation_score(metrics) == 0.75

@@ -119,12 +119,8 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
 
 def completion_files(config: Any, tail: Tail, sizes: Mapping[str, int]) -> float:
     """Return the bytes of the completions that a run of RL writes down: of its updates, and of its validations."""
-    run, trainer, rollout, batch = (
-        config.run,
-        config.trainer,
-        config.actor_rollout_ref.rollout,
-        config.data.train_batch_size,
-    )
+    run, trainer, batch = config.run, config.trainer, config.data.train_batch_size
+    rollout = config.actor_rollout_ref.rollout
     problems, asked = (sum(sizes.get(path, 0) for path in files) for files in (run.train_files, run.val_files))
     steps = min(filter(None, (trainer.total_training_steps, trainer.total_epochs * problems // batch)), default=0)
     validations = 1 + -(-steps // trainer.test_freq) if trainer.test_freq > 0 else 0

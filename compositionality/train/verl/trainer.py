@@ -24,7 +24,7 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import shape_of_model
-from compositionality.train.grpo_report import pass_at_k_metrics
+from compositionality.train.grpo_report import pass_at_k_metrics, validation_score
 from compositionality.train.metrics import (
     COMPLETIONS,
     EVALUATED_TOKENS,
@@ -37,7 +37,6 @@ from compositionality.train.metrics import (
     TRAINED,
     UPDATES,
     ComputeMeter,
-    accuracies,
     numbers,
     step_row,
 )
@@ -220,9 +219,3 @@ def refuse_nan(metrics: dict[str, Any], step: int) -> None:
                 f"step {step}: {name} is {value}; the last checkpoint is kept. "
                 "Lower optim.lr and run the same command again"
             )
-
-
-def validation_score(metrics: dict[str, float]) -> float:
-    """Return the mean accuracy over data sources (levels), each of the same weight."""
-    means = accuracies(metrics).values()
-    return float(sum(means) / len(means)) if means else 0.0
