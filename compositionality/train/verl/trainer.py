@@ -175,12 +175,14 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         Without problems of which a response got no verdict: verl counts that as wrong.
         """
         responses = Counter(sample_uids)
-        n = max(responses.values())
+        n = max(responses.values(), default=0)
         kept = [place for place, uid in enumerate(sample_uids) if responses[uid] == n]
         sources, uids = ([given[place] for place in kept] for given in (data_sources, sample_uids))
         infos = {name: [values[place] for place in kept] for name, values in infos.items()}
         metrics: dict[str, float] = super()._val_metrics_update(sources, uids, infos, *rest)
         right = {uid: (source, list[float]()) for uid, source in zip(uids, sources, strict=True)}
+        if "acc" not in infos:  # a reward function of one's own that tells a score alone
+            return metrics
         for uid, value in zip(uids, infos["acc"], strict=True):
             right[uid][1].append(value)
         return metrics | pass_at_k_metrics([*right.values()])
