@@ -99,7 +99,7 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
     sys.modules["tests"] = module
     if shared or job["prefix"]:
         _run_prefix(job["prefix"], names)
-    sys.modules["solution"] = _solution_module(peer)
+    sys.modules["solution"] = _solution_module(peer, names)
     if "pytest" in job["tests"] or job["style"] == "pytest":
         sys.modules["pytest"] = _Pytest("pytest")
     peer.ask("names", None)  # the solution's own top level has run
@@ -143,11 +143,13 @@ def _run_prefix(prefix: str, names: _Names) -> None:
         return
 
 
-def _solution_module(peer: Peer) -> types.ModuleType:
+def _solution_module(peer: Peer, names: _Names) -> types.ModuleType:
+    """Return the module that tests import; ``*`` gives no name that builtins or the tests have."""
+
     class Solution(types.ModuleType):
         def __getattr__(self, name: str) -> Any:
             if name == "__all__":
-                return peer.ask("names", None)
+                return [name for name in peer.ask("names", None) if not hasattr(builtins, name) and name not in names]
             if name.startswith("__"):
                 raise AttributeError(name)
             return peer.ask("get", None, [name])
@@ -227,6 +229,11 @@ class _Mark:
         raise UnsupportedError(f"pytest.mark.{name} is not supported")
 
 
+_SET_UP = frozenset(
+    f"{begin}{end}" for begin in ("setup", "teardown") for end in ("_module", "_function", "_class", "_method")
+) | {"setUp", "tearDown", "setUpClass", "tearDownClass", "setUpModule", "tearDownModule"}
+
+
 class _Pytest(types.ModuleType):
     raises, approx, mark = Raises, Approximately, _Mark()
 
@@ -243,10 +250,14 @@ def _test_functions(names: dict[str, Any]) -> list[Callable[..., Any]]:
     for name, value in list(names.items()):
         if isinstance(value, Remote):
             continue
-        if name.startswith("test") and inspect.isfunction(value):
+        if name in _SET_UP:
+            raise UnsupportedError(f"{name} of pytest is not supported")
+        if name.startswith("test") and inspect.isroutine(value):
             functions.append(value)
         elif name.startswith("Test") and inspect.isclass(value):
-            functions += [getattr(value(), part) for part in dir(value) if part.startswith("test")]
+            own = {part for kind in value.__mro__ if kind.__module__ == "tests" for part in vars(kind)}
+            parts = {part: getattr(value(), part) for part in dir(value) if part in own}
+            functions += _test_functions(parts)
     return functions
 
 
@@ -261,5 +272,7 @@ def _run_test(function: Callable[..., Any]) -> int:
         raise UnsupportedError("fixtures of pytest are not supported")
     rows = list(itertools.product(*(values for _, values in axes)))
     for row in rows:
-        function(**dict(zip(names, itertools.chain(*row), strict=True)))
+        result = function(**dict(zip(names, itertools.chain(*row), strict=True)))
+        if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+            raise UnsupportedError(f"{function.__name__} is a coroutine or a generator: calling it runs nothing")
     return len(rows)

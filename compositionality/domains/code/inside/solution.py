@@ -24,8 +24,12 @@ from .wire import GoneError, Peer, receive
 
 CHANNEL = 3
 _SET_PDEATHSIG = 1
-_CALLS = {"x86_64": (0xC000003E, 302, 112), "aarch64": (0xC00000B7, 261, 157)}
-"""By machine: what the kernel calls the architecture, and the numbers of the calls prlimit64 and setsid."""
+_CALLS = {
+    "x86_64": (0xC000003E, 302, 112, (41, 29, 319, 447, 425)),
+    "aarch64": (0xC00000B7, 261, 157, (198, 194, 279, 447, 425)),
+}
+"""By machine: what the kernel calls the architecture, and the numbers of the calls prlimit64 and setsid, and of those
+that are refused: socket, shmget, memfd_create, memfd_secret, io_uring_setup."""
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "get": getattr, "iter": iter, "next": next, "len": len, "getitem": operator.getitem, "str": str, "repr": repr,
     "setitem": operator.setitem, "instance": lambda kind, value: isinstance(value, kind),
@@ -67,18 +71,21 @@ def prepare(fds: Sequence[int], limits: dict[str, int]) -> None:
 
 
 def _filter_calls() -> None:
-    """Two system calls by a seccomp filter, where the kernel has them and the machine is one of _CALLS.
+    """Refuse system calls by a seccomp filter, where the kernel has them and the machine is one of _CALLS.
 
-    Limits of other processes are refused, else a program could lower those of the supervisor, which would then fail.
-    A session of its own is not given, without an error: the kernel shares processors out by sessions, so many of them
-    leave the supervisor too little to stop them.
+    Refused are sockets, as no namespace holds some of their families, memory that counts for no process, and limits of
+    other processes, else a program could lower those of the supervisor, which would then fail. A session of its own is
+    not given, without an error: the kernel shares processors out by sessions, so many of them leave the supervisor too
+    little to stop them.
     """
-    arch, prlimit, setsid = _CALLS.get(os.uname().machine, (0, 0, 0))
+    arch, prlimit, setsid, refused = _CALLS.get(os.uname().machine, (0, 0, 0, ()))
     if not arch:
         return
+    more = len(refused)
     steps = [
-        (0x20, 0, 0, 4), (0x15, 0, 7, arch),  # another architecture's calls (32 bits): refused
-        (0x20, 0, 0, 0), (0x35, 5, 0, 0x40000000),  # x32's too
+        (0x20, 0, 0, 4), (0x15, 0, 7 + more, arch),  # another architecture's calls (32 bits): refused
+        (0x20, 0, 0, 0), (0x35, 5 + more, 0, 0x40000000),  # x32's too
+        *((0x15, 4 + more - place, 0, call) for place, call in enumerate(refused)),
         (0x15, 5, 0, setsid), (0x15, 0, 2, prlimit), (0x20, 0, 0, 16), (0x15, 0, 1, 0),  # of a process that is named
         (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x00050000),  # allowed, EPERM, 0 at once
     ]  # fmt: skip

@@ -192,11 +192,10 @@ def processes() -> list[int]:
 
 
 def resident(pid: int) -> int:
-    """Return the bytes in memory that no other process shares; 0 for a process that has ended."""
+    """Return the bytes in memory, shared ones as well; 0 for a process that has ended."""
     try:
         with open(f"/proc/{pid}/statm") as file:  # noqa: PTH123 - pathlib is slow to import
-            _, pages, shared, *_ = map(int, file.read().split())
-        return (pages - shared) * _PAGE
+            return int(file.read().split()[1]) * _PAGE
     except (OSError, ValueError):
         return 0
 

@@ -86,12 +86,12 @@ class Peer:
             if "ask" not in message:
                 break
             self.answer(message)
-        return self._read_answer(message, objects, [list(args), dict(kwargs or {})])
+        return self._read_answer(operation, message, objects, [list(args), dict(kwargs or {})])
 
-    def _read_answer(self, message: dict[str, Any], objects: list[Any], given: list[Any]) -> Any:
+    def _read_answer(self, operation: str, message: dict[str, Any], objects: list[Any], given: list[Any]) -> Any:
         try:
             if "error" in message:
-                raise _exception(*message["error"])
+                raise _exception(*message["error"], ends=operation == "next")
             decoder = WireDecoder(self, message["table"], objects)
             if message.get("args") is not None:
                 now = [decoder.value(part) for part in message["args"]]
@@ -251,8 +251,11 @@ def _builtin_name(error: BaseException) -> str:
     return "Exception"
 
 
-def _exception(name: Any, text: Any) -> Exception:
+def _exception(name: Any, text: Any, *, ends: bool) -> Exception:
+    """Return the builtin exception of this name; StopIteration only where it ``ends`` an iterator."""
     kind = getattr(builtins, str(name), Exception)
+    if name in ("StopIteration", "StopAsyncIteration") and not ends:
+        return RuntimeError(str(text))
     if not isinstance(kind, type) or not issubclass(kind, Exception):
         return Exception(str(text))
     return (Exception if issubclass(kind, UnicodeError | BaseExceptionGroup) else kind)(str(text))

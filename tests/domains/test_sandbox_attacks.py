@@ -1,0 +1,91 @@
+"""P17: wrong programs against tests of every form, by rule: a program that answers 0 never passes, a right one does."""
+
+from itertools import product
+
+import pytest
+
+from compositionality.domains.code.sandbox import Limits, containment, run_script, run_tests
+
+RIGHT, WRONG = "def f(x):\n    return x * x", "def f(x):\n    return 0"
+SHADOWED = {
+    "range": ("[]", "for x in range(2, 4):\n    assert f(x) == x * x"),
+    "all": ("True", "assert all([f(2) == 4])"),
+    "abs": ("0", "assert abs(f(2) - 4) < 1e-9"),
+    "zip": ("[]", "for x, y in zip([2], [4]):\n    assert f(x) == y"),
+    "isclose": ("True", "assert isclose(f(2), 4)"),
+    "same": ("True", "assert same(f(2), 4)"),
+}
+"""By name: what a program of that name returns, and tests that use the name of builtins, an import or their own."""
+HEAD = "from math import isclose\ndef same(one, other):\n    return one == other\n"
+IMPORTS = (HEAD + "from solution import *\n", "from solution import *\n" + HEAD, HEAD)
+
+
+@pytest.mark.parametrize(("name", "head"), product(SHADOWED, IMPORTS))
+def test_p17_a_program_cannot_replace_a_name_of_its_tests(name: str, head: str) -> None:
+    returned, tests = SHADOWED[name]
+    shadow = f"\ndef {name}(*_, **__):\n    return {returned}"
+    assert run_tests(WRONG + shadow, head + tests).end == "failed"
+    assert run_tests(RIGHT + shadow, head + tests).end == "passed"
+
+
+@pytest.mark.parametrize("raised", ["StopIteration", "StopAsyncIteration", "GeneratorExit", "IndexError", "KeyError"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert all(a == b for a, b in zip(map(f, [2, 3]), [4, 9]))",
+        "for a, b in zip(map(f, [2, 3]), [4, 9]):\n    assert a == b",
+        "assert [a for a in map(f, [2])] == [4] or not list(map(f, [2]))",
+    ],
+)
+def test_p17_an_exception_of_a_program_ends_no_loop_of_its_tests(raised: str, tests: str) -> None:
+    assert run_tests(f"def f(x):\n    raise {raised}", tests).end == "failed"
+    assert run_tests(RIGHT, tests).end == "passed"
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "async def test_f():\n    assert f(2) == 4",
+        "def test_f():\n    assert f(2) == 4\n    yield",
+        "async def test_f():\n    assert f(2) == 4\n    yield",
+        "class TestF:\n    def setup_method(self):\n        self.x = 2\n    def test_f(self):\n        f(self.x)",
+        "import unittest\nclass TestF(unittest.TestCase):\n    def setUp(self):\n        self.x = 2\n"
+        "    def test_f(self):\n        self.assertEqual(f(self.x), 4)",
+        "def setup_function(_):\n    pass\ndef test_f():\n    assert f(2) == 4",
+    ],
+)
+def test_p05_tests_that_would_not_run_are_broken_whatever_the_program_is(tests: str) -> None:
+    for program in (RIGHT, WRONG):
+        assert run_tests(program, f"from solution import f\n{tests}", style="pytest").end == "broken"
+
+
+@pytest.mark.parametrize("base", ["", "(unittest.TestCase)"])
+def test_methods_of_test_classes_run(base: str) -> None:
+    tests = (
+        f"import unittest\nfrom solution import f\nclass TestF{base}:\n    def test_f(self):\n        assert f(2) == 4"
+    )
+    assert run_tests(RIGHT, tests, style="pytest").end == "passed"
+    assert run_tests(WRONG, tests, style="pytest").end == "failed"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(f"import socket\nsocket.socket({family}, socket.SOCK_STREAM)" for family in (1, 2, 10, 38, 40)),
+        "import os\nos.memfd_create('x')",
+        "import ctypes\nassert ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600) >= 0",
+    ],
+)
+def test_p17_no_socket_of_any_family_and_no_memory_that_counts_for_no_process(program: str) -> None:
+    assert next(run_script(program, [""])).exit_code == 1
+
+
+@pytest.mark.skipif(not containment().full, reason=f"full containment: {containment().missing}")
+@pytest.mark.parametrize("memory", ["mmap.mmap(-1, 90 << 20)", "bytearray(90 << 20)"])
+def test_p17_shared_memory_counts(memory: str) -> None:
+    program = f"""import mmap, os, time
+for _ in range(2): os.fork()
+memory = {memory}
+for place in range(0, 90 << 20, 1 << 20): memory[place:place + (1 << 20)] = bytes(1 << 20)
+time.sleep(9)"""
+    assert next(run_script(program, [""], limits=Limits(memory_mb=128))).end == "memory"
