@@ -12,12 +12,16 @@ from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
 from itertools import accumulate
+from math import prod
 
+from compositionality.domains.math.units import unit_of
 from compositionality.domains.processor_time import processor_time
 from compositionality.errors import UserError
 from compositionality.tasks.answers import has_box, last_box
 from compositionality.types import Reason, Verdict
 
+PLUS_MINUS = "\\pm"
+CONSTANTS = frozenset("ei")  # letters that an answer may have though the gold one has not
 LONGEST = 400  # characters of an answer that is read; golds of the data sets have at most 100
 PARTS = 20  # most parts of a tuple, a set or a list that are compared
 DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and its largest power of 10
@@ -25,6 +29,9 @@ RELATIVE = Fraction(1, 10**6)  # how far a decimal may be from the exact number,
 SYMBOLS = 200  # longest expression that is compared by symbols, in characters
 KNOWN = "\\frac{x+1}{2}"  # what math-verify is asked first, to find out whether it works here
 PARSERS = ("math-verify", "latex2sympy2-extended", "antlr4-python3-runtime")
+SIDES = 4  # most sides of an equation before its last
+DEEPEST = 12  # brackets of an expression that is compared by symbols
+LARGEST_POWER = 400  # product of the exponents of brackets
 SYMBOLS_S = 4.0  # processor time of such a comparison, less than half of what a judging process has for an item
 
 _MARKED = re.compile(r"(?:\*\*)?(?:Answer:|####)(?:\*\*)?[ \t]*(\S.*)")
@@ -38,10 +45,13 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
-    given = _normal(answer)
-    for gold in map(_normal, golds):
-        if _is_worked_out(gold, given) and _same(gold, given):
-            return Verdict(1.0, Reason.CORRECT, answer)
+    given, unit = _normal(answer)
+    for gold, asked in map(_normal, golds):
+        try:
+            if (not unit or unit == (asked or unit)) and _is_worked_out(gold, given) and _same(gold, given):
+                return Verdict(1.0, Reason.CORRECT, answer)
+        except (_TooLongError, MemoryError, RecursionError):
+            break
     return Verdict(0.0, Reason.WRONG, answer)
 
 
@@ -82,67 +92,69 @@ def _depths(signs: Iterable[str]) -> list[int]:
 _REPLACED = (
     ("\\left", ""), ("\\right", ""), ("\\!", ""), ("\\,", ""), ("\\;", ""), ("\\:", ""), ("~", ""),
     ("\\$", ""), ("$", ""), ("\\dfrac", "\\frac"), ("\\tfrac", "\\frac"), ("\\cfrac", "\\frac"), ("bmatrix", "pmatrix"),
+    ("\\(", ""), ("\\)", ""), ("\\[", ""), ("\\]", ""),
     ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
     ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
     ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
 )  # fmt: skip
 _PERCENT = re.compile(r"\\?%(?!\.?\w)")
 _JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
-_PLUS_MINUS = re.compile(r"((?:[a-zA-Z]=)?)\\pm(\d+(?:\.\d+)?|\d*\\sqrt(?:\{\w+\}|\w)|\d*[a-z]|\\frac\{\w+\}\{\w+\})")
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"\d{1,3}(?:\s\d{3})+")
 _BLANKS = re.compile(r"(?<!\d)\s+|\s+(?!\d)")  # all but those between digits: ``1 2`` is not 12
-_LETTER = re.compile(r"\(([A-Za-z])\)")
+_ALONE = re.compile(r"\(([A-Za-z]|-?[\d.]+)\)")
+_SUBSCRIPT = re.compile(r"_\{(\w)\}")
 _SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
 _SHORT_ROOT = re.compile(r"\\sqrt(\w)")
 _SPACE = re.compile(r"(?<!\\)\\ ")
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
-_UNIT = re.compile(r"(.*[\d}])\s*\\(?:text|mathrm)\{([^{}]*)\}(?:\^\{?\d\}?)?")
-_PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-z]{4,}(?:\s[a-z]{4,})?)")
-_UNITS = re.compile(r"[a-z°µμω/.'()²³·-]+")
-_MULTIPLES = frozenset(
-    {
-        "hundred", "thousand", "million", "billion", "trillion", "k", "mn", "bn", "dozen", "percent", "mod",
-        "or", "and", "e", "i", "j", "x", "y", "z", "n", "not", "but", "if", "plus", "minus", "time", "over",
-        "squared", "cubed",
-        "fifth", "sixth", "eighth", "tenth", "hundredth", "thousandth", "les", "more", "fold",
-        "half", "halve", "third", "quarter", "root", "choose", "factorial",
-    }
-)  # fmt: skip
-"""Words behind a number that are part of its value, or join it to more, without a last s; none of them is a unit."""
+_UNIT = re.compile(r"(.*\S)\s*\\(?:text|mathrm)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
+_PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-zA-Z].+)()")
 _NAME = re.compile(r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]))")
+_GREEK = r"\\(?:alpha|beta|gamma|delta|theta|phi|varphi|lambda|mu|omega|sigma|rho)"
+_VARIABLE = rf"(?:[A-Za-z]|{_GREEK})(?:_(?:\w|\{{\w{{1,4}}\}}))?'?"
+_QUANTITY = re.compile(
+    rf"{_VARIABLE}(?:[+-]{_VARIABLE}){{0,3}}|(?:[a-zA-Z]|{_GREEK})'{{0,2}}(?:\^\{{-1\}})?\([\w,|∪]{{1,12}}\)"
+    r"|m?(?:\\(?:angle|measuredangle|overline|overrightarrow)|∠)?\{?[A-Z]{1,4}\}?"
+    r"|\|[A-Z]{2}\||\[[A-Z]{3,6}\]|S_\{\\triangle[A-Z]{3}\}"
+    r"|(?i:the|final|answer|total|area|volume|perimeter|probability|length|distance|radius|speed|time|cost|number|sum|of)+"
+)
+"""The left side of an equation that names its right one: a variable, sums of them, f(2), AB, an angle, a word."""
 
 
-def _normal(text: str) -> str:
+def _normal(text: str) -> tuple[str, str]:
     """Return ``text`` without blanks, signs of money, percent and degree, with one form of fractions and roots.
 
-    A unit in ``\\text{…}`` behind a number is dropped, a text by itself is its words in small letters.
+    The second text is the unit that stood behind a number. A text by itself is its words in small letters.
     """
     for old, new in _REPLACED:
         text = text.replace(old, new)
     text = _JOINED_BY_WORDS.sub(",", _PERCENT.sub("", text))
-    text = _without_unit(_SPACE.sub(" ", text).strip().removesuffix("."))
+    text, unit = _without_unit(_SPACE.sub(" ", text).strip().removesuffix("."))
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
-        return " ".join(text.lower().split())
+        return " ".join(text.lower().split()), unit
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
     text = _BLANKS.sub("", text)
-    if both := _PLUS_MINUS.fullmatch(text):
-        text = f"{both[1]}{both[2]},{both[1]}-{both[2]}"
-    if letter := _LETTER.fullmatch(text):
-        text = letter[1]
-    return _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
+    text = ",".join(map(_both_signs, _split(text)))
+    if alone := _ALONE.fullmatch(text):
+        text = alone[1]
+    text = _SUBSCRIPT.sub(r"_\1", text)
+    return _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text)), unit
 
 
-def _without_unit(text: str) -> str:
+def _without_unit(text: str) -> tuple[str, str]:
     measured = _UNIT.fullmatch(text) or _PLAIN_UNIT.fullmatch(text)
-    words = measured[2].lower().split() if measured else []
-    if not measured or not words or not _UNITS.fullmatch("".join(words).replace("\\cdot", "")):
-        return text
-    return text if _MULTIPLES & {word.removesuffix("s") for word in words} else measured[1]
+    unit = unit_of(measured[2] + measured[3]) if measured else None
+    return (measured[1], unit) if measured and unit else (text, "")
+
+
+def _both_signs(part: str) -> str:
+    """Return both values of an answer with one ``\\pm``."""
+    return f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
 
 
 def _unnamed(text: str) -> str:
@@ -150,6 +162,10 @@ def _unnamed(text: str) -> str:
     name = _NAME.match(text)
     rest = text[name.end() :] if name else ""
     return rest if rest and "=" not in rest else text
+
+
+def _names(parts: Sequence[str]) -> list[str]:
+    return [part.removesuffix(_unnamed(part)) for part in parts]
 
 
 def _split(text: str) -> list[str]:
@@ -179,6 +195,7 @@ _REAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
 _FRACTION = re.compile(rf"([+-]?)(?:(\d+))?\\frac\{{([+-]?{_WHOLE})\}}\{{({_WHOLE})\}}")
 _RATIO = re.compile(rf"([+-]?{_REAL})/({_WHOLE})")
 _DECIMAL = re.compile(rf"([+-]?{_REAL})(?:(?:\\times|\\cdot|\*)10\^\{{?([+-]?\d+)\}}?|[eE]([+-]?\d+))?")
+_POWER_OF_TEN = re.compile(r"10\^(?:\{([+-]?\d{1,3})\}|(\d))")
 _ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
 """What a number may have that is written as a decimal or with an exponent, so may be rounded."""
 
@@ -195,6 +212,8 @@ def _number(text: str) -> Fraction | None:
         return None if part is None else (-1 if sign == "-" else 1) * (int(whole or 0) + part)
     if ratio := _RATIO.fullmatch(text):
         return _divided(ratio[1], ratio[2])
+    if ten := _POWER_OF_TEN.fullmatch(text):
+        return Fraction(10) ** int(ten[1] or ten[2])
     decimal = _DECIMAL.fullmatch(text)
     power = int(decimal[2] or decimal[3] or 0) if decimal else 0
     if decimal is None or abs(power) > EXPONENT:
@@ -234,11 +253,13 @@ def _same(gold: str, answer: str) -> bool:
         return True
     if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and len(_split(answer)) == 1:
         *before, last = answer.split("=")
-        return bool(last) and all(_number(side) is None or _same(gold, side) for side in before) and _same(gold, last)
+        if not last or len(before) > SIDES:
+            return False
+        return all(_QUANTITY.fullmatch(side) or _same(gold, side) for side in before) and _same(gold, last)
     value, given = _number(gold), _number(answer)
     if value is not None and given is not None:  # no leniency for percents
-        rounded = _ROUNDED.search(gold) or _ROUNDED.search(answer)
-        return value == given or (rounded is not None and abs(value - given) <= RELATIVE * abs(value))
+        rounded = _ROUNDED.search(gold) or (value.denominator > 1 and _ROUNDED.search(answer))
+        return value == given or (bool(rounded) and abs(value - given) <= RELATIVE * abs(value))
     if "∪" in gold and "∪" in answer:
         return _same_in_any_order(gold.split("∪"), answer.split("∪"))
     ours, theirs = _brackets(gold), _brackets(answer)
@@ -248,8 +269,9 @@ def _same(gold: str, answer: str) -> bool:
         opened, _, inner = ours or theirs or ("", "", "")
         bare = answer if ours else gold
         return opened == "\\{" and len(_split(bare)) > 1 and _same_parts(inner, bare, ordered=False)
-    if len(_split(gold)) > 1 or len(_split(answer)) > 1:
-        return _same_parts(gold, answer, ordered=False)
+    golds, answers = _names(_split(gold)), _names(_split(answer))
+    if len(golds) > 1 or len(answers) > 1:  # x=5,y=6 is no 6,5
+        return _same_parts(gold, answer, ordered=len(set(golds)) > 1 and not any(answers))
     return _same_by_symbols(gold, answer)
 
 
@@ -278,14 +300,17 @@ def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:
 
 _HEAVY = re.compile(
     r"\d{16}"  # long numbers
-    r"|\^\{?-?\d{3}|\^\{[^{}]*\{|\^[^^]{0,40}\^"  # large, nested and chained powers
+    r"|\^\{?-?\d{3}|\^\{[^{}]*(?:[{^]|\d{3}|[*(]|\\cdot|\\times)|\^\("  # large and nested powers
+    r"|\^(?:\{[^{}]*\}|\\[a-z]+|.)\^"  # chained ones
     r"|!|\\(?:int|sum|prod|lim|binom|iint|oint|bigcup|bigcap|choose|begin\{cases\})"  # what would be worked out
     r"|\\(?:max|min|gcd|lcm|sup|inf|det|arg)(?![a-z])|\\approx-?\d+$|\d_|'"  # … or is no expression
     r"|\\(?:[dt]binom|Gamma|gamma|zeta|input|include|def|newcommand|write|catcode)"
 )
 _JOINED = re.compile(r"[})\]]\d")  # a digit right behind a bracket: a product or a slip, nobody can say
+_OF_BRACKETS = re.compile(r"[)}\]]\^\{?-?(\d+)")
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
 _COMMANDS = re.compile(r"(?:\\[a-zA-Z]+|\\\\|[^\\])+")
+_SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 _WORD = re.compile(r"[a-z]{3,}")
 """Letters in a row are a triangle or a word: no product, so their order counts."""
@@ -295,12 +320,16 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
     """Compare as sympy sees both; never what would keep it busy, or what is no mathematics."""
     if max(len(gold), len(answer)) > SYMBOLS or not _is_expression(answer) or _WORD.fullmatch(gold):
         return False
-    _check_symbols()
-    try:
-        with processor_time(SYMBOLS_S, _TooLongError):
-            return _verified(gold, answer)
-    except (_TooLongError, MemoryError, RecursionError):
+    if _SUBSCRIPTS.findall(gold) != _SUBSCRIPTS.findall(answer) or not _letters(answer) <= _letters(gold) | CONSTANTS:
         return False
+    _check_symbols()
+    with processor_time(SYMBOLS_S, _TooLongError):
+        return _verified(gold, answer)
+
+
+def _letters(text: str) -> set[str]:
+    """Return the letters outside commands; math-verify takes x for X."""
+    return set(re.findall("[a-zA-Z]", _COMMAND.sub(" ", text)))
 
 
 def _verified(gold: str, answer: str) -> bool:
@@ -329,9 +358,14 @@ def _check_symbols() -> None:
 
 def _is_expression(text: str) -> bool:
     """Return whether ``text`` is LaTeX of bounded work: commands, signs, digits, names of at most three letters."""
-    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(text) or text.count("{") != text.count("}"):
+    depths = _depths(text)
+    if min(depths) < 0 or depths[-1] or max(depths) > DEEPEST or text.count("{") != text.count("}"):
         return False
-    return _COMMANDS.fullmatch(text) is not None and not _LONG_NAME.search(_COMMAND.sub(" ", text))
+    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(text):
+        return False
+    if prod(map(int, _OF_BRACKETS.findall(text))) > LARGEST_POWER or _LONG_NAME.search(_COMMAND.sub(" ", text)):
+        return False
+    return _COMMANDS.fullmatch(text) is not None
 
 
 class _TooLongError(BaseException):

@@ -1,0 +1,119 @@
+"""P4: answers that rules make right or wrong: gold answer × form of it × what keeps or destroys its value."""
+
+from itertools import product
+
+import pytest
+
+from compositionality.domains.math.judge import _is_expression, judge_math
+from compositionality.domains.math.units import _COUNTED, unit_of
+
+NUMBERS = ("5", "120", "-3", "1000000", "\\frac{2}{7}", "2.5")
+SYMBOLS = ("x+1", "2\\sqrt{3}", "x^{2}+2x^{3}")
+VARIABLES = (
+    "x",
+    "N",
+    "a_{10}",
+    "\\theta",
+    "f(2)",
+    "P(A|B)",
+    "AB",
+    "\\angle ABC",
+    "m+n",
+    "\\text{Total area}",
+    "f^{-1}(3)",
+)
+OTHERS = (
+    "x^2", "2x", "x+1", "-x", "|x|", "\\frac{1}{x}", "\\sqrt{x}", "1/x", "x^{-1}", "\\log x", "xy", "10^x", "2+2",
+)  # fmt: skip
+CHANGING = (
+    "fourths", "tenths", "zeros", "million", "lakh", "crore", "gross", "dozen", "score", "below", "minus", "not",
+    "one", "half", "pi", "percent", "ppm", "squared", "factorial", "mod", "M", "k", "e", "x", "quadrillion", "or",
+    "times two", "pm or am",
+)  # fmt: skip
+UNITS = (
+    "cm", "square feet", "m/s^2", "N\\cdot m", "miles per hour", "dollars", "p.m.", "apples", "cubic inches", "kg",
+)  # fmt: skip
+
+
+def right(gold: str, answer: str) -> bool:
+    return judge_math(f"so \\boxed{{{answer}}}", [gold]).score == 1
+
+
+@pytest.mark.parametrize("gold", [*NUMBERS, *SYMBOLS])
+def test_p04_an_equation_counts_if_its_left_side_names_the_right_one(gold: str) -> None:
+    assert [name for name in VARIABLES if not right(gold, f"{name} = {gold}")] == []
+    assert [name for name in OTHERS if name != gold and right(gold, f"{name} = {gold}")] == []
+    assert [name for name in OTHERS if name != gold and right(gold, f"y = {name} = {gold}")] == []
+    assert not right(gold, "=".join(["y"] * 10 + [gold]))
+
+
+@pytest.mark.parametrize("form", ["{} {}", "{}\\text{{ {}}}", "{} \\mathrm{{{}}}", "{}\\,\\text{{{}}}"])
+def test_p04_only_a_known_unit_stands_behind_a_number(form: str) -> None:
+    for gold, unit in product(("5", "2.5"), UNITS):
+        assert right(gold, form.format(gold, unit)), unit
+        assert right(form.format(gold, unit), gold) or form == "{} {}", unit
+        assert not right(form.format(gold, unit), form.format(gold, "litres")), unit
+    for gold, word in product(("5", "2.5"), CHANGING):
+        assert not right(gold, form.format(gold, word)), word
+        assert not right(gold, form.format(gold, f"{word} cm")), word
+
+
+def test_a_unit_has_one_way_of_writing() -> None:
+    for first, second in (
+        ("cm^2", "square centimeters"),
+        ("ft/s", "feet per second"),
+        ("p.m.", "pm"),
+        ("boxes", "box"),
+    ):
+        assert unit_of(first) == unit_of(second) is not None
+    assert all(unit_of(f"{word}s") for word in _COUNTED.split())
+    assert not any(map(unit_of, ("", "M", "Mm", "ss", "square", "cm/", "cm per", "s of", "x" * 400)))
+
+
+@pytest.mark.parametrize("gold", ["7", "120", "1000000", "123456789"])
+def test_p04_a_whole_gold_answer_has_no_tolerance(gold: str) -> None:
+    number = int(gold)
+    assert all(
+        right(gold, form) for form in (f"{number:,}", f"{number}.0", f"{number}.", f"({number})", f"\\({number}\\)")
+    )
+    assert not any(right(gold, f"{number + share * number:.9f}") for share in (1e-7, -1e-7, 9e-7))
+    assert right(f"{number}.5", f"{number + 0.5 + 1e-7 * number:.9f}")
+
+
+@pytest.mark.parametrize("gold", ["x+1", "x^2+2x^3", "\\frac{x}{n}", "1011_2", "A"])
+def test_p04_case_and_base_count(gold: str) -> None:
+    assert right(gold, gold)
+    assert not right(gold, gold.upper() if gold != "A" else "a") or gold == gold.upper()
+    assert not right(gold, gold.partition("_")[0]) or "_" not in gold
+    assert not right(gold, f"{gold}_5") or "_" in gold
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [
+        ("x^2+2x^3", "2x^3+x^2"), ("x^2+y^2=1", "y^2+x^2=1"), ("1000000", "10^6"), ("0.001", "10^{-3}"),
+        ("1011_2", "1011_{2}"),
+        ("2+\\sqrt3,2-\\sqrt3", "2\\pm\\sqrt3"),
+        ("\\frac{1+\\sqrt5}{2},\\frac{1-\\sqrt5}{2}", "x=\\frac{1\\pm\\sqrt{5}}{2}"),
+        ("25\\pi", "25\\pi\\text{ cm}^2"), ("x=5,y=6", "y=6,x=5"), ("x=5,y=6", "5,6"), ("(x^2+1)^2", "(1+x^2)^2"),
+    ],
+)  # fmt: skip
+def test_p04_other_notations_of_the_same(gold: str, answer: str) -> None:
+    assert right(gold, answer)
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"), [("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3")]
+)
+def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:
+    assert not right(gold, answer)
+
+
+def test_p04_what_would_keep_sympy_busy_never_gets_there() -> None:
+    """Products and powers in an exponent, powers of powers, deep brackets."""
+    inner = ("99\\cdot99999", "99\\times99", "99*99", "(99)(99)", "9(99(99))", "-(-99999999)", "x^9", "{99}", "9^9")
+    assert not any(_is_expression(f"9^{{{exponent}}}") for exponent in inner)
+    assert not any(
+        _is_expression(text) for text in ("9^(999999999)", "9^9^9", "((x^{99})^{99})^{99}", "(" * 90 + "x" + ")" * 90)
+    )
+    assert all(_is_expression(text) for text in ("x^2+y^2", "(x^2+1)^2", "e^{2x+1}", "x^{n+1}-x^n", "\\frac{x^2}{y^2}"))
