@@ -17,7 +17,7 @@ UNREADABLE = object()  # what read_literal returns for text that is no literal
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
 _FENCE = re.compile(r"```[a-zA-Z]*")
-_STYLED = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
+_STYLED = re.compile(r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|boldsymbol|mbox)\s*\{([^{}]*)\}")
 
 
 def after_thought(response: str) -> str | None:
@@ -84,13 +84,15 @@ def without_styles(text: str) -> str:
 def read_literal(text: str) -> Any:
     """Return the value of JSON or of a Python literal, perhaps in one code fence; ``UNREADABLE`` if it is neither.
 
-    Text over MAX_LITERAL characters or with brackets over MAX_DEPTH deep is not read.
+    Text over MAX_LITERAL characters, with brackets over MAX_DEPTH deep or with a repeated JSON key is not read.
     """
     text = _unfenced(text.strip())
     if len(text) > MAX_LITERAL or bracket_depth(text) > MAX_DEPTH:
         return UNREADABLE
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=with_distinct_keys)
+    except RepeatedKeyError:
+        return UNREADABLE
     except (ValueError, RecursionError):
         pass
     try:
@@ -99,6 +101,18 @@ def read_literal(text: str) -> Any:
             return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return UNREADABLE
+
+
+class RepeatedKeyError(ValueError):
+    """An object of JSON gives a key twice, so two answers."""
+
+
+def with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs, for ``json``. Raise RepeatedKeyError if it gives a key twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise RepeatedKeyError
+    return fields
 
 
 def _unfenced(text: str) -> str:

@@ -180,3 +180,29 @@ def test_a_node_may_have_a_longer_name(name):
     truth = TASK.row_truth(name, {})
     assert TASK.verdict(f"<answer>{name}</answer>", truth).reason is Reason.CORRECT
     assert TASK.verdict("<answer>K</answer>", truth).reason is Reason.WRONG
+
+
+@pytest.mark.parametrize("kind", ["ordering", "graph"])
+def test_p04_another_sign_of_the_same_look_or_lower_case_is_another_name(kind):
+    """Kelvin sign, Cyrillic, full width, with an invisible sign: each instead of a letter of the answer."""
+    for gold in ("Kask", "task"):
+        truth = json.dumps([gold, "b"] if kind == "ordering" else gold)
+        for old, new in (
+            ("k", "\u212a"),
+            ("a", "\u0430"),
+            ("s", "\u017f"),
+            ("s", "\uff53"),
+            ("s", "s\u200b"),
+            ("k", "q"),
+        ):
+            name = gold.replace(old, new)
+            answer = json.dumps([name, "b"], ensure_ascii=False) if kind == "ordering" else name
+            assert TASK.verdict(f"<answer>{answer}</answer>", truth).score == 0, name
+        answer = json.dumps([gold.upper(), "B"]) if kind == "ordering" else gold.upper()
+        assert TASK.verdict(f"<answer>{answer}</answer>", truth).score == 1
+
+
+def test_p04_an_object_that_gives_two_answers_gives_none():
+    for first in ([], ROWS):
+        answer = f'{{"rows": {json.dumps(first)}, "rows": {json.dumps(ROWS)}}}'
+        assert TASK.verdict(f"<answer>{answer}</answer>", json.dumps(TRUTHS["zebra"])).reason is Reason.MALFORMED

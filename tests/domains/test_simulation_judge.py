@@ -42,6 +42,8 @@ ASKS_INPUT = json.dumps({"functional": PROGRAM, "result": "17"})
         ('{"total": 3, "ok": true}', Reason.MALFORMED),
         (RIGHT.replace('"', "'"), Reason.MALFORMED),
         (RIGHT[:-1], Reason.MALFORMED),
+        (RIGHT.replace("{", '{"output": 1, ', 1), Reason.MALFORMED),
+        (RIGHT.replace('"total"', '"total": 4, "total"'), Reason.MALFORMED),
         ("3", Reason.NO_ANSWER),
         ('{"output": null}', Reason.WRONG),
         (f"[{RIGHT}]", Reason.CORRECT),

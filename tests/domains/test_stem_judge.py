@@ -101,6 +101,19 @@ def test_the_described_scorer_errs_where_this_judge_does_not():
     assert (credits.count(1.0), credits.count(0.1), missed) == DESCRIBED
 
 
+@pytest.mark.parametrize("style", ["\\text", "\\mathrm", "\\mathbf", "\\boldsymbol", "\\textit", "\\textbf"])
+def test_a_letter_may_stand_in_any_style(style):
+    for letter, score in (("C", 1), ("(C)", 1), ("D", 0), ("C, D", 0)):
+        assert TASK.verdict(f"\\boxed{{{style}{{{letter}}}}}", CHOICE).score == score
+
+
+@pytest.mark.parametrize("between", [",", "{,}", "\\,"])
+def test_thousands_may_be_separated(between):
+    truth = json.dumps({"question": QUESTION, "answer": "1250", "exact": True})
+    assert TASK.verdict(f"\\boxed{{1{between}250}}", truth).score == 1
+    assert TASK.verdict(f"\\boxed{{12{between}50}}", truth).score == 0
+
+
 def test_no_letter_is_no_answer_and_one_beyond_the_options_neither():
     for text in ("", "C", "\\boxed{}", "\\boxed{C", "C) 5 m\nis the answer"):
         assert TASK.verdict(text, CHOICE).reason is Reason.NO_ANSWER

@@ -49,6 +49,18 @@ def test_p04_wrong_answers_score_nothing(truth, box):
     assert (judged(truth, box).score, judged(truth, box).reason) == (0, Reason.WRONG)
 
 
+@pytest.mark.parametrize("left_out", ["BC", "negative", "lakh", "million", "below zero", "m", "or 6", "of 10"])
+def test_p04_a_word_that_changes_the_number_cannot_be_left_out(left_out):
+    assert judged(f"5 {left_out}", f"5 {left_out}").score == 1
+    assert judged(f"5 {left_out}", "5").score == 0
+
+
+@pytest.mark.parametrize("unit", ["kg", "km", "square feet", "miles per hour", "people", "days", "%", "percent"])
+def test_a_unit_can_be_left_out_and_not_be_taken_for_money(unit):
+    assert judged(f"5 {unit}", "5").score == 1
+    assert judged(f"5 {unit}", "$5").score == judged("$5", f"5 {unit}").score == 0
+
+
 def test_the_described_scorer_errs_where_this_judge_does_not():
     def paid(truth: str, box: str) -> bool:
         return described_scorers.table(f"\\boxed{{{box}}}", truth) == 1

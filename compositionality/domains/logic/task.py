@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from itertools import chain
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar, NamedTuple
 
 from compositionality.domains.logic.puzzles import KINDS, MAKERS, LogicOptions
@@ -25,6 +26,7 @@ SOURCES = {
 }
 MAX_CELL = 200
 _MALFORMED = Reason.MALFORMED
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
 
@@ -153,14 +155,14 @@ def _judge_ordering(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
     names = _names(read) if isinstance(read, list | tuple) else None
     if names is None:
         return 0.0, _MALFORMED
-    return _whole([name.lower() for name in names] == [name.lower() for name in truth.value])
+    return _whole([*map(_lower, names)] == [*map(_lower, truth.value)])
 
 
 def _judge_graph(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
     """Compare the name alone, without regard to case."""
     if len(answer) > MAX_CELL or not _NAME.fullmatch(answer):
         return 0.0, _MALFORMED
-    return _whole(answer.lower() == truth.value.lower())
+    return _whole(_lower(answer) == _lower(truth.value))
 
 
 def _judge_arc(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
@@ -171,6 +173,11 @@ def _judge_arc(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
 
 
 _JUDGES = {"zebra": _judge_zebra, "ordering": _judge_ordering, "graph": _judge_graph, "arc": _judge_arc}
+
+
+def _lower(name: str) -> str:
+    """Return a name with the letters A to Z in lower case; ``str.lower`` would take a Kelvin sign for a k."""
+    return name.translate(_LOWER)
 
 
 def _whole(right: bool) -> tuple[float, Reason]:

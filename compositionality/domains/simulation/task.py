@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from compositionality.domains.code.judge import CodeTruth, last_program, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain
 from compositionality.errors import UserError
+from compositionality.tasks.answers import with_distinct_keys
 from compositionality.tasks.task import Mode, truth_text
 from compositionality.types import Problem, Reason, Verdict
 
@@ -213,9 +214,9 @@ def judge_json(response: str, truth: SimulationTruth) -> Verdict:
 
 
 def last_object(response: str) -> dict[str, Any] | None:
-    """Return the last well-formed JSON object, fenced or not; one inside another does not count."""
+    """Return the last well-formed JSON object without repeated keys, fenced or not; none inside another counts."""
     text = response[-READ:]
-    last, position, decoder = None, 0, json.JSONDecoder()
+    last, position, decoder = None, 0, json.JSONDecoder(object_pairs_hook=with_distinct_keys)
     while start := _OBJECT.search(text, position):
         try:
             last, position = decoder.raw_decode(text, start.start())

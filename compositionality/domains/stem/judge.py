@@ -100,8 +100,8 @@ def _normal(answer: str) -> str:
     counts (mW is not MW).
     """
     text = unicodedata.normalize("NFC", without_styles(answer)).replace("−", "-").strip().strip("$")
+    text = re.sub(r"(?<=[0-9])(?:,|\{,\}|\\,)(?=[0-9]{3}(?![0-9]))", "", text)
     text = re.sub(r"\\[,;! ]|~", " ", text)
-    text = re.sub(r"(?<=[0-9])(?:,|\{,\})(?=[0-9]{3}(?![0-9]))", "", text)
     return " ".join(text.split()).removesuffix(".")
 
 

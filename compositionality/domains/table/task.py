@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+from compositionality.domains.math.units import unit_of
 from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box, without_styles
 from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
@@ -169,6 +170,7 @@ def _entries(answers: Sequence[str]) -> list[TableEntry]:
 def _entry(text: str) -> TableEntry:
     """Read one answer. Case, spaces, quotes, a last full stop and signs of LaTeX do not count."""
     text = unicodedata.normalize("NFC", without_styles(text)).replace("−", "-").replace("{,}", ",")
+    text = re.sub(r"^\s*–(?=[\d.])", "-", text)
     text = re.sub(r"\\([%$&_#])", r"\1", text)
     text = re.sub(r"\\[,;! ]", " ", text)
     text = " ".join(text.split()).strip("'\"`“”‘’").casefold()
@@ -212,14 +214,16 @@ def _is_same(truth: TableEntry, given: TableEntry) -> bool:
 
 
 def _is_same_unit(truth: Amount, given: Amount) -> bool:
-    """Accept a currency or % left out or added, and the truth's unit left out."""
+    """Accept a currency or % left out or added to a bare number, and the truth's unit left out if it is a known one."""
     if truth.currency and given.currency and truth.currency != given.currency:
         return False
     if truth.unit == given.unit:
         return True
-    if _AMBIGUOUS in (truth.unit, given.unit):
+    if _PERCENT in (truth.unit, given.unit):
+        return not truth.currency and not given.currency and "" in (truth.unit, given.unit)
+    if given.unit or given.currency or truth.unit == _AMBIGUOUS:
         return False
-    return not given.unit or (given.unit == _PERCENT and not truth.unit)
+    return unit_of(truth.unit) is not None
 
 
 # ---- tables of our own
