@@ -100,7 +100,6 @@ def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> 
         (ASKS_OUTPUT, "assert f(16) == ??", Reason.MALFORMED),
         (ASKS_OUTPUT, "assert f(" + "(" * 10_000, Reason.MALFORMED),
         (ASKS_OUTPUT, "assert f(" + "-" * 15_000 + "1) == 1", Reason.MALFORMED),
-        (json.dumps({"functional": PROGRAM}), "assert f(1) == 2", Reason.CORRECT),
     ],
 )  # fmt: skip
 def test_assertions(truth: str, line: str, reason: Reason) -> None:
@@ -120,7 +119,6 @@ def test_an_assertion_outside_a_block_is_no_answer() -> None:
         ('{"output": 3}', {}, {"output": 3}),
         ({"functional": PROGRAM}, {"original_prompt": f"{PROGRAM}\nassert f(16) == ??\n"}, {"functional": PROGRAM, "call": "f(16)"}),
         ({"functional": PROGRAM}, {"original_prompt": f"{PROGRAM}\nassert f(??) == 17\n"}, {"functional": PROGRAM, "result": "17"}),
-        ({"functional": PROGRAM}, {}, {"functional": PROGRAM}),
     ],
 )  # fmt: skip
 def test_rows_of_others(ground_truth: Any, extra: dict[str, str], fields: dict[str, Any]) -> None:
@@ -130,7 +128,9 @@ def test_rows_of_others(ground_truth: Any, extra: dict[str, str], fields: dict[s
     TASK.parse_truth(text)
 
 
-@pytest.mark.parametrize("truth", ["{broken", "3", "[]", "{}", '{"functional": 3}', '"text"'])
+@pytest.mark.parametrize(
+    "truth", ["{broken", "3", "[]", "{}", '{"functional": 3}', json.dumps({"functional": PROGRAM}), '"text"']
+)
 def test_damaged_truths_are_named(truth: str) -> None:
     with pytest.raises(UserError, match="ground_truth"):
         TASK.parse_truth(TASK.row_truth(truth, {}))

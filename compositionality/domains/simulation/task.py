@@ -86,6 +86,9 @@ def read_truth(ground_truth: str) -> SimulationTruth:
         texts = [fields.get(name) or "" for name in ("functional", "call", "result")]
         if not all(isinstance(text, str) for text in texts):
             raise UserError("ground_truth: functional, call and result must be Python text")
+        if not texts[1] and not texts[2]:  # any true assertion would be right
+            fix = "put the prompt into extra_info.original_prompt, with ?? for what is asked"
+            raise UserError(f"ground_truth {ground_truth[:60]!r} has neither call nor result: {fix}")
         return SimulationTruth("assertion", program=texts[0], call=texts[1], result=texts[2])
     side = "input" if "input" in fields else "output"
     if "program" in fields:
