@@ -253,8 +253,10 @@ def level_and_group(data_source: str, extra_info: Mapping[str, Any] | None = Non
     level = next((info[key] for key in ("level", "depth") if info.get(key) is not None), number or 0)
     try:
         depth = int(level)
+        if not 0 <= depth < 2**31 or depth != float(level):
+            raise ValueError
     except (TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"extra_info: level {level!r} is no whole number; give the problem's depth, or none") from error
+        raise UserError(f"level {level!r} is no whole number from 0 on; give the problem's depth, or none") from error
     group = info.get("group") or next((word for word in GROUPS if word in name), _LEVEL.sub("", name))
     return depth, str(group)
 

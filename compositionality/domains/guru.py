@@ -212,8 +212,8 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
     rate = None if rate != rate else rate  # NaN: pandas has no other gap in a column of floats
     if rate is not None and not (isinstance(rate, int | float) and 0 <= rate <= 1):
         raise UserError(f"{pass_rate} {rate!r} is no share from 0 to 1")
-    level, _ = level_and_group("", info)
-    level = cells["level"] if cells.get("level") is not None else level
+    level = cells.get("level")
+    level, _ = level_and_group("", info if level is None or level != level else {"level": level})
     known = {name: str(info[name]) if info.get(name) else None for name in OF_GOLD}
     origin = {"file": path.name, "row": number, "pass_rate": rate, **known}
     problem = Problem(cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, origin)
@@ -261,13 +261,17 @@ def _with_right_gold(
 
 
 def _wanted(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counter[str]) -> list[GuruRow]:
-    """Return the rows without repeated or too long prompts, and without pass rates out of bounds."""
+    """Return the rows without repeated or too long prompts, and without pass rates out of bounds.
+
+    A prompt is repeated whatever its blanks and its system turns are; of copies with other truths the first counts.
+    """
     bounded = settings.min_pass_rate > 0 or settings.max_pass_rate < 1
-    seen, wanted = set[bytes](), list[GuruRow]()
+    seen, wanted = dict[bytes, str](), list[GuruRow]()
     for row in rows:
-        key = blake2b(repr(row.prompt).encode(), digest_size=16).digest()
+        turns = [turn["content"].split() for turn in row.prompt if turn["role"] != "system"]
+        key, truth = blake2b(repr(turns).encode(), digest_size=16).digest(), row.problem.ground_truth
         if key in seen:
-            counts["twice"] += 1
+            counts["twice" if seen[key] == truth else "twice_with_another_truth"] += 1
         elif settings.max_prompt_characters and row.length > settings.max_prompt_characters:
             counts["prompt_too_long"] += 1
         elif bounded and row.pass_rate is None:
@@ -276,7 +280,7 @@ def _wanted(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Coun
             counts["pass_rate_out_of_bounds"] += 1
         else:
             wanted.append(row)
-        seen.add(key)
+            seen[key] = truth
     if not wanted:
         raise UserError(
             f"no row is left of {counts['read']:,}; widen min_pass_rate and max_pass_rate, raise max_prompt_characters"

@@ -290,7 +290,7 @@ def row_info(extra_info: Any) -> Mapping[str, Any]:
     if "part_1" not in extra_info:
         return extra_info
     names = [f"part_{number}" for number in range(1, len(extra_info) + 1)]
-    unpacked = _unpacked("".join(extra_info.get(name) or "" for name in names), "extra_info")
+    unpacked = _unpacked("".join(str(extra_info.get(name) or "") for name in names), "extra_info")
     return unpacked if isinstance(unpacked, Mapping) else {}
 
 

@@ -277,3 +277,53 @@ def test_bad_settings_are_one_line(tmp_path: Path, words: list[str], told: str) 
     with pytest.raises(UserError, match=told):
         prepare(tmp_path / "out", *(one.replace("F", file) for one in words))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"level": level} for level in ("hard", 2**62, -3, 1.5)),
+        *({"reward_model": {"ground_truth": truth}} for truth in (float("nan"), float("inf"), True, None)),
+        {"extra_info": {"part_1": 5}},
+        {"prompt": None},
+        {"prompt": [{"role": None, "content": "x"}]},
+    ],
+    ids=str,
+)
+def test_p18_a_cell_of_another_kind_is_named_with_its_row(tmp_path: Path, changes: dict[str, Any]) -> None:
+    file = write(tmp_path / "raw.parquet", sums(20, **changes))
+    with pytest.raises(UserError, match=r"raw\.parquet: row 0: .*20 of 20 rows cannot be used"):
+        prepare_guru(PrepareGuruSettings(files=(file,), output=str(tmp_path / "out"), check_gold=False))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_gap_of_pandas_is_no_level(tmp_path: Path) -> None:
+    file = write(tmp_path / "raw.parquet", sums(20, level=float("nan")))
+    prepare_guru(PrepareGuruSettings(files=(file,), output=str(tmp_path / "out"), check_gold=False))
+    assert read_problems(tmp_path / "out/train.parquet")["level"].to_pylist() == [0] * 20
+
+
+def test_p02_no_question_is_in_train_and_holdout_whatever_its_blanks_and_system_turn(tmp_path: Path) -> None:
+    question = {"role": "user", "content": "What is 1 + 1?"}
+    prompts = [
+        [{**question, "content": f"What is {number} {blanks} 1?"}] for number in range(12) for blanks in ("+", " +\n")
+    ] + [
+        [{"role": "system", "content": "Think."}, {**question, "content": f"What is {number} + 1?"}]
+        for number in range(12)
+    ]
+    file = write(tmp_path / "raw.parquet", [row(1, prompt=prompt) for prompt in prompts])
+    prepare_guru(PrepareGuruSettings(files=(file,), output=str(tmp_path / "out"), holdout=5, check_gold=False))
+    files = (read_problems(tmp_path / f"out/{name}.parquet") for name in ("train", "holdout"))
+    parts = [{" ".join(prompt[-1]["content"].split()) for prompt in file["prompt"].to_pylist()} for file in files]
+    assert [len(part) for part in parts] == [7, 5]
+    assert not parts[0] & parts[1]
+
+
+def test_a_copy_that_was_left_out_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [changed for copy in sums(15) for changed in ({**copy, RATE: None}, {**copy, RATE: 0.5})]
+    rows += [{**copy, RATE: 0.5, "reward_model": {"ground_truth": "-1"}} for copy in sums(3)]
+    file = write(tmp_path / "raw.parquet", rows)
+    settings = {"files": (file,), "output": str(tmp_path / "out"), "min_pass_rate": 0.1, "check_gold": False}
+    prepare_guru(PrepareGuruSettings(**settings))
+    assert len(read_problems(tmp_path / "out/train.parquet")) == 15
+    assert "twice with another truth 3" in capsys.readouterr().out

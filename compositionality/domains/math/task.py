@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from math import isfinite
 from operator import itemgetter
 from typing import Any, ClassVar
 
 from compositionality.domains.math.judge import judge_math, read_golds
+from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box
 from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
 from compositionality.tasks.stream import check_choice, check_levels
@@ -60,7 +62,9 @@ class MathTask(Task):
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """Return numbers as text; else the answer behind GSM8K's ``####``, or in the box of a whole solution."""
         del extra_info
-        if isinstance(ground_truth, int | float) and not isinstance(ground_truth, bool):
+        if isinstance(ground_truth, int | float):
+            if isinstance(ground_truth, bool) or not isfinite(ground_truth):
+                raise UserError(f"ground_truth {ground_truth} is no answer; give a number or text")
             return str(ground_truth)
         text = truth_text(ground_truth).rpartition("####")[2].strip()
         return last_box(text) or text
