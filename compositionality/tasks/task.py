@@ -269,6 +269,8 @@ def truth_text(ground_truth: Any) -> str:
     numpy's arrays and numbers inside it count as lists and numbers; guru's ``{compressed: …}`` is unpacked.
     UserError for anything else.
     """
+    if ground_truth is None:
+        raise UserError("there is no ground_truth; drop the row")
     if isinstance(ground_truth, str):
         return ground_truth
     if isinstance(ground_truth, Mapping) and list(ground_truth) == ["compressed"]:

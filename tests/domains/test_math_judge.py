@@ -50,6 +50,9 @@ def test_rows_of_others_give_their_gold_answer():
     for damaged in ("", " ", "{", "\\frac{1}{2", "1" * 500, '["a", 3'):
         with pytest.raises(UserError):
             TASK.parse_truth(damaged)
+    for none in (None, True, float("nan"), float("-inf")):
+        with pytest.raises(UserError, match="ground_truth"):
+            TASK.row_truth(none, {})
 
 
 @pytest.mark.parametrize("broken", [lambda *_, **__: [], None], ids=["errors-hidden", "does-not-load"])
