@@ -32,7 +32,7 @@ def body():
         import torch.distributed as dist
         dist.init_process_group("gloo")
         dist.barrier()
-    os.write(1, f"{os.getpid()}\n".encode())  # one write: the other rank writes to the same pipe
+    os.write(1, f"{os.getpid()}\\n".encode())  # one write: the other rank writes to the same pipe
     Path(__file__).with_name(rank).touch()
     while not all(Path(__file__).with_name(one).exists() for one in "01"):
         time.sleep(0.01)
