@@ -121,19 +121,13 @@ def is_update(row: Mapping[str, Any]) -> bool:
 
 
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
-    """Return the entries of ``data`` that are numbers or strings, as JSON has them."""
-    return {key: plain(value) for key, value in data.items() if is_plain(value)}
-
-
-def is_plain(value: object) -> bool:
-    """Return True for numbers (numpy's and torch's scalars too) and strings."""
-    return isinstance(value, str | int | float) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0)
-
-
-def plain(value: Any) -> str | int | float | None:
-    """Return a scalar as JSON has it; None for nan and infinity."""
-    scalar: str | int | float = value if isinstance(value, str | int | float) else value.item()
-    return None if isinstance(scalar, float) and not math.isfinite(scalar) else scalar
+    """Return the numbers (numpy's and torch's scalars too) and strings of ``data``, nan and infinity as None."""
+    values = {key: value.item() if getattr(value, "ndim", None) == 0 else value for key, value in data.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in values.items()
+        if isinstance(value, str | int | float)
+    }
 
 
 FORWARD, FORWARD_AND_BACKWARD, THROUGH_FROZEN = 2, 6, 4

@@ -16,7 +16,7 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems, row_at
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput
-from compositionality.rollout.prompts import check_prompt_lengths, readable
+from compositionality.rollout.prompts import check_prompt_lengths, prompts_as_tokens, readable
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.types import Completion
 
@@ -51,8 +51,7 @@ def tokenize_problems(
     columns = ("data_source", "prompt", "reward_model", *(["extra_info"] if row_format.any_source else []))
     for path in map(Path, paths):
         rows = read_problems(path, row_format).select([*columns]).to_pylist()
-        chats = list(readable((row["prompt"] for row in rows), tokenizer, str(path)))
-        prompts = tokenize_prompts(chats, tokenizer)
+        prompts = prompts_as_tokens(tokenizer, readable((row["prompt"] for row in rows), tokenizer, str(path)))
         check_prompt_lengths(map(len, prompts), max_tokens, str(path))
         for row, prompt_ids in zip(rows, prompts, strict=True):
             seen[row["data_source"]] += 1
@@ -103,13 +102,6 @@ class PromptStream:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.position = state["position"]
         self.last_step = state["last_step"]
-
-
-def tokenize_prompts(chats: Sequence[Any], tokenizer: Any) -> list[list[int]]:
-    """Return the token ids of every chat, with the chat template's opening of the answer."""
-    texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
-    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
-    return ids
 
 
 def verl_seed(run_seed: int, uid: str, chat: Sequence[Mapping[str, str]], sample: int) -> int:

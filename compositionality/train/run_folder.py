@@ -173,7 +173,7 @@ def prune(steps: Path, keep: CountOrAll, *, keep_best: bool = False) -> None:
     best = best_step(steps) if keep_best else None
     for step in complete[: -max(keep, 1)]:
         if step != best:
-            remove(steps / f"global_step_{step}")
+            remove(folder(steps, step))
 
 
 def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
@@ -202,18 +202,14 @@ def folder(steps: Path, step: int) -> Path:
 def mark_complete(steps: Path, step: int) -> None:
     """Record the hash of every file of the checkpoint, and name it as the latest."""
     path = folder(steps, step)
-    files = {file.relative_to(path).as_posix(): fingerprint(file) for file in contents(path)}
+    contents = (file for file in path.rglob("*") if file.is_file() and file.name != HASHES)
+    files = {file.relative_to(path).as_posix(): fingerprint(file) for file in contents}
     write_text(path / HASHES, json.dumps(files, indent=1, sort_keys=True) + "\n")
     write_text(steps / TRACKER, str(step))
 
 
-def contents(path: Path) -> list[Path]:
-    """Return the files of a checkpoint without their hashes."""
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.name != HASHES)
-
-
 def fingerprint(file: Path) -> str:
-    """Hash of a file, or its size if it is large."""
+    """Return the hash of a file, or its size if it is large."""
     size = file.stat().st_size
     return f"{size} bytes" if size > HASHED_BYTES else file_hash(file)
 
