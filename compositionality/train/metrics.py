@@ -45,13 +45,13 @@ def entropies(path: Path, steps: int) -> list[float]:
 
     UserError where it does not say.
     """
-    found = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
-    if missing := [step for step in range(1, steps + 1) if step not in found]:
+    by_step = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
+    if missing := [step for step in range(1, steps + 1) if step not in by_step]:
         raise UserError(
             f"{path}: no {ROLLOUT_ENTROPY} of step {missing[0]}: a finished run of engine=single is needed "
             f"with at least trainer.steps={steps} steps; run it first"
         )
-    return [float(found[step]) for step in range(1, steps + 1)]
+    return [float(by_step[step]) for step in range(1, steps + 1)]
 
 
 def trained(path: Path) -> dict[str, int]:
@@ -94,7 +94,7 @@ STEP_ROW = "metrics.json"
 
 def accuracies(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the mean accuracies of a validation by data source; nothing of a row without one."""
-    return {found[1]: value for name, value in row.items() if (found := ACCURACY.fullmatch(name))}
+    return {match[1]: value for name, value in row.items() if (match := ACCURACY.fullmatch(name))}
 
 
 def truncate_metrics(path: Path, step: int, checkpoint: Path | None = None) -> None:
@@ -236,8 +236,8 @@ def _total(rows: Sequence[Row], *names: str) -> int | None:
 def report_of(model: Path) -> TrainingReport | None:
     """Return what made the model in a folder, all its iterations together; None where that is not known."""
     model = model.absolute()
-    found = ITERATION.fullmatch(model.parent.name)
-    runs = [f"{found[1]}{number}" for number in range(int(found[2]) + 1)] if found else [model.parent.name]
+    match = ITERATION.fullmatch(model.parent.name)
+    runs = [f"{match[1]}{number}" for number in range(int(match[2]) + 1)] if match else [model.parent.name]
     reports = [_of_run(model.parent.with_name(run) / model.name) for run in runs]
     known = [one for one in reports if one]
     return _together(known) if known and len(known) == len(runs) else None

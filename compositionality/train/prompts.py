@@ -47,15 +47,15 @@ def tokenize_problems(
 ) -> list[TokenizedProblem]:
     """Return all files' problems (``limit`` of each data source); UserError if a prompt has over ``max_tokens``."""
     problems: list[TokenizedProblem] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     columns = ("data_source", "prompt", "reward_model", *(["extra_info"] if row_format.any_source else []))
     for path in map(Path, paths):
         rows = read_problems(path, row_format).select([*columns]).to_pylist()
         prompts = prompts_as_tokens(tokenizer, readable((row["prompt"] for row in rows), tokenizer, str(path)))
         check_prompt_lengths(map(len, prompts), max_tokens, str(path))
         for row, prompt_ids in zip(rows, prompts, strict=True):
-            seen[row["data_source"]] += 1
-            if limit is None or seen[row["data_source"]] <= limit:
+            counts[row["data_source"]] += 1
+            if limit is None or counts[row["data_source"]] <= limit:
                 truth = row["reward_model"]["ground_truth"]
                 problems.append(TokenizedProblem(prompt_ids, row["data_source"], truth, row.get("extra_info")))
     return problems
@@ -85,12 +85,12 @@ class PromptStream:
         """Return the next ``count`` rows. Each gets the key ``uid``: digits alone, of equal length, since verl splits
         names at ``_`` and we sort them.
         """
-        taken = []
+        rows = []
         for _ in range(count):
             row = self.rows[row_at(self.position, len(self.rows), self.seed, shuffle=self.shuffle)]
-            taken.append({**row, "uid": f"{self.position:012d}"})
+            rows.append({**row, "uid": f"{self.position:012d}"})
             self.position += 1
-        return taken
+        return rows
 
     def left(self, epochs: int) -> int:
         """Return the prompts that ``epochs`` passes still hold."""
@@ -161,7 +161,7 @@ def files_for_verl(paths: Sequence[str], form: RowFormat, folder: Path) -> list[
     """Return the files as verl reads them: as they are if all have its schema, else written as ``folder``/N.parquet."""
     if all(is_rl_schema(Path(path), form) for path in paths):
         return [str(Path(path).absolute()) for path in paths]
-    written = [folder.absolute() / f"{number}.parquet" for number in range(len(paths))]
-    for path, target in zip(paths, written, strict=True):
+    targets = [folder.absolute() / f"{number}.parquet" for number in range(len(paths))]
+    for path, target in zip(paths, targets, strict=True):
         write_table(read_problems(Path(path), form), target)
-    return [*map(str, written)]
+    return [*map(str, targets)]
