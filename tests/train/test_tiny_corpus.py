@@ -196,25 +196,25 @@ def test_an_echo_is_the_head_of_the_answer_to_its_chain():
         assert response == compact_trace(chain, prompt.rpartition(":")[2]).partition("=")[0]
 
 
-def packed(seed=0, steps=40, packing=None, workers=0):
-    corpus = Corpus(MIX, DROP)
-    return PackedBatches(corpus, corpus_tokenizer(MIX), packing or Packing(), seed, steps, workers)
+def packed(seed=0, steps=40, rows=8, workers=0):
+    return PackedBatches(Corpus(MIX, DROP), corpus_tokenizer(MIX), Packing(rows), seed, steps, workers)
 
 
 def test_p01_a_batch_depends_on_seed_and_step_alone():
-    whole = [batch.tokens for [batch] in packed().stream(0)]
+    whole = [batch.tokens for [batch] in packed(rows=2).stream(0)]
     assert len(whole) == 40
     for start in (1, 15, 16, 39):
-        [batch] = next(packed().stream(start))
+        [batch] = next(packed(rows=2).stream(start))
         assert batch.tokens.equal(whole[start])
     assert not whole[0].equal(whole[1])
-    assert not whole[0].equal(next(packed(seed=1).stream(0))[0].tokens)
-    assert [batch.tokens.tolist() for [batch] in packed(workers=2).stream(7)] == [step.tolist() for step in whole[7:]]
+    assert not whole[0].equal(next(packed(seed=1, rows=2).stream(0))[0].tokens)
+    by_workers = [batch.tokens.tolist() for [batch] in packed(rows=2, workers=2).stream(7)]
+    assert by_workers == [step.tolist() for step in whole[7:]]
 
 
 def test_p10_the_rows_of_all_ranks_are_those_of_one():
-    whole = [batch for [batch] in packed(steps=20).stream(0)]
-    parts = [[batch for [batch] in packed(steps=20).stream(0, rank, 3)] for rank in range(3)]
+    whole = [batch for [batch] in packed(steps=20, rows=5).stream(0)]
+    parts = [[batch for [batch] in packed(steps=20, rows=5).stream(0, rank, 3)] for rank in range(3)]
     for step, (tokens, loss_mask, real) in enumerate(whole):
         assert real == sum(mine[step].real for mine in parts)
         for rank, mine in enumerate(parts):
@@ -222,7 +222,7 @@ def test_p10_the_rows_of_all_ranks_are_those_of_one():
             assert mine[step].loss_mask.equal(loss_mask[rank::3])
 
 
-def test_rows_are_full_and_leave_no_exchange_out():
+def test_rows_are_full_and_leave_no_exchange_out(exchanges):
     batches = packed(steps=192)
     tokens = [batch.tokens for [batch] in batches.stream(0)]
     assert sum((step != batches.pad).float().mean() for step in tokens) / len(tokens) > 0.94
@@ -231,8 +231,7 @@ def test_rows_are_full_and_leave_no_exchange_out():
         for row in step.tolist():
             text = batches.backend.decode(row, skip_special_tokens=False)
             asked.update(len(called(prompt)) for prompt in re.findall(r"<\|user\|>([^<]*)<\|assistant\|>", text))
-    rng, corpus = Random(0), Corpus(MIX, DROP)
-    drawn = Counter(len(called(corpus.exchange(rng)[0])) for _ in range(20_000))
+    drawn = Counter(len(called(prompt)) for prompt, _ in exchanges)
     for level in range(2, MIX.deepest + 1):  # the longest exchanges are those that find a place least easily
         assert abs(asked[level] / asked.total() - drawn[level] / drawn.total()) < 0.025, level
 
