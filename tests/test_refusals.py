@@ -148,6 +148,7 @@ FULL = [  # what the full set-up alone can check
     ("train_grpo", "engine=verl trainer.output=TAKEN", "not of a training run; choose another folder"),
     ("train_sft", "engine=verl trainer.batch_rows=99", "20 rows are less than one batch; trainer.batch_rows=99"),
     ("train_sft", "engine=verl trainer.output=TAKEN", "not of a training run; choose another folder"),
+    ("train_grpo", "rollout.engine=vllm rollout.top_p=0.9", "vLLM only tells log-probs after truncation"),
     ("train_grpo", "model.lora.rank=4 model.lora.targets=[nope]", "no linear layers nope; there are: down_proj, gate"),
     ("train_sft", "model.lora.rank=4 model.lora.targets=[nope]", "targets: no linear layers nope"),
 ]  # fmt: skip
