@@ -19,7 +19,6 @@ Messages = list[Message]
 COLUMNS = ("messages", "prompt", "response")
 """Of an SFT file: whole chats or, where there is no such column, prompts and responses."""
 OPENED_THOUGHT = re.compile(r"<think>\s*\Z")
-REWRITTEN = "the chat template rewrites earlier turns; split the conversation into rows of one answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,9 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
         if message["role"] != "assistant":
             continue
         last = turn == len(messages) - 1
-        opened, closed = _opened_and_closed(messages[: turn + 1], tokenizer, last=last)
+        opened, closed = _opened_and_closed(messages[: turn + 1], tokenizer)
         if not opened.startswith(text):
-            raise UserError(REWRITTEN)
+            raise UserError("the chat template rewrites earlier turns; split the conversation into rows of one answer")
         prompt_ids = tokenizer(opened[len(text) :], add_special_tokens=False)["input_ids"]
         answer = tokenizer(closed[len(opened) :], add_special_tokens=False)["input_ids"]
         if answer.count(tokenizer.eos_token_id) != 1:
@@ -133,18 +132,16 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
     return ChatRow(tokens, loss_mask)
 
 
-def _opened_and_closed(messages: Messages, tokenizer: Any, *, last: bool) -> tuple[str, str]:
+def _opened_and_closed(messages: Messages, tokenizer: Any) -> tuple[str, str]:
     """Return the text of a chat up to where its last turn, the assistant's, begins, and with it.
 
     Templates that open a thought in the prompt, or leave thoughts out of what is past, do not render an answer as it
-    was sampled. That of the ``last`` turn of a row then follows the prompt as it is, with an EOS.
+    was sampled. It then follows the prompt as it is, with an EOS.
     """
     opened = chat_text(tokenizer, messages[:-1], add_generation_prompt=True)
     closed, answer = chat_text(tokenizer, messages), messages[-1]["content"] or ""
     if closed.startswith(opened) and answer.strip() in closed[len(opened) :]:
         return opened, closed
-    if not last:
-        raise UserError(REWRITTEN)
     thought = OPENED_THOUGHT.search(opened)  # the response may open it once more
     return opened, opened + answer.removeprefix(thought[0] if thought else "") + tokenizer.eos_token
 

@@ -114,9 +114,9 @@ def find_template(name: str, tokenizer: Any, source: Path) -> tuple[str, tuple[s
 
 def check_tokens(tokenizer: Any, tokens: tuple[str, ...], settings: ChatTemplateSettings, source: Path) -> None:
     """Raise UserError for a token of the template that the tokenizer does not have as one."""
-    known = tokenizer.get_vocab()
+    vocabulary = tokenizer.get_vocab()
     for token in tokens:
-        if token not in known:
+        if token not in vocabulary:
             raise UserError(
                 f"{source}: the tokenizer has no token {token}, which chat_template={settings.chat_template} writes; "
                 "choose the template of the model's family, or own (in a study CHAT_TEMPLATE=own)"
@@ -139,8 +139,8 @@ def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: in
         _change(target / "special_tokens_map.json", {"eos_token": eos})
     config = read_json_object(target / "config.json", DAMAGED)
     generation = target / "generation_config.json"
-    old = (read_json_object(generation, DAMAGED) if generation.is_file() else config).get("eos_token_id")
-    more = [one for one in (old if isinstance(old, list) else [old]) if one not in (None, eos_id)]
+    before = (read_json_object(generation, DAMAGED) if generation.is_file() else config).get("eos_token_id")
+    more = [one for one in (before if isinstance(before, list) else [before]) if one not in (None, eos_id)]
     ends = {"eos_token_id": [eos_id, *more] if more else eos_id}
     _change(generation, ends)
     _change(target / "config.json", ends)
@@ -170,9 +170,9 @@ def check_folder(folder: Path, settings: ChatTemplateSettings) -> None:
 def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
     """Yield files of these names; of weights in several formats the first."""
     for pattern in patterns:
-        found = sorted(folder.glob(pattern))
-        yield from found
-        if found and patterns == WEIGHTS:
+        paths = sorted(folder.glob(pattern))
+        yield from paths
+        if paths and patterns == WEIGHTS:
             return
 
 

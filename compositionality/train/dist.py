@@ -50,8 +50,8 @@ def memory_metrics() -> dict[str, float]:
     """Return the most GPU memory in GiB that this rank has held so far, under verl's names; nothing on a CPU."""
     if not torch.cuda.is_available():
         return {}
-    found = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
-    return {f"perf/max_memory_{name}_gb": size / 2**30 for name, size in found.items()}
+    sizes = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
+    return {f"perf/max_memory_{name}_gb": size / 2**30 for name, size in sizes.items()}
 
 
 def rank() -> int:
@@ -73,16 +73,16 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
         result = action()
     except UserError as raised:
         error = str(raised)
-    found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, (result, error))
-    for _, error in found:
+    outcomes: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(outcomes, (result, error))
+    for _, error in outcomes:
         if error is not None:
             raise UserError(error)
-    return [result for result, _ in found]
+    return [result for result, _ in outcomes]
 
 
 def on_first_rank(body: Callable[[], Result]) -> Result:
     """Return on every rank what ``body`` returns on the first, or raise the UserError that it raises there."""
-    found: list[Any] = on_every_rank(lambda: body() if rank() == 0 else None)
-    result: Result = found[0]
+    results: list[Any] = on_every_rank(lambda: body() if rank() == 0 else None)
+    result: Result = results[0]
     return result

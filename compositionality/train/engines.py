@@ -167,7 +167,7 @@ def _train(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:
     if isinstance(settings, PretrainSettings):
         pretrain(settings)
     elif isinstance(settings, GrpoSettings):
-        grpo.train(settings, force=settings.force)
+        grpo.train(settings)
     else:
-        sft.train(settings, force=settings.force)
+        sft.train(settings)
     stop_processes()

@@ -101,8 +101,8 @@ SMALLEST_ADVANTAGE = 1e-6  # smaller ones count as zero
 # ---- the run
 
 
-def train(settings: GrpoSettings, *, force: bool = False) -> Path:
-    """Train, or go on with a run that was killed; return the run folder. ``force`` starts over.
+def train(settings: GrpoSettings) -> Path:
+    """Train, or go on with a run that was killed; return the run folder.
 
     Raise UserError for settings, files or a model that do not fit, and for a loss that is not finite.
     """
@@ -112,13 +112,13 @@ def train(settings: GrpoSettings, *, force: bool = False) -> Path:
     model = on_first_rank(lambda: resolve_model(settings.model.path))
     settings = replace(settings, model=replace(settings.model, path=str(model)))
     recipe = make_recipe(settings)
-    if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
+    if on_first_rank(lambda: is_finished(out / "final", recipe, force=settings.force)):
         return out
     with contextlib.ExitStack() as stack:
         on_first_rank(lambda: stack.enter_context(exclusive(out)))
         trainer = GrpoTrainer(settings, mesh)
         stack.callback(trainer.close)
-        trainer.run(on_first_rank(lambda: resume(out, recipe, force=force)))
+        trainer.run(on_first_rank(lambda: resume(out, recipe, force=settings.force)))
         on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
         if trainer.report is not None:
             trainer.report.everywhere.send_artifacts(recipe.inputs.values(), models_in(out))

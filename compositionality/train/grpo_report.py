@@ -147,7 +147,7 @@ def validation_metrics(problems: Sequence[TokenizedProblem], groups: Sequence[Pr
             for name, value in scores.items():
                 section = "val-core" if name == "acc" else "val-aux"
                 values.setdefault(f"{section}/{source}/{name}/mean@{len(group.rewards)}", []).append(value)
-    means = {name: sum(given) / len(given) for name, given in sorted(values.items())}
+    means = {name: sum(sample) / len(sample) for name, sample in sorted(values.items())}
     return means | pass_at_k_metrics([(source, group.correct) for source, group in judged])
 
 
@@ -211,10 +211,10 @@ def spread(name: str, values: Sequence[float]) -> dict[str, float]:
 
 def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each metric of a reward function, over the completions that have it."""
-    given: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for name, value in (item for one in metrics for item in one.items()):
-        given.setdefault(f"reward/{name}/mean", []).append(value)
-    return {name: sum(values) / len(values) for name, values in given.items()}
+        by_name.setdefault(f"reward/{name}/mean", []).append(value)
+    return {name: sum(values) / len(values) for name, values in by_name.items()}
 
 
 def new_meter(weights: Iterable[tuple[str, Any]], algorithm: AlgorithmSettings) -> ComputeMeter:
@@ -274,27 +274,27 @@ class Report:
 
     def write_samples(self, step: int, groups: Sequence[PromptGroup], tokenizer: Any, count: int = 4) -> None:
         """Write the first right and the first wrong completion of some groups, of those first that have both."""
-        shown, form = [], "[{position}] reward {reward:g}\n{prompt}\n>>> {completion}\n"
+        rows, form = [], "[{position}] reward {reward:g}\n{prompt}\n>>> {completion}\n"
         for group in sorted(groups, key=lambda group: len(set(group.correct)) == 1)[:count]:
             prompt = tokenizer.decode(group.prompt_ids)
-            for place in [group.correct.index(wanted) for wanted in (True, False) if wanted in group.correct]:
+            for place in [group.correct.index(value) for value in (True, False) if value in group.correct]:
                 text, reward = tokenizer.decode(group.completions[place].token_ids), group.rewards[place]
                 right = group.correct[place]
-                shown.append(
+                rows.append(
                     {"position": group.position, "prompt": prompt, "completion": text, "reward": reward, "right": right}
                 )
         (self.out / "samples").mkdir(exist_ok=True)
-        write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**one) for one in shown))
-        self.everywhere.write_generations(step, shown)
+        write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**one) for one in rows))
+        self.everywhere.write_generations(step, rows)
 
     def write_validation(
         self, step: int, problems: Sequence[TokenizedProblem], groups: Sequence[PromptGroup], tokenizer: Any
     ) -> None:
         """Write the completions of the first three problems of each data source: the same ones at every validation."""
-        lines, seen = list[str](), Counter[str]()
+        lines, counts = list[str](), Counter[str]()
         for place, (problem, group) in enumerate(zip(problems, groups, strict=True)):
-            seen[problem.data_source] += 1
-            if seen[problem.data_source] <= 3 and group.is_judged():
+            counts[problem.data_source] += 1
+            if counts[problem.data_source] <= 3 and group.is_judged():
                 asked = {"problem": place, "data_source": problem.data_source, "ground_truth": problem.ground_truth}
                 prompt, completion = tokenizer.decode(problem.prompt_ids), group.completions[0].text
                 row = {**asked, "prompt": prompt, "completion": completion, "right": group.correct[0]}

@@ -338,13 +338,14 @@ def settle_length(settings: GrpoSettings) -> None:
 def make_recipe(settings: GrpoSettings) -> Recipe:
     """Return what the trained weights depend on: no paths, nothing that only changes how fast or where."""
     flat = flatten(asdict(settings))
-    kept = {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
-    kept["trainer.steps"] = settings.trainer.last_step()
+    values = {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
+    values["trainer.steps"] = settings.trainer.last_step()
     if settings.trainer.epochs is not None:
-        kept["trainer.epochs"] = settings.trainer.epochs
-    kept["train_files"] = names = name_inputs("train_files", settings.data.train_files)  # in the order of the problems
+        values["trainer.epochs"] = settings.trainer.epochs
+    values["train_files"] = names = name_inputs("train_files", settings.data.train_files)  # in order
     files = dict(zip(names, map(Path, settings.data.train_files), strict=True)) | settings.data.inputs()
     like = settings.algorithm.entropy_like
     if like is not None and is_to_be_checked(like, dry=settings.dry_run):
-        kept["entropies"] = entropies(Path(like), settings.trainer.last_step())
-    return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files, **settings.reward.inputs()})
+        values["entropies"] = entropies(Path(like), settings.trainer.last_step())
+    inputs = {"model": Path(settings.model.path), **files, **settings.reward.inputs()}
+    return Recipe("train_grpo_single", values, inputs)

@@ -32,7 +32,7 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     UserError for prompts that do not fit it, and for a run that does not fit this machine.
     """
     data, dry, like = settings.data, settings.dry_run, settings.algorithm.entropy_like
-    followed = entropies(Path(like), settings.trainer.last_step()) if like and is_to_be_checked(like, dry=dry) else []
+    targets = entropies(Path(like), settings.trainer.last_step()) if like and is_to_be_checked(like, dry=dry) else []
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
     model = check_model(Path(settings.model.path), chat_template=data.apply_chat_template)
@@ -50,7 +50,7 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     longest = data.max_prompt_tokens + settings.rollout.max_tokens
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     check_training(settings)
-    return GrpoInputs(model, problems, val_problems, followed)
+    return GrpoInputs(model, problems, val_problems, targets)
 
 
 @dataclass(frozen=True)

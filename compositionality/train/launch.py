@@ -163,11 +163,6 @@ def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
     _prctl(_SET_PDEATHSIG, number)
 
 
-def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends."""
-    _prctl(_SET_CHILD_SUBREAPER, 1)
-
-
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -185,7 +180,7 @@ def guard(command: Sequence[str]) -> int:
     parent = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
-    adopt_orphans()
+    _prctl(_SET_CHILD_SUBREAPER, 1)
     die_with_parent(signal.SIGTERM)
     if os.getppid() != parent or parent == 1:  # the parent died before the line above
         return 128 + signal.SIGTERM

@@ -173,13 +173,13 @@ class RunLog:
         """Return the rows of the run so far, each with its completions; delete completions of later steps."""
         rows = read_metrics(metrics)
         last = {row["step"]: place for place, row in enumerate(rows)}
-        kept = [row for row in read_metrics(self.completions) if row["step"] in last]
+        completions = [row for row in read_metrics(self.completions) if row["step"] in last]
         if self.completions.is_file():
-            write_text(self.completions, "".join(f"{json.dumps(row)}\n" for row in kept))
-        found: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(row, []) for row in rows]
-        for row in kept:
-            found[last[row["step"]]][1].append({name: value for name, value in row.items() if name != "step"})
-        return found
+            write_text(self.completions, "".join(f"{json.dumps(row)}\n" for row in completions))
+        pairs: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(row, []) for row in rows]
+        for row in completions:
+            pairs[last[row["step"]]][1].append({name: value for name, value in row.items() if name != "step"})
+        return pairs
 
     def write(self, row: Mapping[str, Any]) -> None:
         self.file.write(row)
@@ -264,9 +264,9 @@ def scalars(row: Mapping[str, Any]) -> dict[str, int | float]:
 
 def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """Return the loggers of a run: those ``chosen``, the file always, wandb if and only if it can be used."""
-    wanted = [name for name in chosen if name not in ("file", "wandb")]
+    names = [name for name in chosen if name not in ("file", "wandb")]
     if wandb_is_usable(environment):
-        wanted.append("wandb")
+        names.append("wandb")
     elif "wandb" in chosen:
         print("wandb is left out: set WANDB_API_KEY, or WANDB_MODE=offline", flush=True)
-    return [*wanted, "file"]
+    return [*names, "file"]

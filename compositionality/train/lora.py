@@ -77,13 +77,13 @@ def scale_of(model: Any) -> float:
 
 def stored(names: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Return, for every weight by its Hugging Face name, the names of what makes it up: W, or W, A and B."""
-    found = dict[str, tuple[str, ...]]()
+    parts = dict[str, tuple[str, ...]]()
     for name in names:
         layer, _, kind = name.partition(BASE)
         adapter = (layer + DOWN, layer + UP) if kind == "weight" and layer + UP in names else ()
         if not name.endswith((DOWN, UP)):
-            found[name.replace(BASE, ".")] = (name, *adapter)
-    return found
+            parts[name.replace(BASE, ".")] = (name, *adapter)
+    return parts
 
 
 def merged(weight: Tensor, *adapter: Tensor, scale: float) -> Tensor:

@@ -82,18 +82,18 @@ def _grpo_needs(settings: GrpoSettings, shape: ModelShape, ranks: Ranks) -> list
     batch = largest_batch(-(-responses * settings.mesh.tensor // ranks.total), length, trainer.micro_batch_tokens)
     reference = settings.algorithm.kl != "none"
     update = update_parts(shape, settings.model, settings.mesh, ranks, batch, reference=reference)
-    held = update["weights, gradients and Adam"] + update.get("reference model", 0)
+    states = update["weights, gradients and Adam"] + update.get("reference model", 0)
     bytes_each = memory.BYTES[settings.model.dtype]
     needs = []
     if rollout.engine == "vllm" and ranks.gpu:
         batched = max(memory.VLLM_TOKENS, length)
         vllm = memory.Vllm(rollout.gpu_memory, length, 1, bytes_each, batched, memory.VLLM_SEQUENCES, SMALLER_CACHE)
-        needs.append(vllm.need(shape, "GRPO, sampling", beside=held))
+        needs.append(vllm.need(shape, "GRPO, sampling", beside=states))
         update["vLLM"] = vllm.weights(shape) + vllm.completion(shape) + vllm.work(shape)
     elif rollout.engine == "builtin":
         place = GPU if ranks.gpu else HOST
         rows = 1 if ranks.gpu else min(-(-responses // ranks.total), rollout.max_rows)  # on a GPU as many as fit
-        parts = memory.builtin_parts(shape, rows, length, bytes_each, place) | {"states of the update": held}
+        parts = memory.builtin_parts(shape, rows, length, bytes_each, place) | {"states of the update": states}
         hint = "lower rollout.max_rows or max_tokens"
         needs.append(Need("GRPO, sampling", place, times(parts, copies(ranks)), hint))
         update["the sampler's weights"] = float(shape.parameters * bytes_each)

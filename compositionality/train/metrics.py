@@ -45,13 +45,13 @@ def entropies(path: Path, steps: int) -> list[float]:
 
     UserError where it does not say.
     """
-    found = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
-    if missing := [step for step in range(1, steps + 1) if step not in found]:
+    by_step = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
+    if missing := [step for step in range(1, steps + 1) if step not in by_step]:
         raise UserError(
             f"{path}: no {ROLLOUT_ENTROPY} of step {missing[0]}: a finished run of engine=single is needed "
             f"with at least trainer.steps={steps} steps; run it first"
         )
-    return [float(found[step]) for step in range(1, steps + 1)]
+    return [float(by_step[step]) for step in range(1, steps + 1)]
 
 
 def trained(path: Path) -> dict[str, int]:
@@ -94,7 +94,7 @@ STEP_ROW = "metrics.json"
 
 def accuracies(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the mean accuracies of a validation by data source; nothing of a row without one."""
-    return {found[1]: value for name, value in row.items() if (found := ACCURACY.fullmatch(name))}
+    return {match[1]: value for name, value in row.items() if (match := ACCURACY.fullmatch(name))}
 
 
 def truncate_metrics(path: Path, step: int, checkpoint: Path | None = None) -> None:
@@ -121,19 +121,13 @@ def is_update(row: Mapping[str, Any]) -> bool:
 
 
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
-    """Return the entries of ``data`` that are numbers or strings, as JSON has them."""
-    return {key: plain(value) for key, value in data.items() if is_plain(value)}
-
-
-def is_plain(value: object) -> bool:
-    """Return True for numbers (numpy's and torch's scalars too) and strings."""
-    return isinstance(value, str | int | float) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0)
-
-
-def plain(value: Any) -> str | int | float | None:
-    """Return a scalar as JSON has it; None for nan and infinity."""
-    scalar: str | int | float = value if isinstance(value, str | int | float) else value.item()
-    return None if isinstance(scalar, float) and not math.isfinite(scalar) else scalar
+    """Return the numbers (numpy's and torch's scalars too) and strings of ``data``, nan and infinity as None."""
+    values = {key: value.item() if getattr(value, "ndim", None) == 0 else value for key, value in data.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in values.items()
+        if isinstance(value, str | int | float)
+    }
 
 
 FORWARD, FORWARD_AND_BACKWARD, THROUGH_FROZEN = 2, 6, 4
@@ -242,8 +236,8 @@ def _total(rows: Sequence[Row], *names: str) -> int | None:
 def report_of(model: Path) -> TrainingReport | None:
     """Return what made the model in a folder, all its iterations together; None where that is not known."""
     model = model.absolute()
-    found = ITERATION.fullmatch(model.parent.name)
-    runs = [f"{found[1]}{number}" for number in range(int(found[2]) + 1)] if found else [model.parent.name]
+    match = ITERATION.fullmatch(model.parent.name)
+    runs = [f"{match[1]}{number}" for number in range(int(match[2]) + 1)] if match else [model.parent.name]
     reports = [_of_run(model.parent.with_name(run) / model.name) for run in runs]
     known = [one for one in reports if one]
     return _together(known) if known and len(known) == len(runs) else None

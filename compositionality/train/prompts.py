@@ -16,7 +16,7 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems, row_at
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput
-from compositionality.rollout.prompts import check_prompt_lengths, readable
+from compositionality.rollout.prompts import check_prompt_lengths, prompts_as_tokens, readable
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.types import Completion
 
@@ -47,16 +47,15 @@ def tokenize_problems(
 ) -> list[TokenizedProblem]:
     """Return all files' problems (``limit`` of each data source); UserError if a prompt has over ``max_tokens``."""
     problems: list[TokenizedProblem] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     columns = ("data_source", "prompt", "reward_model", *(["extra_info"] if row_format.any_source else []))
     for path in map(Path, paths):
         rows = read_problems(path, row_format).select([*columns]).to_pylist()
-        chats = list(readable((row["prompt"] for row in rows), tokenizer, str(path)))
-        prompts = tokenize_prompts(chats, tokenizer)
+        prompts = prompts_as_tokens(tokenizer, readable((row["prompt"] for row in rows), tokenizer, str(path)))
         check_prompt_lengths(map(len, prompts), max_tokens, str(path))
         for row, prompt_ids in zip(rows, prompts, strict=True):
-            seen[row["data_source"]] += 1
-            if limit is None or seen[row["data_source"]] <= limit:
+            counts[row["data_source"]] += 1
+            if limit is None or counts[row["data_source"]] <= limit:
                 truth = row["reward_model"]["ground_truth"]
                 problems.append(TokenizedProblem(prompt_ids, row["data_source"], truth, row.get("extra_info")))
     return problems
@@ -86,12 +85,12 @@ class PromptStream:
         """Return the next ``count`` rows. Each gets the key ``uid``: digits alone, of equal length, since verl splits
         names at ``_`` and we sort them.
         """
-        taken = []
+        rows = []
         for _ in range(count):
             row = self.rows[row_at(self.position, len(self.rows), self.seed, shuffle=self.shuffle)]
-            taken.append({**row, "uid": f"{self.position:012d}"})
+            rows.append({**row, "uid": f"{self.position:012d}"})
             self.position += 1
-        return taken
+        return rows
 
     def left(self, epochs: int) -> int:
         """Return the prompts that ``epochs`` passes still hold."""
@@ -103,13 +102,6 @@ class PromptStream:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.position = state["position"]
         self.last_step = state["last_step"]
-
-
-def tokenize_prompts(chats: Sequence[Any], tokenizer: Any) -> list[list[int]]:
-    """Return the token ids of every chat, with the chat template's opening of the answer."""
-    texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
-    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
-    return ids
 
 
 def verl_seed(run_seed: int, uid: str, chat: Sequence[Mapping[str, str]], sample: int) -> int:
@@ -170,7 +162,7 @@ def files_for_verl(paths: Sequence[str], form: RowFormat, folder: Path) -> list[
     """Return the files as verl reads them: as they are if all have its schema, else written as ``folder``/N.parquet."""
     if all(is_rl_schema(Path(path), form) for path in paths):
         return [str(Path(path).absolute()) for path in paths]
-    written = [folder.absolute() / f"{number}.parquet" for number in range(len(paths))]
-    for path, target in zip(paths, written, strict=True):
+    targets = [folder.absolute() / f"{number}.parquet" for number in range(len(paths))]
+    for path, target in zip(paths, targets, strict=True):
         write_table(read_problems(Path(path), form), target)
-    return [*map(str, written)]
+    return [*map(str, targets)]

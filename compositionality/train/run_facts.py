@@ -25,8 +25,8 @@ LONGEST_TAG = 64
 
 def facts_at_start(engine: str, files: Iterable[Path]) -> dict[str, str]:
     """Return what the environment says of a run, its engine and the task of the files that it reads, where known."""
-    given = {name.lower(): os.environ[name] for name in RUN_VARIABLES if name in os.environ}
-    return {**given, "engine": engine, **({"task": task} if (task := task_of_files(files)) else {})}
+    variables = {name.lower(): os.environ[name] for name in RUN_VARIABLES if name in os.environ}
+    return {**variables, "engine": engine, **({"task": task} if (task := task_of_files(files)) else {})}
 
 
 def task_of_files(files: Iterable[Path]) -> str:
@@ -46,11 +46,11 @@ def facts_of(result: Path) -> dict[str, str]:
 
     What has no run folder is of the run that the environment says.
     """
-    kept = next((path for folder in (result, beside(result, "progress")) if (path := folder / RUN).is_file()), None)
-    facts = json.loads(kept.read_text()) if kept else facts_at_start("", ())
+    file = next((path for folder in (result, beside(result, "progress")) if (path := folder / RUN).is_file()), None)
+    facts = json.loads(file.read_text()) if file else facts_at_start("", ())
     *above, arm = place_of(result)
-    if above and (found := REPLICATE.fullmatch(above[-1])):
-        facts = {"study": above[0], **facts, "seed": found[1], "split": found[2] or "0"}
+    if above and (match := REPLICATE.fullmatch(above[-1])):
+        facts = {"study": above[0], **facts, "seed": match[1], "split": match[2] or "0"}
     return {name: value for name, value in {**facts, "arm": arm}.items() if value}
 
 

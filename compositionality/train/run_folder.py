@@ -107,9 +107,9 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
         if before == own or is_lengthened(out, before.get("settings", {}), before.get("inputs", {}), recipe):
             return before
         raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
-    for found in out.glob("[!.]*"):
-        if found.name not in (WANDB_ID, RUN):
-            raise UserError(f"{found}: not of a training run; choose another folder than {out}, or add --force")
+    for file in out.glob("[!.]*"):
+        if file.name not in (WANDB_ID, RUN):
+            raise UserError(f"{file}: not of a training run; choose another folder than {out}, or add --force")
     return {}
 
 
@@ -173,7 +173,7 @@ def prune(steps: Path, keep: CountOrAll, *, keep_best: bool = False) -> None:
     best = best_step(steps) if keep_best else None
     for step in complete[: -max(keep, 1)]:
         if step != best:
-            remove(steps / f"global_step_{step}")
+            remove(folder(steps, step))
 
 
 def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
@@ -202,18 +202,14 @@ def folder(steps: Path, step: int) -> Path:
 def mark_complete(steps: Path, step: int) -> None:
     """Record the hash of every file of the checkpoint, and name it as the latest."""
     path = folder(steps, step)
-    files = {file.relative_to(path).as_posix(): fingerprint(file) for file in contents(path)}
+    contents = (file for file in path.rglob("*") if file.is_file() and file.name != HASHES)
+    files = {file.relative_to(path).as_posix(): fingerprint(file) for file in contents}
     write_text(path / HASHES, json.dumps(files, indent=1, sort_keys=True) + "\n")
     write_text(steps / TRACKER, str(step))
 
 
-def contents(path: Path) -> list[Path]:
-    """Return the files of a checkpoint without their hashes."""
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.name != HASHES)
-
-
 def fingerprint(file: Path) -> str:
-    """Hash of a file, or its size if it is large."""
+    """Return the hash of a file, or its size if it is large."""
     size = file.stat().st_size
     return f"{size} bytes" if size > HASHED_BYTES else file_hash(file)
 
@@ -262,8 +258,8 @@ def complete_steps(steps: Path) -> list[int]:
 
 def scores(steps: Path) -> dict[int, float]:
     path = steps / SCORES
-    found = read_json_object(path, "delete it: the next evaluation makes it again") if path.is_file() else {}
-    return {int(step): score for step, score in found.items()}
+    content = read_json_object(path, "delete it: the next evaluation makes it again") if path.is_file() else {}
+    return {int(step): score for step, score in content.items()}
 
 
 def record_score(steps: Path, step: int, score: float) -> None:
@@ -273,9 +269,9 @@ def record_score(steps: Path, step: int, score: float) -> None:
 
 def best_step(steps: Path) -> int | None:
     """Return the complete checkpoint with the highest validation score (the earliest of equals); None without one."""
-    known = scores(steps)
-    validated = [step for step in complete_steps(steps) if step in known]
-    return max(validated, key=lambda step: (known[step], -step), default=None)
+    by_step = scores(steps)
+    validated = [step for step in complete_steps(steps) if step in by_step]
+    return max(validated, key=lambda step: (by_step[step], -step), default=None)
 
 
 def publish_models(
@@ -287,8 +283,8 @@ def publish_models(
     """
     steps = out / "steps"
     best = best_step(steps) if keep_best else None
-    wanted = {} if best is None else {"best": best}
-    for name, step in {**wanted, "final": latest_step(steps)}.items():
+    models = {} if best is None else {"best": best}
+    for name, step in {**models, "final": latest_step(steps)}.items():
         score = scores(steps).get(step)
         facts: dict[str, Any] = {"step": step, "validation": score, **rl_report(out / "metrics.jsonl", step)}
         with new_artefact(out / name, recipe, facts) as partial:

@@ -57,7 +57,7 @@ class VllmSampler:
     """
 
     def __init__(self, model: Path, eos_ids: Sequence[int], options: VllmOptions) -> None:
-        self._eos_ids, self._length = list(eos_ids), options.max_model_len
+        self._eos_ids = list(eos_ids)
         launcher: Json = {"distributed_executor_backend": "external_launcher"} if world_size() > 1 else {}
         set_environment()
         use_plain_linears()
@@ -74,10 +74,6 @@ class VllmSampler:
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
     ) -> list[Completion]:
         """Return one completion per prompt and seed, in order."""
-        _refuse_truncation(options, "vLLM")
-        longest = max(map(len, prompts), default=0) + options.max_tokens
-        if longest > self._length:
-            raise UserError(f"a prompt and its answer take {longest} tokens, vLLM was started for {self._length}")
         if not prompts:
             return []
         outputs = run_requests(self._llm, prompts, [self._sampling(seed, options) for seed in seeds], no_tick)
@@ -129,8 +125,11 @@ class ServerSampler:
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
     ) -> list[Completion]:
         """Return one completion per prompt and seed, in order; one request each, up to 256 at a time."""
-        if not self._is_sglang:
-            _refuse_truncation(options, "a vLLM server")
+        if not self._is_sglang and (options.top_k or options.top_p < 1):
+            raise UserError(
+                f"top_p={options.top_p:g} top_k={options.top_k}: a vLLM server only tells log-probs after truncation; "
+                "use top_p=1 and top_k=0, or rollout.engine=builtin"
+            )
         if self._waiting:
             on_first_rank(self._give)
             self._waiting = False
@@ -265,14 +264,6 @@ def _vllm_completion(output: Any) -> Completion:
 
 def _load_into(weights: Sequence[tuple[str, Tensor]], model: Any) -> None:
     model.load_weights(iter(weights))
-
-
-def _refuse_truncation(options: SamplingOptions, engine: str) -> None:
-    if options.top_k or options.top_p < 1:
-        raise UserError(
-            f"top_p={options.top_p:g} top_k={options.top_k}: {engine} only tells log-probs after truncation; "
-            "use top_p=1 and top_k=0, or rollout.engine=builtin"
-        )
 
 
 def _weight_names(model: Path) -> set[str]:

@@ -178,7 +178,7 @@ class Fit:
 # ---- the command
 
 
-def train(settings: SftSettings, *, force: bool = False) -> Path:
+def train(settings: SftSettings) -> Path:
     """Fine-tune ``model.path``, or continue a run that was killed; returns the model folder.
 
     UserError for settings, rows or a model that do not fit, and for a loss that is not finite.
@@ -188,11 +188,12 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
     model = on_first_rank(lambda: resolve_model(settings.model.path))
     settings = replace(settings, model=replace(settings.model, path=str(model)))
     out, recipe = Path(settings.trainer.output), make_recipe(settings)
-    if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
+    if on_first_rank(lambda: is_finished(out / "final", recipe, force=settings.force)):
         return out / "final"
     fit, batches, validation = prepare(settings, mesh)
-    with ExitStack() as held:
-        start = on_first_rank(lambda: lock_and_resume(out, recipe, held, force=force))
+    with ExitStack() as stack:
+        on_first_rank(lambda: stack.enter_context(exclusive(out)))
+        start = on_first_rank(lambda: resume(out, recipe, force=settings.force))
         loss = fit.run(batches, out, start, "sft", asdict(settings), validation)
         facts = {"steps": batches.steps, "loss": round(loss, 4)}
         if rank() == 0:
@@ -200,12 +201,6 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
             facts |= sft_report(out / "metrics.jsonl", batches.steps, rows, settings.data.train_files)
         fit.publish(out / "final", recipe, facts)
     return out / "final"
-
-
-def lock_and_resume(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int:
-    """Return the step to continue from in the run folder ``out``, which is locked until ``held`` closes."""
-    held.enter_context(exclusive(out))
-    return resume(out, recipe, force=force)
 
 
 def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:

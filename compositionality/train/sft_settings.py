@@ -149,10 +149,10 @@ def settle_validation(settings: SftSettings) -> None:
 def make_recipe(settings: SftSettings) -> Recipe:
     """Return what the trained weights depend on, but for the last bits: those also know how a batch is cut."""
     flat = flatten(asdict(settings))
-    kept = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
+    values = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
     if settings.trainer.batch_tokens is None:
-        del kept["trainer.batch_tokens"]
-    return Recipe("sft", kept, {"model": Path(settings.model.path), **train_inputs(settings.data.train_files)})
+        del values["trainer.batch_tokens"]
+    return Recipe("sft", values, {"model": Path(settings.model.path), **train_inputs(settings.data.train_files)})
 
 
 def train_inputs(paths: Sequence[str]) -> dict[str, Path]:

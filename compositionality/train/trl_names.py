@@ -45,5 +45,5 @@ TRL_NAMES: dict[str, tuple[str, ...]] = {
 
 def answer(schema: type[Any], key: str) -> str:
     """Return ``here KEY`` for a ``key`` of TRL's that ``schema`` has by another name; else nothing."""
-    known = set(keys_of(schema))
-    return next((f"here {ours}" for ours in TRL_NAMES.get(key, ()) if ours in known), "")
+    keys = set(keys_of(schema))
+    return next((f"here {ours}" for ours in TRL_NAMES.get(key, ()) if ours in keys), "")

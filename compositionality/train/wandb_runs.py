@@ -61,19 +61,19 @@ def open_wandb(
         print("wandb is left out: it is not installed (pip install wandb)", flush=True)
         return None
     files = result if inside else result.with_name(f"{result.name}.wandb")
-    known, whole = facts_of(result) | {name: text for name, text in (facts or {}).items() if text}, job in OF_A_STUDY
+    details, whole = facts_of(result) | {name: text for name, text in (facts or {}).items() if text}, job in OF_A_STUDY
     with or_left_out():
         files.mkdir(parents=True, exist_ok=True)
         run = wandb.init(
             project=os.environ.get("WANDB_PROJECT") or PROJECT,
             name=run_name(result),
-            group=os.environ.get("WANDB_RUN_GROUP") or known.get("study") or (place_of(result)[0] if whole else None),
-            tags=tags_of(known),
+            group=os.environ.get("WANDB_RUN_GROUP") or details.get("study") or (place_of(result)[0] if whole else None),
+            tags=tags_of(details),
             job_type=job,
             dir=str(files),
             id=identity,
             resume="allow",
-            config={**_public(settings), "run": known | {"code": code or code_version()}},
+            config={**_public(settings), "run": details | {"code": code or code_version()}},
             settings=wandb.Settings(quiet=True),
         )
         if job == "rl":

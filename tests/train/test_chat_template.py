@@ -74,7 +74,9 @@ def test_text_loss_and_eos_are_those_of_the_format(made: dict[str, Path], bases:
     assert set(model.eos_ids) == set(ends)
 
 
-def test_weights_are_links_and_count_by_their_content(made: dict[str, Path], bases: dict[str, Path]) -> None:
+def test_weights_are_links_and_count_by_their_content_and_another_template_needs_force(
+    made: dict[str, Path], bases: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, link = made["plain"], made["plain"] / "model.safetensors"
     assert link.is_symlink()
     assert link.resolve() == bases["pl"] / "model.safetensors"
@@ -82,6 +84,10 @@ def test_weights_are_links_and_count_by_their_content(made: dict[str, Path], bas
     copy = folder.with_name("copied")
     shutil.copytree(folder, copy)  # with the weights
     assert input_hash(copy) == input_hash(folder)
+    set_chat_template(ChatTemplateSettings(str(bases["pl"]), str(folder), "plain"))
+    assert "is already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"was made from other inputs \(chat_template: .*--force"):
+        set_chat_template(ChatTemplateSettings(str(bases["pl"]), str(folder), "llama-3.1"))
 
 
 def test_the_links_lead_past_those_of_the_cache(bases: dict[str, Path], tmp_path: Path) -> None:
@@ -93,16 +99,6 @@ def test_the_links_lead_past_those_of_the_cache(bases: dict[str, Path], tmp_path
     blob.unlink()
     with pytest.raises(UserError, match=r"no weights|weights are missing"):
         check_model(tmp_path / "made")
-
-
-def test_it_is_made_once_and_another_template_needs_force(
-    made: dict[str, Path], bases: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = ChatTemplateSettings(str(bases["pl"]), str(made["plain"]), "plain")
-    set_chat_template(settings)
-    assert "is already there" in capsys.readouterr().out
-    with pytest.raises(UserError, match=r"was made from other inputs \(chat_template: .*--force"):
-        set_chat_template(ChatTemplateSettings(str(bases["pl"]), str(made["plain"]), "llama-3.1"))
 
 
 def test_a_template_of_an_earlier_folder_gives_way(made: dict[str, Path], tmp_path: Path) -> None:
@@ -152,18 +148,15 @@ def test_p18_a_template_that_does_not_fit_is_one_line(
     assert not [path for path in tmp_path.iterdir() if path.name not in ("mine.jinja", ".made.lock")]
 
 
-def test_a_dry_run_says_that_the_model_is_not_there(
+def test_p18_a_dry_run_says_that_the_model_is_not_there_and_a_start_names_the_command(
     bases: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    with pytest.raises(UserError, match=r"examples/set_chat_template\.py model=.*chat_template=llama-3.1"):
+        check_model(bases["ll"])
     check(ChatTemplateSettings(str(bases["ll"]), "made", "plain"))
     assert capsys.readouterr().err == ""
     check(ChatTemplateSettings(str(tmp_path / "typo"), "made", "plain"))
     assert capsys.readouterr().err == f"{tmp_path / 'typo'}: no such folder here, so the model is not checked\n"
-
-
-def test_p18_a_model_without_a_template_names_the_command(bases: dict[str, Path]) -> None:
-    with pytest.raises(UserError, match=r"examples/set_chat_template\.py model=.*chat_template=llama-3.1"):
-        check_model(bases["ll"])
 
 
 def test_p20_both_transformers_find_template_and_eos(made: dict[str, Path]) -> None:

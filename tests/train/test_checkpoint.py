@@ -35,12 +35,6 @@ STATE = {"weight": torch.arange(4.0), "count": 3, "rates": {"lr": 1e-3, "betas":
 EMPTY = {"weight": torch.zeros(4), "count": 0, "rates": {"lr": 0.0, "betas": (0.0, 0.0)}}
 
 
-def test_tensors_and_plain_data_are_read(tmp_path: Path) -> None:
-    found = load(save(tmp_path / "checkpoint", STATE), dict(EMPTY))
-    assert torch.equal(found["weight"], STATE["weight"])
-    assert (found["count"], found["rates"]) == (STATE["count"], STATE["rates"])
-
-
 def test_p16_the_description_of_a_checkpoint_runs_nothing(tmp_path: Path) -> None:
     folder = save(tmp_path / "checkpoint", STATE)
     (folder / ".metadata").write_bytes(pickle.dumps(Attack(tmp_path / "trace")))

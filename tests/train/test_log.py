@@ -138,6 +138,10 @@ def test_a_run_is_sent_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("WANDB_MODE", "offline")
     with pytest.raises(UserError, match="holds no training run"):
         check(SendSettings([str(run / "final")]))
+    with monkeypatch.context() as patch:
+        patch.setattr("compositionality.report.send.find_spec", lambda _: None)
+        with pytest.raises(UserError, match="wandb is not installed; run: pip install wandb"):
+            check(SendSettings([str(tmp_path)]))
     (run / "run.json").write_text(json.dumps({"profile": "tiny", "seed": "4"}))
     done = subprocess.run(
         [sys.executable, "-m", "compositionality", "wandb", str(tmp_path)], cwd=ROOT, check=True, text=True,
@@ -171,18 +175,11 @@ def test_verls_runs_have_the_same_axes(tmp_path: Path) -> None:
     assert validation_metrics(sent) == VALIDATION_METRICS
 
 
-def test_nothing_is_sent_without_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setattr("compositionality.report.send.find_spec", lambda _: None)
-    with pytest.raises(UserError, match="wandb is not installed; run: pip install wandb"):
-        check(SendSettings([str(tmp_path)]))
-
-
-@pytest.mark.parametrize("variables", [{"WANDB_RESUME": "garbage"}, {"WANDB_BASE_URL": "notaurl"}], ids=str)
-def test_wandb_that_cannot_start_is_left_out(variables: dict[str, str], tmp_path: Path) -> None:
+def test_wandb_that_cannot_start_is_left_out(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", TWO_STEPS, str(tmp_path / "run"), "1"], cwd=ROOT, check=True, text=True,
-        env={**os.environ, "WANDB_MODE": "offline", **variables, "PYTHONPATH": str(ROOT)}, capture_output=True,
+        env={**os.environ, "WANDB_MODE": "offline", "WANDB_BASE_URL": "notaurl", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
     )  # fmt: skip
     assert done.stdout.startswith("wandb is left out: ")
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2

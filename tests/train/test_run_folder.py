@@ -59,7 +59,7 @@ def test_an_empty_folder_and_one_left_by_a_kill_at_the_start_are_taken(tmp_path:
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{", b"\xff"])
-def test_p18_a_damaged_recipe_or_seal_is_one_line(tmp_path: Path, content: bytes) -> None:
+def test_p18_a_damaged_recipe_seal_or_tracker_is_one_line(tmp_path: Path, content: bytes) -> None:
     resume(tmp_path, RUN, force=False)
     step = tmp_path / "steps" / "global_step_3"
     step.mkdir(parents=True)
@@ -69,18 +69,13 @@ def test_p18_a_damaged_recipe_or_seal_is_one_line(tmp_path: Path, content: bytes
     (step / "sealed.json").write_bytes(content)
     with pytest.raises(UserError, match=r"sealed\.json: damaged .* delete .*global_step_3 to go on"):
         resume(tmp_path, RUN, force=False)
+    (tmp_path / "steps" / TRACKER).write_bytes(content)
+    with pytest.raises(UserError, match=r"iteration\.txt: damaged \(not a number\); write the step"):
+        resume(tmp_path, RUN, force=False, repaired=False)
     (tmp_path / RECIPE).write_bytes(content)
     with pytest.raises(UserError, match=r"recipe\.json: damaged .* --force"):
         resume(tmp_path, RUN, force=False)
     assert resume(tmp_path, RUN, force=True) == 0
-
-
-def test_p18_a_damaged_tracker_is_one_line(tmp_path: Path) -> None:
-    resume(tmp_path, RUN, force=False)
-    (tmp_path / "steps").mkdir()
-    (tmp_path / "steps" / TRACKER).write_text("three")
-    with pytest.raises(UserError, match="damaged"):
-        resume(tmp_path, RUN, force=False, repaired=False)
 
 
 def finished_run(folder: Path, recipe: Recipe) -> None:

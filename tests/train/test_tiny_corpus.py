@@ -20,6 +20,15 @@ from compositionality.train.tiny.tokenizer import render
 PRIOR = {function.id: function for function in prior_functions()}
 DROP = (0, 3)
 MIX = Mix()
+SINGLE = Mix(
+    deepest=8,
+    letters=string.ascii_lowercase,
+    longest_input=10,
+    max_length=24,
+    prior_functions=150,
+    frozen_parameters=False,
+)
+CALL = re.compile(r"(?:(?:func|other)_\d+(?:\[[^]]*\])?)*,(?:func|other)_(\d+)(?:\[([^]]*)\])?:([^=]+)=([^=]+)")
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +97,13 @@ def test_p01_a_share_that_is_not_given_changes_no_text():
         assert sha256(text.encode()).hexdigest()[:16] == digest
 
 
+@pytest.mark.parametrize("mix", [Mix(countdown=0.25), Mix(igsm=0.25)])
+def test_numbers_and_graphs_have_their_share_of_the_text(mix):
+    corpus, rng = Corpus(mix), Random(3)
+    others = [not re.search(r"func|other", corpus.exchange(rng)[0]) for _ in range(4000)]
+    assert abs(sum(others) / 4000 - 0.25) < 0.02
+
+
 def test_the_frame_names_all_functions_first_and_hands_nothing_on():
     corpus, rng = Corpus(MIX, DROP), Random(4)
     for _ in range(500):
@@ -128,18 +144,38 @@ def test_a_targets_name_says_nothing_about_its_definition(exchanges):
     assert 0.01 < right / sum(seen.values()) < 0.06  # about 1/25 of the target definitions
 
 
-def test_traces_are_right(exchanges):
-    functions = ATOMS | PRIOR
+def parameters_of(exchanges, mix):
+    """Check every line of the answers; return the parameters in brackets by the id of the function."""
+    functions = ATOMS | {function.id: function for function in prior_functions(mix.prior_functions)}
     by_name = {function.name: function for function in functions.values()}
-    for prompt, response in tasks(exchanges)[:3000]:
+    parameters = defaultdict(set)
+    for prompt, response in tasks(exchanges):
         definitions = shown(prompt)
         for line in response.split("\n"):
-            name, before, after = re.fullmatch(r"[^,]*,(?:func|other)_(\d+):([^=]+)=(.+)", line).groups()
+            name, parameter, before, after = CALL.fullmatch(line).groups()
             number = int(name)
             function = by_name[definitions[number]] if number in definitions else functions[number]
-            arguments = () if function.frozen is None else (function.frozen,)
+            assert (parameter is not None) == (function.parametrised and not mix.frozen_parameters)
+            if parameter is not None:
+                parameters[function.id].add(int(parameter) if parameter.isdigit() else parameter)
+            given = function.frozen if mix.frozen_parameters else parameter
+            arguments = [] if given is None else [int(given) if str(given).isdigit() else given]
             assert function.run(before, *arguments) == after
-            assert 1 <= len(after) <= MIX.max_length
+            assert 1 <= len(after) <= mix.max_length
+    return parameters
+
+
+def test_traces_are_right(exchanges):
+    assert not parameters_of(exchanges[:3000], MIX)
+
+
+def test_free_parameters_stand_in_brackets_and_are_obeyed():
+    corpus, rng = Corpus(SINGLE), Random(3)
+    parameters = parameters_of([corpus.exchange(rng) for _ in range(8_000)], SINGLE)
+    assert parameters[1] == {2, 3, 4}
+    assert parameters[13] == {"-", "_", "|"}
+    assert {len(text) for text in parameters[5]} == {2, 3, 4}
+    assert len(parameters[5]) > 50
 
 
 def test_every_kind_and_every_definition_occurs(exchanges):
@@ -160,25 +196,25 @@ def test_an_echo_is_the_head_of_the_answer_to_its_chain():
         assert response == compact_trace(chain, prompt.rpartition(":")[2]).partition("=")[0]
 
 
-def packed(seed=0, steps=40, packing=None, workers=0):
-    corpus = Corpus(MIX, DROP)
-    return PackedBatches(corpus, corpus_tokenizer(MIX), packing or Packing(), seed, steps, workers)
+def packed(seed=0, steps=40, rows=8, workers=0):
+    return PackedBatches(Corpus(MIX, DROP), corpus_tokenizer(MIX), Packing(rows), seed, steps, workers)
 
 
 def test_p01_a_batch_depends_on_seed_and_step_alone():
-    whole = [batch.tokens for [batch] in packed().stream(0)]
+    whole = [batch.tokens for [batch] in packed(rows=2).stream(0)]
     assert len(whole) == 40
     for start in (1, 15, 16, 39):
-        [batch] = next(packed().stream(start))
+        [batch] = next(packed(rows=2).stream(start))
         assert batch.tokens.equal(whole[start])
     assert not whole[0].equal(whole[1])
-    assert not whole[0].equal(next(packed(seed=1).stream(0))[0].tokens)
-    assert [batch.tokens.tolist() for [batch] in packed(workers=2).stream(7)] == [step.tolist() for step in whole[7:]]
+    assert not whole[0].equal(next(packed(seed=1, rows=2).stream(0))[0].tokens)
+    by_workers = [batch.tokens.tolist() for [batch] in packed(rows=2, workers=2).stream(7)]
+    assert by_workers == [step.tolist() for step in whole[7:]]
 
 
 def test_p10_the_rows_of_all_ranks_are_those_of_one():
-    whole = [batch for [batch] in packed(steps=20).stream(0)]
-    parts = [[batch for [batch] in packed(steps=20).stream(0, rank, 3)] for rank in range(3)]
+    whole = [batch for [batch] in packed(steps=20, rows=5).stream(0)]
+    parts = [[batch for [batch] in packed(steps=20, rows=5).stream(0, rank, 3)] for rank in range(3)]
     for step, (tokens, loss_mask, real) in enumerate(whole):
         assert real == sum(mine[step].real for mine in parts)
         for rank, mine in enumerate(parts):
@@ -186,7 +222,7 @@ def test_p10_the_rows_of_all_ranks_are_those_of_one():
             assert mine[step].loss_mask.equal(loss_mask[rank::3])
 
 
-def test_rows_are_full_and_leave_no_exchange_out():
+def test_rows_are_full_and_leave_no_exchange_out(exchanges):
     batches = packed(steps=192)
     tokens = [batch.tokens for [batch] in batches.stream(0)]
     assert sum((step != batches.pad).float().mean() for step in tokens) / len(tokens) > 0.94
@@ -195,8 +231,7 @@ def test_rows_are_full_and_leave_no_exchange_out():
         for row in step.tolist():
             text = batches.backend.decode(row, skip_special_tokens=False)
             asked.update(len(called(prompt)) for prompt in re.findall(r"<\|user\|>([^<]*)<\|assistant\|>", text))
-    rng, corpus = Random(0), Corpus(MIX, DROP)
-    drawn = Counter(len(called(corpus.exchange(rng)[0])) for _ in range(20_000))
+    drawn = Counter(len(called(prompt)) for prompt, _ in exchanges)
     for level in range(2, MIX.deepest + 1):  # the longest exchanges are those that find a place least easily
         assert abs(asked[level] / asked.total() - drawn[level] / drawn.total()) < 0.025, level
 
@@ -220,38 +255,6 @@ def test_loss_is_on_responses_alone():
 def test_dropping_everything_is_refused():
     with pytest.raises(UserError, match="at least one"):
         Corpus(MIX, range(25))
-
-
-SINGLE = Mix(
-    deepest=8,
-    letters=string.ascii_lowercase,
-    longest_input=10,
-    max_length=24,
-    prior_functions=150,
-    frozen_parameters=False,
-)
-
-
-def test_free_parameters_stand_in_brackets_and_are_obeyed():
-    corpus, rng = Corpus(SINGLE), Random(3)
-    functions = ATOMS | {function.id: function for function in prior_functions(SINGLE.prior_functions)}
-    by_name = {function.name: function for function in functions.values()}
-    parameters = defaultdict(set)
-    for prompt, response in tasks(corpus.exchange(rng) for _ in range(8_000)):
-        definitions = shown(prompt)
-        for line in response.split("\n"):
-            call = r"(?:(?:func|other)_\d+(?:\[[^]]*\])?)*,(?:func|other)_(\d+)(?:\[([^]]*)\])?:([^=]+)=([^=]+)"
-            name, parameter, before, after = re.fullmatch(call, line).groups()
-            number = int(name)
-            function = by_name[definitions[number]] if number in definitions else functions[number]
-            assert function.parametrised == (parameter is not None)
-            arguments = [] if parameter is None else [int(parameter) if parameter.isdigit() else parameter]
-            assert function.run(before, *arguments) == after
-            parameters[function.id].update(arguments)
-    assert parameters[1] == {2, 3, 4}
-    assert parameters[13] == {"-", "_", "|"}
-    assert {len(text) for text in parameters[5]} == {2, 3, 4}
-    assert len(parameters[5]) > 50
 
 
 def test_the_single_mix_packs_without_loss():

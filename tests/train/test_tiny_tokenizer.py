@@ -56,20 +56,24 @@ def test_names_and_brackets_are_whole_tokens(tokenizers):
         assert not [token for token in tokenizer.get_vocab() if token.startswith("oth") and "_" not in token]
         for name in definition_names():
             assert len(tokenizer(name)["input_ids"]) == 1, name
+        assert tokenizer.decode(tokenizer("aéb")["input_ids"]) == "ab", "characters outside the alphabet vanish"
 
 
-def test_vocabulary_is_exactly_the_tokens(tokenizers):
+def test_vocabulary_special_tokens_and_config_agree(saved, tokenizers):
+    from transformers import AutoConfig, GenerationConfig
+
     built, loaded = tokenizers
-    assert len(built) == len(loaded) == built.backend_tokenizer.get_vocab_size()
     assert sorted(loaded.get_vocab().values()) == list(range(len(loaded)))
-    assert loaded.get_vocab() == built.get_vocab()
-
-
-def test_special_tokens_have_their_roles(tokenizers):
+    assert loaded.get_vocab() == built.get_vocab() == corpus_tokenizer(Mix()).get_vocab()
     for tokenizer in tokenizers:
+        assert len(tokenizer) == built.backend_tokenizer.get_vocab_size()
         assert (tokenizer.pad_token, tokenizer.eos_token) == (PAD, END)
         assert set(tokenizer.all_special_tokens) == set(SPECIALS)
-        assert "func" not in tokenizer.all_special_tokens
+    config, generation = (schema.from_pretrained(saved[2]) for schema in (AutoConfig, GenerationConfig))
+    assert config.vocab_size == len(built)
+    assert str(config.dtype).removeprefix("torch.") == "float32"
+    for values in (config, generation):
+        assert (values.eos_token_id, values.pad_token_id) == (built.eos_token_id, built.pad_token_id)
 
 
 def test_template_is_prefix_stable_with_one_end_token(tokenizers):
@@ -87,11 +91,6 @@ def test_template_is_prefix_stable_with_one_end_token(tokenizers):
         assert (opened, texts[1].removeprefix(opened)) == render(chat[0]["content"], chat[1]["content"])
 
 
-def test_characters_outside_the_alphabet_vanish(tokenizers):
-    for tokenizer in tokenizers:
-        assert tokenizer.decode(tokenizer("aéb")["input_ids"]) == "ab"
-
-
 def test_the_single_profiles_text_survives_and_signs_stay_characters():
     tokenizer = corpus_tokenizer(SINGLE)
     corpus, rng = Corpus(SINGLE), Random(0)
@@ -105,10 +104,6 @@ def test_the_single_profiles_text_survives_and_signs_stay_characters():
     ]  # fmt: skip
 
 
-def test_the_tiny_mix_keeps_its_tokens():
-    assert corpus_tokenizer(Mix()).get_vocab() == build_tokenizer(definition_names()).get_vocab()
-
-
 def test_p13_reloaded_model_gives_the_same_logits(saved):
     import torch
     from transformers import AutoModelForCausalLM
@@ -118,17 +113,6 @@ def test_p13_reloaded_model_gives_the_same_logits(saved):
     tokens = torch.tensor([tokenizer("<|user|>other_30:abc<|assistant|>,other_30:abc=bc")["input_ids"]])
     with torch.no_grad():
         assert torch.equal(loaded(tokens).logits, model(tokens).logits)
-
-
-def test_config_agrees_with_the_tokenizer(saved):
-    from transformers import AutoConfig, GenerationConfig
-
-    _, tokenizer, folder = saved
-    config, generation = AutoConfig.from_pretrained(folder), GenerationConfig.from_pretrained(folder)
-    assert config.vocab_size == len(tokenizer)
-    assert str(config.dtype).removeprefix("torch.") == "float32"
-    for values in (config, generation):
-        assert (values.eos_token_id, values.pad_token_id) == (tokenizer.eos_token_id, tokenizer.pad_token_id)
 
 
 def test_p01_the_seed_alone_decides_the_weights(saved):

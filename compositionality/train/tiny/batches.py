@@ -66,11 +66,11 @@ class PackedBatches:
 
     def chapter(self, number: int, rank: int = 0, ranks: int = 1) -> list[MicroBatch]:
         """Return this rank's batches of one chapter."""
-        mine = range(rank, self.packing.rows, ranks)
+        numbers = range(rank, self.packing.rows, ranks)
         columns = self.packing.length + 1  # the model reads all but the last; on a CPU 192 are faster than 191
-        tokens = np.full((CHAPTER, len(mine), columns), self.pad)
+        tokens = np.full((CHAPTER, len(numbers), columns), self.pad)
         loss_mask = np.zeros(tokens.shape, np.int8)
-        for place, row in enumerate(mine):
+        for place, row in enumerate(numbers):
             for step, (ids, mask) in enumerate(self._rows(Random(f"{self.seed}/{number}/{row}"))):
                 tokens[step, place, : len(ids)] = ids
                 loss_mask[step, place, : len(ids)] = mask

@@ -184,10 +184,10 @@ class Corpus:
 
     def calls(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
         """Return ``operations``, each on its own string, answered from the last to the first, as in a composition."""
-        asked = [self.single(rng, [operation]) for operation in operations]
+        exchanges = [self.single(rng, [operation]) for operation in operations]
         names = [compact_name(operation) for operation in operations]
-        lines = ["".join(names[:place]) + asked[place][1] for place in reversed(range(len(names)))]
-        return "&".join(prompt for prompt, _ in asked), "\n".join(lines)
+        lines = ["".join(names[:place]) + exchanges[place][1] for place in reversed(range(len(names)))]
+        return "&".join(prompt for prompt, _ in exchanges), "\n".join(lines)
 
     def frame(self, rng: Random) -> Exchange:
         """Return calls of targets, their names in front of their strings."""

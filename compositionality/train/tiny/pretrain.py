@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-from compositionality.data.artefact import remove
+from compositionality.data.artefact import exclusive, remove
 from compositionality.train.dist import on_first_rank, start_processes
 from compositionality.train.muon import Muon
 from compositionality.train.policy import shard
-from compositionality.train.run_folder import is_finished
-from compositionality.train.sft import Fit, lock_and_resume
+from compositionality.train.run_folder import is_finished, resume
+from compositionality.train.sft import Fit
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
 from compositionality.train.tiny.model import build_model
@@ -27,8 +27,9 @@ def pretrain(settings: PretrainSettings) -> None:
     out, run = Path(settings.output), progress_path(Path(settings.output))
     if on_first_rank(lambda: is_finished(out, recipe, force=settings.force)):
         return
-    with ExitStack() as held:
-        start = on_first_rank(lambda: lock_and_resume(run, recipe, held, force=settings.force))
+    with ExitStack() as stack:
+        on_first_rank(lambda: stack.enter_context(exclusive(run)))
+        start = on_first_rank(lambda: resume(run, recipe, force=settings.force))
         tokenizer, corpus = corpus_tokenizer(settings.mix), Corpus(settings.mix, settings.drop)
         batches = PackedBatches(corpus, tokenizer, settings.packing, settings.seed, settings.steps, settings.workers)
         policy = shard(build_model(settings.model, tokenizer, settings.seed), mesh, settings.mesh, settings.dtype)

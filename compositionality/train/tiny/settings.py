@@ -94,8 +94,8 @@ def make_recipe(settings: PretrainSettings) -> Recipe:
         raise UserError(f"packing: needs a row for each of {ranks} processes, of at least {SHORTEST_ROW} tokens")
     if not 0 <= settings.mix.total() < 1:
         raise UserError("the shares of mix add up to 1 or more; leave some for the definitions of target functions")
-    kept = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
-    return Recipe("pretrain_tiny", flatten(kept))
+    values = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
+    return Recipe("pretrain_tiny", flatten(values))
 
 
 def progress_path(out: Path) -> Path:

@@ -8,7 +8,6 @@ from own_rows import OWN, SOURCE, write_own_rows
 from runs import apart, settings, weights
 
 from compositionality.errors import UserError
-from compositionality.train.engines import train_grpo
 from compositionality.train.grpo import train
 from compositionality.train.metrics import GROUPS, SIGNAL, read_metrics
 
@@ -58,14 +57,3 @@ def test_p05_a_function_that_fails_stops_the_run_in_one_line(own: Path, tmp_path
     with pytest.raises(UserError, match=r"the judge failed on 1 of \d+ responses, .* \(the last: .*\); fix the judge"):
         run(own, tmp_path / "run", "raises")
     assert not (tmp_path / "run" / "final").exists()
-
-
-def test_p18_bad_words_are_refused_by_a_start_and_a_dry_run_alike(own: Path, tmp_path: Path) -> None:
-    for more in ([], ["dry_run=true"]):
-        with pytest.raises(UserError, match=r"own_reward.py has no function nothing; give FILE.py:NAME"):
-            train_grpo(settings(own, tmp_path / "run", f"reward.function={OWN}:nothing", *more))
-    with pytest.raises(UserError, match=f"unknown data_source '{SOURCE}'"):
-        train_grpo(settings(own, tmp_path / "run", "dry_run=true"))
-    with pytest.raises(UserError, match=r"^reward.function=no.py: there is no file no.py"):
-        train_grpo(settings(own, tmp_path / "run", "reward.function=no.py"))
-    assert not (tmp_path / "run").exists()

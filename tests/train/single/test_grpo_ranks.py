@@ -13,7 +13,7 @@ from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
 from compositionality.train.checkpoint import weight_buckets
-from compositionality.train.dist import start_processes
+from compositionality.train.dist import join_mesh, start_processes, stop_processes
 from compositionality.train.grpo import train
 from compositionality.train.metrics import read_metrics
 from compositionality.train.policy import Policy, clip_gradients, load_model, new_optimizer, reduce_gradients, shard
@@ -208,12 +208,8 @@ def test_bfloat16_computes_in_half_the_bits_and_keeps_float32_weights(alone, on_
 
 def test_bfloat16_on_one_process_stays_near_float32(random_models):
     """One GPU's mesh, a world of one process without a port, on gloo."""
-    import torch.distributed as dist
-    from torch.distributed.device_mesh import init_device_mesh
-
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    mesh = join_mesh(MeshSettings(), 1, on_gpu=False)
     try:
-        mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "tensor"))
         for family, folder in random_models.items():
             before, norms, after = updates_on(mesh, folder, MeshSettings(), "bfloat16")
             exact_before, exact_norms, exact_after = updates(folder, 1, sharded=False)
@@ -226,7 +222,7 @@ def test_bfloat16_on_one_process_stays_near_float32(random_models):
             )
             assert torch.cosine_similarity(change, exact_change, dim=0) > 0.9
     finally:
-        dist.destroy_process_group()
+        stop_processes()
 
 
 def test_an_error_on_one_rank_is_told_by_all(on_two):

@@ -253,11 +253,8 @@ def test_a_control_is_the_same_whichever_answers_are_right(small, tmp_path, monk
     one = train(settings(small, tmp_path / "one", *words, *short))
     monkeypatch.setattr(RolloutWorker, "generate", moved)
     other = train(settings(small, tmp_path / "other", *words, *short))
-    assert (
-        apart(weights(one / "final"), weights(other / "final"))
-        == 0
-        < apart(weights(one / "final"), weights(small / "model"))
-    )
+    assert apart(weights(one / "final"), weights(other / "final")) == 0
+    assert apart(weights(one / "final"), weights(small / "model")) > 0
     assert not (one / "best").exists()
 
 

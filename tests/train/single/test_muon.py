@@ -5,12 +5,9 @@ import torch
 from ranks import on_ranks
 from torch import nn
 
-from compositionality.errors import UserError
 from compositionality.train.dist import start_processes
-from compositionality.train.launch import RunSettings
 from compositionality.train.muon import LEARNING_RATE_RATIO, Muon, orthogonalised, split_parameters
 from compositionality.train.settings import MeshSettings, OptimSettings
-from compositionality.train.tiny.settings import PretrainSettings, check
 
 
 class Layers(nn.Module):
@@ -70,9 +67,3 @@ def updated() -> list[torch.Tensor]:
 def test_processes_share_the_matrices() -> None:
     for one, other in zip(updated(), on_ranks(2, updated), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("mesh", [MeshSettings(shard=True), MeshSettings(shard=False, tensor=2)])
-def test_muon_wants_whole_matrices(mesh: MeshSettings) -> None:
-    with pytest.raises(UserError, match=r"optimizer=muon: needs whole matrices"):
-        check(PretrainSettings(output="base", optimizer="muon", mesh=mesh, run=RunSettings(processes=2)))

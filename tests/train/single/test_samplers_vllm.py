@@ -95,14 +95,10 @@ def test_p07_an_answer_hangs_on_its_seed_and_not_on_its_neighbours(policy, sampl
     assert sampler.sample(PROMPTS[:1], [SEEDS[0] + 2**63], SAMPLED) == answers[:1]
 
 
-def test_bad_calls_are_one_line(sampler):
+def test_weights_that_do_not_fit_are_one_line(sampler):
     import torch
 
     with pytest.raises(UserError, match="does not take the weights"):
         sampler.load([("model.layers.0.no.weight", torch.zeros(2))])
     with pytest.raises(UserError, match="does not take the weights"):
         sampler.load([("model.norm.weight", torch.zeros(2))])
-    with pytest.raises(UserError, match=r"top_p=0.9 top_k=0: vLLM"):
-        sampler.sample(PROMPTS[:1], [0], SamplingOptions(top_p=0.9, max_tokens=4))
-    with pytest.raises(UserError, match="72 tokens, vLLM was started for 64"):
-        sampler.sample(PROMPTS[:1], [0], SamplingOptions(max_tokens=60))

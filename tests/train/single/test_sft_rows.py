@@ -30,34 +30,10 @@ def trained(row: ChatRow, tokenizer: Any) -> str:
     return str(tokenizer.decode([token for token, mark in zip(row.tokens, row.loss_mask, strict=True) if mark]))
 
 
-def test_loss_is_on_the_answer_and_its_one_eos(tokenizer: Any) -> None:
-    row = chat_row(turns("reverse:ab", "ba"), tokenizer)
-    assert tokenizer.decode(row.tokens) == "<|user|>reverse:ab<|assistant|>ba<|end|>"
-    assert trained(row, tokenizer) == "ba<|end|>"
-
-
 def test_every_assistants_turn_is_trained_on(tokenizer: Any) -> None:
     row = chat_row(turns("a", "b", "c", "d"), tokenizer)
     assert tokenizer.decode(row.tokens) == "<|user|>a<|assistant|>b<|end|><|user|>c<|assistant|>d<|end|>"
     assert trained(row, tokenizer) == "b<|end|>d<|end|>"
-
-
-def test_what_the_template_puts_behind_the_eos_is_left_out(tokenizer: Any) -> None:
-    other = build_tokenizer([])
-    other.chat_template = (
-        "{% for m in messages %}{{ '<|user|>' if m.role == 'user' else '<|assistant|>' }}{{ m.content + '<|end|>\\n' }}"
-        "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
-    )
-    row = chat_row(turns("a", "b", "c", "d"), other)
-    assert other.decode(row.tokens).endswith("<|assistant|>d<|end|>")
-    assert trained(row, other) == "b<|end|>d<|end|>"
-
-
-def test_a_template_that_rewrites_earlier_turns_is_refused() -> None:
-    other = build_tokenizer([])
-    other.chat_template = "{% for m in messages %}{{ messages|length }}{{ m.content }}{{ '<|end|>' }}{% endfor %}"
-    with pytest.raises(UserError, match="rewrites earlier turns"):
-        chat_row(turns("a", "b", "c", "d"), other)
 
 
 def some_rows(count: int) -> list[ChatRow]:
@@ -116,15 +92,6 @@ def test_batches_by_tokens_are_equally_large_to_the_end() -> None:
         trained = sum(sum(rows[number].loss_mask[1:]) for number in together)
         one_row = sum(sum(row.loss_mask[1:]) for row in rows) / len(rows)
         assert abs(trained / 30 - wanted) <= max(one_row, 0.05 * wanted)
-
-
-def test_a_file_is_read_once_with_its_rows_checked(tmp_path: Path, tokenizer: Any) -> None:
-    path = tmp_path / "rows.parquet"
-    write_table(pa.table({"messages": [turns("a", "b"), turns("a", "bb"), turns("a", "b" * 30)]}), path)
-    assert [len(row.tokens) for row in load_rows(path, tokenizer, 40)] == [5, 6, 34]
-    with pytest.raises(UserError, match=r"1 of 3 rows are longer than data\.max_length=20 tokens") as error:
-        load_rows(path, tokenizer, 20)
-    assert "longest 34, first is row 2" in str(error.value)
 
 
 @pytest.mark.parametrize(
