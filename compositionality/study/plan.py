@@ -82,16 +82,16 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
 
 def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
     """Yield the last steps; the page and the record, which read whole folders, come behind all others."""
-    before, others = [step.key for step in steps], list[str]()
+    earlier, finals = [step.key for step in steps], list[str]()
     for name, entry_point, keys in _commands(request, steps):
-        given = {key: flow_list(value) if isinstance(value, list) else value for key, value in keys.items()}
+        texts = {key: flow_list(value) if isinstance(value, list) else value for key, value in keys.items()}
         yield Step(
             name, request.replicates[0], request.profile, entry_point, whole=True, one_lane=True,
-            after=(*before, *others) if name in ("page", "record") else (),
-            words=tuple(f"{key}={value}" for key, value in given.items() if value is not None),
+            after=(*earlier, *finals) if name in ("page", "record") else (),
+            words=tuple(f"{key}={value}" for key, value in texts.items() if value is not None),
             test_seed=request.test_seed,
         )  # fmt: skip
-        others.append(name)
+        finals.append(name)
 
 
 def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
@@ -151,7 +151,7 @@ def _results(request: Request, steps: Sequence[Step]) -> list[str]:
     registered = request.registration and read_registration(registration_path(request.registration)).claims
     claims = registered or request.loaded.claims
     read = read_claims_file(claims).results if claims else request.loaded.claimed
-    made = [Path(output) for step in steps for output in step.outputs]
+    outputs = [Path(output) for step in steps for output in step.outputs]
     studies = {"": request.name, "countdown": request.countdown, "other": f"{request.name}-other"}
     studies["composition"] = request.name.replace("injection", "composition")
     results = []
@@ -159,7 +159,7 @@ def _results(request: Request, steps: Sequence[Step]) -> list[str]:
         *other, file = claimed.split(":")
         for place in request.replicates if kind in read else ():
             path = Path(place._replace(study=studies["".join(other)]).folder("results"), file)
-            if path.exists() or path.parent in made or any(path in output.parents for output in made):
+            if path.exists() or path.parent in outputs or any(path in output.parents for output in outputs):
                 results.append(f"{kind}/{place.name}:{path}")
     if "fits" in request.loaded.compared:
         first, folder = request.replicates[0].name, f"{request.root('results')}/scaling_law"
@@ -182,9 +182,9 @@ def _claims(request: Request, steps: Sequence[Step]) -> Command:
 def _page(request: Request) -> Iterator[Command]:
     """Yield the commands of the audit of the test files, and of the page."""
     study, results, data = request.loaded, request.root("results"), request.replicates[0].folder("data")
-    known = {file for name in (*study.owns, "string") for file in read_set(name, request.settings).files}
+    set_files = {file for name in (*study.owns, "string") for file in read_set(name, request.settings).files}
     files, against = (
-        [f"{data}/{name}.parquet" for name in names if name.partition("/")[2] in known]
+        [f"{data}/{name}.parquet" for name in names if name.partition("/")[2] in set_files]
         for names in (request.settings.files[study.tested], study.learned)
     )
     counted = not Path(data).is_dir() and all(request.kept(place).is_dir() for place in request.replicates)
