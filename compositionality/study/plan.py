@@ -1,15 +1,23 @@
-"""The plan of a study: which steps, in which order, for which replicates."""
+"""The plan of a study: which steps, in which order, for which replicates; last those of all replicates together."""
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any
 
+from compositionality.config.problem_sets import read_set
 from compositionality.errors import UserError
-from compositionality.study.finals import final_steps
-from compositionality.study.model import Request
+from compositionality.evaluate.claims.model import read_claims_file
+from compositionality.evaluate.registration import read_registration, registration_path
+from compositionality.study.model import Replicate, Request, study_folder
 from compositionality.study.replicate import ReplicatePlan
 from compositionality.study.steps import Step, with_words
+from compositionality.yaml_files import flow_list
+
+Command = tuple[str, str, dict[str, Any]]
+"""Name of a step, its entry point, and the keys that it is given, where they are not None."""
+RESOURCES = ("flops", "flops_paper", "completions")
 
 
 def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
@@ -67,3 +75,149 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
         step.after = tuple(graph[key])
         ordered.append(step)
     return ordered
+
+
+# ---- the last steps, of all replicates: table, figure, fits, ranks, claims, audit, page, record
+
+
+def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield the last steps; the page and the record, which read whole folders, come behind all others."""
+    earlier, finals = [step.key for step in steps], list[str]()
+    for name, entry_point, keys in _commands(request, steps):
+        texts = {key: flow_list(value) if isinstance(value, list) else value for key, value in keys.items()}
+        yield Step(
+            name, request.replicates[0], request.profile, entry_point, whole=True, one_lane=True,
+            after=(*earlier, *finals) if name in ("page", "record") else (),
+            words=tuple(f"{key}={value}" for key, value in texts.items() if value is not None),
+            test_seed=request.test_seed,
+        )  # fmt: skip
+        finals.append(name)
+
+
+def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
+    study, section, results = request.loaded, request.section, request.root("results")
+    if study.variants:
+        inputs = []
+        for name in request.variants or study.variants:
+            places = [place._replace(study=f"{place.study}/{name}") for place in request.replicates]
+            inputs += [f"{name}/{table}" for table in _of_each(places, "results", "section41_42/results.parquet")]
+        yield "summary", "summarise_seeds", {"inputs": inputs, "output": f"{results}/summary.csv"}
+        return
+    tables = _of_each(request.replicates, "results", f"{section}/results.parquet")
+    summary, figure = f"{results}/{section}/summary.csv", f"{results}/{section}/accuracy_by_level"
+    several = sum(name.startswith("sft-") for name in request.trained) >= 3
+    ranked = request.report and "ranks" in study.compared and several
+    influence = _of_each(request.replicates, "results", "influence") if ranked else None
+    keys = {"inputs": tables, "output": summary, "models": chosen_models(request), "influence": influence}
+    yield "summary", "summarise_seeds", keys
+    keys = {"inputs": tables, "output": figure, "title": request.name, "models": chosen_models(request)}
+    yield "figure", "draw_figure", keys
+    if request.report and "fits" in study.compared:
+        yield from _fits(request)
+    if request.report and study.claims:
+        yield _claims(request, steps)
+        yield from _page(request)
+    if request.record:
+        yield _record(request, steps)
+
+
+def chosen_models(request: Request) -> list[str] | None:
+    """Return the models of tables and figures; None where all that were evaluated are shown."""
+    everywhere = {*request.trained, *request.loaded.evaluated}
+    return [name for name in request.loaded.arms if name in everywhere] if request.registration else None
+
+
+def _of_each(replicates: Iterable[Replicate], root: str, file: str) -> list[str]:
+    """Return ``SEED:PATH`` of a file in every replicate's folder."""
+    return [f"{place.name}:{place.folder(root)}/{file}" for place in replicates]
+
+
+def _fits(request: Request) -> Iterator[Command]:
+    """Yield the commands of laws and figures by each resource, of the runs that differ in their model alone."""
+    arms = [request.loaded.arms[name] for name in request.trained]
+    sizes = [Path(arm.model).parent for arm in arms if arm.script == "scaling_law/train" and not arm.words]
+    places = request.replicates
+    runs = [f"{place.name}-{size}:{place.folder('checkpoints')}/{size}" for place in places for size in sizes]
+    for resource in RESOURCES if sizes else ():
+        output = f"{request.root('results')}/scaling_law/{resource}"
+        points = {"points": runs, "resource": resource, "metric": "val-core/*/acc/mean@*"}
+        yield f"fit-{resource}", "fit_scaling", {**points, "output": output}
+        keys = {"figure": "scaling", "inputs": [f"{output}/scaling.json"], "output": f"{output}/figures"}
+        yield f"figure-{resource}", "draw_figure", keys
+
+
+def _results(request: Request, steps: Sequence[Step]) -> list[str]:
+    """Return RESULTS/SEED:PATH of what this plan makes and of what exists; of what its claims read, if it has any."""
+    registered = request.registration and read_registration(registration_path(request.registration)).claims
+    claims = registered or request.loaded.claims
+    read = read_claims_file(claims).results if claims else request.loaded.claimed
+    outputs = [Path(output) for step in steps for output in step.outputs]
+    studies = {"": request.name, "countdown": request.countdown, "other": f"{request.name}-other"}
+    studies["composition"] = request.name.replace("injection", "composition")
+    results = []
+    for kind, claimed in request.loaded.claimed.items():
+        *other, file = claimed.split(":")
+        for place in request.replicates if kind in read else ():
+            path = Path(place._replace(study=studies["".join(other)]).folder("results"), file)
+            if path.exists() or path.parent in outputs or any(path in output.parents for output in outputs):
+                results.append(f"{kind}/{place.name}:{path}")
+    if "fits" in request.loaded.compared:
+        first, folder = request.replicates[0].name, f"{request.root('results')}/scaling_law"
+        for kind, resource in (("scaling", "flops"), ("completions", "completions")):
+            results.append(f"{kind}/{first}:{folder}/{resource}/scaling.json")
+    return results
+
+
+def _claims(request: Request, steps: Sequence[Step]) -> Command:
+    """Return the command of the claims; those of missing results are "not run"."""
+    results, claims = request.root("results"), request.loaded.claims
+    return "claims", "claims", {
+        "results": _results(request, steps), "output": f"{results}/claims.json",
+        "claims": None if claims == "composition" else claims,
+        "registration": f"{results}/registration" if request.registration else None,
+        "recorded": request.name if request.registration else None,
+    }  # fmt: skip
+
+
+def _page(request: Request) -> Iterator[Command]:
+    """Yield the commands of the audit of the test files, and of the page."""
+    study, results, data = request.loaded, request.root("results"), request.replicates[0].folder("data")
+    set_files = {file for name in (*study.owns, "string") for file in read_set(name, request.settings).files}
+    files, against = (
+        [f"{data}/{name}.parquet" for name in names if name.partition("/")[2] in set_files]
+        for names in (request.settings.files[study.tested], study.learned)
+    )
+    counted = not Path(data).is_dir() and all(request.kept(place).is_dir() for place in request.replicates)
+    if not counted:  # else there are committed tables alone
+        yield "audit", "audit_data", {"files": files, "against": against, "output": f"{results}/data_audit.json"}
+    countdown = study_folder("results", request.countdown)
+    reads_countdown = "countdown" in study.claimed and request.countdown and Path(countdown).is_dir()
+    yield "page", "report", {
+        "study": results, "section": request.section, "output": f"{results}/report",
+        **({} if counted else {"checkpoints": request.root("checkpoints"), "data": request.root("data")}),
+        "models": chosen_models(request), "seeds": [place.name for place in request.replicates],
+        "countdown": countdown if reads_countdown else None,
+    }  # fmt: skip
+
+
+def _record(request: Request, steps: Sequence[Step]) -> Command:
+    """Return the command that writes what is committed of the study."""
+    section, results = request.section, request.root("results")
+    profile = f"compositionality/config/profile/{request.profile.partition('/')[0]}.yaml"
+    folders = dict.fromkeys(
+        each.folder("checkpoints") for place in request.replicates for each in (place.shared, place)
+    )
+    runs = [path.parent for folder in folders for path in sorted(Path(folder).glob("*/metrics.jsonl"))]
+    fits = {name: Path(results, section, name, "scaling.json") for name in RESOURCES}
+    registration = request.registration
+    return "record", "write_record", {
+        "claims": f"{results}/claims.json", "machine": f"{results}/{section}/machine.json",
+        "models": chosen_models(request),
+        "output": f"results/records/{request.name}{'/study' if registration else ''}", "config": [f"profile:{profile}"],
+        "results": _results(request, steps), "figure": f"{results}/{section}/accuracy_by_level.png",
+        "times": f"{results}/{section}/times.tsv",
+        "runs": [f"{run.parent.name}-{run.name}:{run}" for run in runs],
+        "fits": [f"{name}:{path}" for name, path in fits.items() if path.is_file()] or None,
+        "registration": f"{results}/registration" if registration else None,
+        "command": f"REGISTRATION={registration} bash bash/confirmatory.sh" if registration else None,
+    }  # fmt: skip

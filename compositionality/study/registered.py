@@ -131,22 +131,22 @@ def restore(request: Request) -> None:
         if results.is_dir():
             continue
         rows = pq.read_table(folder / TABLE)
-        for kind, known in made.settings["tables"].items():
+        for kind, content in made.settings["tables"].items():
             table = results / request.loaded.claimed[kind]
             table.parent.mkdir(parents=True, exist_ok=True)
             columns = [field for field in SCHEMA if field.name in rows.column_names]  # a table of before may lack one
-            kept = rows.filter(pc.field("evaluation") == kind).select([field.name for field in columns])
-            kept = kept.cast(pa.schema(columns)).combine_chunks()
-            pq.write_table(kept, table, compression="zstd")  # the bytes that it had
-            seal(table, {**known, "facts": {"kept": str(folder)}})
+            table_rows = rows.filter(pc.field("evaluation") == kind).select([field.name for field in columns])
+            table_rows = table_rows.cast(pa.schema(columns)).combine_chunks()
+            pq.write_table(table_rows, table, compression="zstd")  # the bytes that it had
+            seal(table, {**content, "facts": {"kept": str(folder)}})
             if kind == "accuracy":
                 write_text(table.with_name(TRAINING), json.dumps(made.settings["training"]))
-                seal(table.with_name(TRAINING), {**known, "inputs": {"table": file_hash(table)}})
+                seal(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
 
 
-def seal(target: Path, known: Mapping[str, Any]) -> None:
+def seal(target: Path, content: Mapping[str, Any]) -> None:
     """Give a file that was restored the manifest that it had, of its bytes as they are now."""
-    manifest = Manifest(**{**known, "files": {target.name: file_hash(target)}})
+    manifest = Manifest(**{**content, "files": {target.name: file_hash(target)}})
     write_text(manifest_path(target), manifest.model_dump_json(indent=1) + "\n")
 
 

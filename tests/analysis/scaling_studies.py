@@ -1,5 +1,7 @@
 """Simulated scaling studies with known constants."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
@@ -40,3 +42,9 @@ def noisy_study(seed: int, *, n_runs: int = 4, between: float = 0.02, noise: flo
     falling = K_MAX / (1 + N0 / size) * (1 + slope[run]) * np.log(points["resource"] / 3000)
     mean = -E_MAX / (1 + N1 / size) - falling + level[run]
     return points.assign(loss=np.exp(mean + random.normal(0, noise, len(points))))
+
+
+def write(points: pd.DataFrame, path: Path) -> Path:
+    """Return a CSV file of evaluations, their resource FLOPs."""
+    points.rename(columns={"resource": "flops"}).to_csv(path, index=False)
+    return path

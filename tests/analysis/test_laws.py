@@ -66,35 +66,21 @@ def test_a_parameter_on_its_bound_is_named_and_has_no_interval() -> None:
         fit.refuse_bounds()
 
 
-def test_one_run_of_a_size_gives_no_interval() -> None:
-    points = noisy_study(0, n_runs=1)
-    fit = bootstrap(fit_law(LAWS["saturating_both"], points), points)
-    assert fit.draws is None
-    assert fit.interval(max) is None
-
-
 def test_a_law_with_parameters_of_each_size_predicts_no_other_size() -> None:
     points, fit = study_of(LAWS["saturating_slope"])
     with pytest.raises(UserError, match="predicts no other size"):
         fit.log_loss(points.assign(size=5e4))
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "told"),
-    [
-        ("saturating_both", SIZES[:3], "saturating_both: needs 4 sizes of models; here are 3"),
-        ("power", SIZES[:1], "power: needs 3 sizes"),
-    ],
-)
-def test_p18_too_few_sizes(name: str, sizes: tuple[float, ...], told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        fit_law(LAWS[name], empty_points(2, sizes))
-
-
-def test_p18_too_few_evaluations() -> None:
+def test_p18_too_few_sizes_or_evaluations() -> None:
     points = empty_points(1)
-    with pytest.raises(UserError, match="sigmoid: has 14 parameters and needs more evaluations than that; here are 10"):
-        fit_law(LAWS["sigmoid"], points[points["step"] <= 2])
+    few = points[points["step"] <= 2]
+    for name, table, told in (
+        ("saturating_both", points[points["size"].isin(SIZES[:3])], "needs 4 sizes of models; here are 3"),
+        ("sigmoid", few, "has 14 parameters and needs more evaluations than that; here are 10"),
+    ):
+        with pytest.raises(UserError, match=f"{name}: {told}"):
+            fit_law(LAWS[name], table)
 
 
 def test_published_constants_give_the_published_slopes() -> None:

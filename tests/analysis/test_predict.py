@@ -1,11 +1,12 @@
 """Predictions can fail; the figures of claims are right where constants are known, none where there is no result."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from scaling_studies import E_MAX, K_MAX, N0, N1, SIZES, noisy_study
+from scaling_studies import E_MAX, K_MAX, N0, N1, SIZES, noisy_study, write
 
 from compositionality.analysis.laws import LAWS
 from compositionality.analysis.predict import LATE, REGIONS, FittedStudy, error_rows, extrapolate, figures
@@ -63,11 +64,6 @@ def figures_of(points: pd.DataFrame) -> dict[str, dict[str, object]]:
     return {row["name"]: row for row in figures(FittedStudy(points, 0.5, 40, 0))}
 
 
-def write(points: pd.DataFrame, path: Path) -> Path:
-    points.rename(columns={"resource": "flops"}).to_csv(path, index=False)
-    return path
-
-
 def test_figures_of_a_study_with_known_constants_are_within_twice_their_intervals() -> None:
     """Nominal coverage is tested of the intervals that these are made of; one study may miss by chance."""
     told = figures_of(noisy_study(3, between=0.005, noise=0.005))
@@ -106,7 +102,7 @@ def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) 
     scaling = read_figures([f"seed0:{out / 'scaling.json'}"])
     assert scaling.n_seeds == 4
     open_claims = [one for one in OF_FITS if one.comparisons[0].results == "scaling"]
-    bare = [type(one)(**{**vars_of(one), "comparisons": ungated(one)}) for one in open_claims]
+    bare = [replace(one, comparisons=tuple(replace(each, gates=()) for each in one.comparisons)) for one in open_claims]
     decided = {row["claim"]: row for row in claim_rows(bare, {"scaling": scaling})}
     assert decided["S1"]["decision"] is Decision.SUPPORTED
     assert decided["S1"]["comparisons"][0]["comparison"] == "scaling: slope-rise > 0"
@@ -117,14 +113,6 @@ def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) 
     told = {row["claim"]: row for row in rows}
     assert told["S3"]["decision"] is Decision.NOT_TESTABLE
     assert "needs 3 sizes" in told["S3"]["reason"]
-
-
-def vars_of(one: object) -> dict[str, object]:
-    return {name: getattr(one, name) for name in one.__dataclass_fields__}
-
-
-def ungated(claim: object) -> tuple[object, ...]:
-    return tuple(type(one)(**{**vars_of(one), "gates": ()}) for one in claim.comparisons)
 
 
 def test_p18_what_is_no_fit_is_one_line(tmp_path: Path) -> None:

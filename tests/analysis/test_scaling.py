@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from assets import save
 from safetensors import safe_open
-from scaling_studies import noisy_study
+from scaling_studies import noisy_study, write
 
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling, read_points
 from compositionality.data.artefact import read_manifest
@@ -27,11 +27,6 @@ METRIC = "val-core/string-level2/acc/mean@1"
 @pytest.fixture
 def csv(tmp_path: Path) -> Path:
     return write(noisy_study(0), tmp_path / "runs.csv")
-
-
-def write(points: pd.DataFrame, path: Path) -> Path:
-    points.rename(columns={"resource": "flops"}).to_csv(path, index=False)
-    return path
 
 
 def test_fits_predictions_and_points_are_written(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,8 @@ DECISIONS = ("supported", "contradicted", "undecided", "not run", "not testable"
 ORIGINS = ("paper", "paper", "variant", "own", "variant")
 REASONS = (Reason.WRONG, Reason.NO_ANSWER, Reason.MALFORMED)
 EVERYTHING = ("claims", "passk", "failures", "runs", "data", "exact", "countdown")
+PROGRAM = "def main_solution(x):\n    return func_17(x)"
+TRUTH = {"ref_output": "abc", "ref_code": PROGRAM, "ref_input": {"x": "cba"}}
 DECAY = {"stage1": 0.3, "rl-level1": 0.35, "rl-level2": 0.8, "rft": 0.5, "multi-base": 0.4, "multi-rl-level1to2": 0.7}
 """Accuracy at a level over that at the level before."""
 
@@ -88,9 +90,7 @@ def of_seed(folder: Path, seed: int) -> Path:
 
 
 def _problems(path: Path, name: str, levels: Sequence[int], per_level: int) -> Path:
-    program = "def main_solution(x):\n    return func_17(x)"
-    string = {"ref_output": "abc", "ref_code": program, "ref_input": {"x": "cba"}}
-    truth = {"target": 3, "numbers": [1, 2]} if name == "countdown" else string
+    truth = {"target": 3, "numbers": [1, 2]} if name == "countdown" else TRUTH
     source = "countdown-clean" if name == "countdown" else f"string-{name}"
     made = [
         Problem(
@@ -300,11 +300,9 @@ def _runs(folder: Path, seed: int, levels: Sequence[int]) -> None:
 
 def _validation(file: Path, step: int) -> None:
     """Completions of two problems at a step of a run: the first is right from step 10 on; a model writes the attack."""
-    program = "def main_solution(x):\n    return func_17(x)"
-    truth = json.dumps({"ref_output": "abc", "ref_code": program, "ref_input": {"x": "cba"}})
     rows = [
         {
-            "problem": number, "data_source": f"string-heldout-level{number + 1}", "ground_truth": truth,
+            "problem": number, "data_source": f"string-heldout-level{number + 1}", "ground_truth": json.dumps(TRUTH),
             "prompt": f"prompt {number} {ATTACK}", "right": number == 0 and step >= 10,
             "completion": '{"output": "abc"}' if number == 0 and step >= 10 else f"step {step} says {ATTACK}",
         }

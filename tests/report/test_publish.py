@@ -30,8 +30,7 @@ from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.report.page.inputs import ReportSettings
-from compositionality.report.private import check_public
-from compositionality.report.publish import PublishSettings, check, publish
+from compositionality.report.publish import PublishSettings, check, check_public, publish
 from compositionality.report.record import RecordSettings, write_record
 from compositionality.rft.solutions import SolutionSettings, write_solutions
 from compositionality.rollout.collect import collect

@@ -10,17 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import (
-    Recipe,
-    check_no_strangers,
-    config_hash,
-    exclusive,
-    file_hash,
-    is_done,
-    new_artefact,
-    read_manifest,
-    verify,
-)
+from compositionality.data import artefact
+from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import csv_text
@@ -58,18 +49,18 @@ def report(settings: ReportSettings) -> Path:
         check(output, recipe)
         print(f"{page}: made from exactly these {len(inputs.files)} inputs")
         return page
-    with exclusive(output):
-        old = read_manifest(output) if output.is_dir() else None
+    with artefact.exclusive(output):
+        old = artefact.read_manifest(output) if output.is_dir() else None
         _, made_with, made_from = recipe.identity()
         changed = (
             old is not None and old.step == STEP and (old.settings, old.inputs) != (json.loads(made_with), made_from)
         )
         if changed and not settings.force:  # nothing is lost by writing a report again
-            check_no_strangers(output)
-        if not is_done(output, recipe, force=settings.force or changed):
+            artefact.check_no_strangers(output)
+        if not artefact.is_done(output, recipe, force=settings.force or changed):
             files = files_of(inputs, settings.figures)
             sources = {name: list(names) for name, (_, names) in files.items()}
-            with new_artefact(output, recipe, {"made_from": sources}) as partial:
+            with artefact.new_artefact(output, recipe, {"made_from": sources}) as partial:
                 for name, (written, _) in files.items():
                     (partial / name).parent.mkdir(parents=True, exist_ok=True)
                     (partial / name).write_bytes(written)
@@ -86,7 +77,7 @@ def check_inputs(settings: ReportSettings) -> None:
 
 def check(output: Path, recipe: Recipe) -> None:
     """UserError that names the first altered file, or the first stale one and the input that changed."""
-    manifest = verify(output)
+    manifest = artefact.verify(output)
     if manifest.step != STEP:
         raise UserError(f"{output}: was made by step {manifest.step!r}, not {STEP!r}")
     _, settings, inputs = recipe.identity()
@@ -192,8 +183,9 @@ def packed(text: str) -> str:
 
 def _identity(settings: ReportSettings) -> dict[str, Any]:
     """What besides its inputs decides the report: the arms' looks, the code that writes it, the packages that draw."""
-    code = {str(path.relative_to(SOURCES)): file_hash(path) for path in SOURCES.rglob("*") if path.suffix in KINDS}
+    sources = [path for path in SOURCES.rglob("*") if path.suffix in KINDS]
+    code = {str(path.relative_to(SOURCES)): artefact.file_hash(path) for path in sources}
     styles = arm_styles([*study_styles(), *settings.arms], settings.arms)
     arms = {name: asdict(style) for name, style in styles.items()}
     looks = {"arms": arms, "section": settings.section, "figures": settings.figures, "models": settings.models}
-    return {"report": config_hash(code), **renderer_versions(), **looks}
+    return {"report": artefact.config_hash(code), **renderer_versions(), **looks}

@@ -82,13 +82,13 @@ def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
 
 def problem_files(inputs: Inputs) -> dict[str, Path]:
     """Return the problem files of the first replicate, found by their hash among the inputs."""
-    known = {}
+    paths = {}
     for name in inputs.starting("data/"):
         manifest = read_manifest(inputs.files[name])
         for digest in manifest.files.values() if manifest else ():
-            known[digest] = inputs.files[name]
-    wanted = inputs.evaluated.replicates[0].files
-    return {name: known[digest] for name, digest in wanted.items() if digest in known}
+            paths[digest] = inputs.files[name]
+    digests = inputs.evaluated.replicates[0].files
+    return {name: paths[digest] for name, digest in digests.items() if digest in paths}
 
 
 def rollouts_of(inputs: Inputs, model: str, file: str) -> Path | None:
@@ -98,24 +98,24 @@ def rollouts_of(inputs: Inputs, model: str, file: str) -> Path | None:
 
 def first_completions(folder: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Row]]:
     """Yield the first completion of each of these problems."""
-    wanted = pa.array(numbers, pa.int64())
+    problems = pa.array(numbers, pa.int64())
     for shard in read_rollouts(folder):
-        rows = shard.filter(pc.and_(pc.equal(shard["sample"], 0), pc.is_in(shard["problem"], wanted)))
+        rows = shard.filter(pc.and_(pc.equal(shard["sample"], 0), pc.is_in(shard["problem"], problems)))
         yield from ((row["problem"], row) for row in rows.to_pylist())
 
 
 def first_of_each_cell(folder: Path, problems: pa.Table) -> pd.DataFrame:
     """Return the first completions of every group, level and reason, at most one of each problem."""
     cells = problems.select(["group", "level"]).to_pandas()
-    kept = [pd.DataFrame(columns=[*SHOWN, "group", "level"])]
+    parts = [pd.DataFrame(columns=[*SHOWN, "group", "level"])]
     for shard in read_rollouts(folder):
         if (last := max(shard["problem"].to_pylist(), default=0)) >= len(cells):
             raise UserError(f"{folder}: answers problem {last}, its file has {len(cells)}; evaluate again")
         first = shard.filter(pc.equal(shard["sample"], 0)).select(SHOWN)
-        known = first.select(["problem", "reason"]).to_pandas().join(cells, on="problem")
-        places = known.groupby(CELL, sort=False).head(OF_A_FOLDER).index
-        kept.append(first.take(pa.array(places, pa.int64())).to_pandas().join(cells, on="problem"))
-    rows = pd.concat([part for part in kept if len(part)] or kept[:1], ignore_index=True)
+        labelled = first.select(["problem", "reason"]).to_pandas().join(cells, on="problem")
+        places = labelled.groupby(CELL, sort=False).head(OF_A_FOLDER).index
+        parts.append(first.take(pa.array(places, pa.int64())).to_pandas().join(cells, on="problem"))
+    rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
     return rows.groupby(CELL, sort=False).head(OF_A_FOLDER).fillna({"answer": ""})
 
 
