@@ -1,4 +1,9 @@
-"""verl's GRPO, really run on a CPU with Ray and vLLM: two ways to sample, killed and gone on with, reloaded."""
+"""verl's GRPO, really run on a CPU with Ray and vLLM: two ways to sample, killed and gone on with, reloaded.
+
+DAPO. Dr. GRPO, with a reward of one's own: test_cluster_real.py; PPO with LoRA: test_recipes.py; GRPO: test_studies.py.
+Those that differ from these by their advantages alone are not run: what verl computes with our configuration is
+compared in single/test_grpo_maths.py.
+"""
 
 import json
 

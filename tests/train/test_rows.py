@@ -1,10 +1,14 @@
-"""Rows of users in their own columns, with the chat template and without (verl's tokens: test_algorithms_real.py)."""
+"""Rows of users in their own columns, with the chat template and without, asked by both engines."""
 
+import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from base_models import LLAMA
+from assets import write_strings
+from base_models import LLAMA, REASONING, make_reasoning
 from user_rows import KEYS, ROWS, inputs, make, text, words
 
 from compositionality.config.cli import parse
@@ -16,10 +20,14 @@ from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
+from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo import train
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.metrics import read_metrics
-from compositionality.train.prompts import files_for_verl, row_format
+from compositionality.train.prompts import PromptStream, files_for_verl, row_format
+
+PLAIN = (*(f"data.{key.partition('=')[0]}" for key in KEYS), "data.apply_chat_template")
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +78,51 @@ def test_verl_gets_the_file_as_it_is_only_in_its_own_schema(base: Path, tmp_path
     plain = row_format(GrpoSettings())
     assert read_problems(Path(made)).equals(read_problems(base / "rows.jsonl", form))
     assert files_for_verl([made], plain, tmp_path / "other") == [made]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("template", [None, *REASONING])
+def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str | None
+) -> None:
+    """From its data set to its store by its configuration, without Ray; rows as text, or templates with a thought."""
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+
+    from compositionality.train.verl import configure, group_loop, grpo
+
+    given = words(base, tmp_path / "run", "data.shuffle=false", "engine=verl", "run.device=cpu")
+    if template:
+        model = make_reasoning(tmp_path / "model", template)
+        write_strings(tmp_path / "problems.parquet", 8)
+        own = [f"model.path={model}", f"data.train_files={tmp_path / 'problems.parquet'}", "data.max_prompt_tokens=64"]
+        given = [*(word for word in given if word.partition("=")[0] not in PLAIN), *own]
+    settings = parse(GrpoSettings, given)
+    read = read_grpo_inputs(settings)
+    settle_cluster(settings, imagined=True)
+    config = configure.grpo_config(settings)
+    grpo.settle_template(config)
+    stored: list[dict[str, Any]] = []
+
+    async def store(**put: Any) -> None:
+        stored.append(put)
+
+    async def generate(prompt_ids: list[int], **request: Any) -> Any:
+        return SimpleNamespace(token_ids=[prompt_ids[0], len(prompt_ids) % 7], log_probs=[-1.0, -2.0], extra_fields={})
+
+    async def acquire(*_: Any, **__: Any) -> Any:
+        return "", SimpleNamespace(generate=SimpleNamespace(remote=generate))
+
+    for name in ("async_kv_put", "async_kv_batch_put"):
+        monkeypatch.setattr(f"transfer_queue.{name}", store)
+    monkeypatch.setattr("transfer_queue.init", lambda: None)
+    client = SimpleNamespace(_acquire_server=acquire, _release_server=lambda *_: None)
+    worker = group_loop.GroupWorker(config, client)
+    assert worker.tokenizer.chat_template == read.model.tokenizer.chat_template
+    files = files_for_verl(list(config.run.train_files), row_format(settings), tmp_path / "rows")
+    rows = PromptStream(RLHFDataset(files, worker.tokenizer, config.data), seed=1, shuffle=False).take(3)
+    for row in rows:
+        asyncio.run(worker._run_prompt({**row, "global_steps": 1}, {}, {"validate": False}))
+    assert [put["tag"]["status"] for put in stored if "tag" in put] == ["running", "finished"] * 3
+    responses = [put["fields"] for put in stored if "fields" in put]
+    expected = [[problem.prompt_ids] * 2 for problem in read.problems[:3]]
+    assert [[ids.tolist() for ids in put["prompts"]] for put in responses] == expected
