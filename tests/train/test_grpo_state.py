@@ -1,6 +1,7 @@
-"""Order of the prompts, the stops of verl's trainer: all without Ray; its checkpoints: test_run_folder.py."""
+"""Order of the prompts, the stops of verl's trainers: all without Ray; checkpoints of RL: test_run_folder.py."""
 
 import json
+import resource
 from collections import Counter
 
 import pytest
@@ -97,6 +98,33 @@ def test_p08_without_signal_the_state_before_the_step_is_kept_and_the_launcher_t
     if saved:
         verify_checkpoint(checkpoint)
         assert torch.load(checkpoint / "data.pt")["position"] == 6
+
+
+@pytest.mark.full
+def test_p08_a_checkpoint_of_sft_that_the_disk_does_not_hold_is_named_and_none_is_deleted(tmp_path, monkeypatch):
+    """No file may be larger than 400 kB: the weights fit, Adam's moments do not."""
+    from compositionality.train.verl import launch, sft_trainer
+
+    def save(self, step):
+        for name, numbers in (("model", 1000), ("optim", 1_000_000)):
+            torch.save(torch.zeros(numbers), folder(tmp_path, step) / f"{name}.pt")
+
+    monkeypatch.setattr(sft_trainer.CheckpointHandler, "save_checkpoint", save)
+    monkeypatch.setenv(launch.FAILURE_FILE, str(tmp_path / "failure.txt"))
+    checkpoints = object.__new__(sft_trainer.Checkpoints)
+    checkpoints.default_local_dir, checkpoints.rank, checkpoints.keep = tmp_path, 0, 1
+    for step in (3, 4):
+        folder(tmp_path, step).mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, limits[1]))
+    try:
+        with pytest.raises(SystemExit) as ended:
+            checkpoints.save_checkpoint(4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert ended.value.code == UserError.exit_code
+    assert "global_step_4: could not be written; is the disk full?" in (tmp_path / "failure.txt").read_text()
+    assert folder(tmp_path, 3).is_dir()
 
 
 def test_the_validation_score_weighs_levels_equally():
