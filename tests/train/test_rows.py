@@ -4,7 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from assets import write_strings
@@ -101,28 +101,20 @@ def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
     grpo.settle_template(config)
-    stored: list[dict[str, Any]] = []
-
-    async def store(**put: Any) -> None:
-        stored.append(put)
-
-    async def generate(prompt_ids: list[int], **request: Any) -> Any:
-        return SimpleNamespace(token_ids=[prompt_ids[0], len(prompt_ids) % 7], log_probs=[-1.0, -2.0], extra_fields={})
-
-    async def acquire(*_: Any, **__: Any) -> Any:
-        return "", SimpleNamespace(generate=SimpleNamespace(remote=generate))
-
+    store, response = AsyncMock(), SimpleNamespace(token_ids=[1, 2], log_probs=[-1.0, -2.0], extra_fields={})
+    server = SimpleNamespace(generate=SimpleNamespace(remote=AsyncMock(return_value=response)))
     for name in ("async_kv_put", "async_kv_batch_put"):
         monkeypatch.setattr(f"transfer_queue.{name}", store)
     monkeypatch.setattr("transfer_queue.init", lambda: None)
-    client = SimpleNamespace(_acquire_server=acquire, _release_server=lambda *_: None)
+    client = SimpleNamespace(_acquire_server=AsyncMock(return_value=("", server)), _release_server=Mock())
     worker = group_loop.GroupWorker(config, client)
     assert worker.tokenizer.chat_template == read.model.tokenizer.chat_template
     files = files_for_verl(list(config.run.train_files), row_format(settings), tmp_path / "rows")
     rows = PromptStream(RLHFDataset(files, worker.tokenizer, config.data), seed=1, shuffle=False).take(3)
     for row in rows:
         asyncio.run(worker._run_prompt({**row, "global_steps": 1}, {}, {"validate": False}))
+    stored = [call.kwargs for call in store.await_args_list]
     assert [put["tag"]["status"] for put in stored if "tag" in put] == ["running", "finished"] * 3
-    responses = [put["fields"] for put in stored if "fields" in put]
-    expected = [[problem.prompt_ids] * 2 for problem in read.problems[:3]]
-    assert [[ids.tolist() for ids in put["prompts"]] for put in responses] == expected
+    expected = [problem.prompt_ids for problem in read.problems[:3] for _ in range(2)]
+    assert [call.kwargs["prompt_ids"] for call in server.generate.remote.await_args_list] == expected
+    assert [ids.tolist() for put in stored if "fields" in put for ids in put["fields"]["prompts"]] == expected

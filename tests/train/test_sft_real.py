@@ -102,32 +102,6 @@ def test_p13_the_export_computes_what_the_checkpoint_computes(uninterrupted: Pat
     assert AutoTokenizer.from_pretrained(final).chat_template
 
 
-def test_p13_vllm_gives_the_same_greedy_answers_as_transformers(uninterrupted: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from compositionality.rollout.engines.base import no_tick
-    from compositionality.rollout.engines.vllm import VllmOptions, run_requests, start_vllm
-
-    final = uninterrupted / "final"
-    tokenizer, model = AutoTokenizer.from_pretrained(final), AutoModelForCausalLM.from_pretrained(final).eval()
-    questions = [[{"role": "user", "content": f"reverse:{word}"}] for word in ("ab", "gfedc", "aaaabbbb")]
-    prompts = [tokenizer.apply_chat_template(q, add_generation_prompt=True, return_dict=False) for q in questions]
-    with torch.no_grad():
-        ours = [
-            model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=12)[0, len(ids) :].tolist()
-            for ids in prompts
-        ]
-    engine = start_vllm(final, VllmOptions(max_model_len=128))
-    from vllm import SamplingParams
-    from vllm.distributed import cleanup_dist_env_and_memory
-
-    answers = run_requests(engine, prompts, [SamplingParams(temperature=0, max_tokens=12)] * len(prompts), no_tick)
-    assert [list(answer.token_ids) for answer in answers] == ours
-    del engine
-    cleanup_dist_env_and_memory()
-
-
 def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:
     import torch
     from safetensors.torch import load_file
