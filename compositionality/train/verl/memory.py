@@ -44,21 +44,21 @@ NONE: Mapping[str, int] = MappingProxyType({})
 
 def check_training(config: Any, sizes: Mapping[str, int] = NONE) -> None:
     """Raise UserError unless SFT or GRPO fits this machine; of a Ray cluster elsewhere only the disk is known here."""
-    needs = training_needs(config, shape_of_model(config.run.model), sizes)
+    needs = training_needs(config, shape_of_model(config.run.model), sizes=sizes)
     check_here(needs, Path(config.run.output), config.run.device)
 
 
-def training_needs(config: Any, shape: ModelShape, sizes: Mapping[str, int] = NONE) -> list[Need]:
+def training_needs(config: Any, shape: ModelShape, tail: Tail = USUAL, sizes: Mapping[str, int] = NONE) -> list[Need]:
     """Return the needs of SFT, or of GRPO; ``sizes``: rows of its problem files by path, of those that are known."""
     if "actor_rollout_ref" in config:
-        return _grpo_needs(config, shape, sizes)
+        return _grpo_needs(config, shape, tail, sizes)
     run, data = config.run, config.data
     sharding = sharding_of(config.engine, config.model, shape, run)
     batch = largest_batch(
         max(1, data.train_batch_size // sharding.data),
         data.max_length,
         data.max_token_len_per_gpu,
-        USUAL,
+        tail,
         packed=config.model.use_remove_padding,
     )
     update = memory.training(shape, sharding, batch_spec(config.engine, config.model, batch))
@@ -69,14 +69,14 @@ def training_needs(config: Any, shape: ModelShape, sizes: Mapping[str, int] = NO
     ]
 
 
-def _grpo_needs(config: Any, shape: ModelShape, sizes: Mapping[str, int]) -> list[Need]:
+def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, int]) -> list[Need]:
     """Return the needs of sampling with vLLM, of the update while vLLM sleeps, of host memory and the run folder."""
     run, model = config.run, config.actor_rollout_ref.model
     actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
     sharding = sharding_of(actor.fsdp_config, model, shape, run)
     length = config.data.max_prompt_length + config.data.max_response_length
     rows = max(1, config.data.train_batch_size * rollout.n // sharding.data)
-    batch = largest_batch(rows, length, actor.ppo_max_token_len_per_gpu, USUAL, packed=model.use_remove_padding)
+    batch = largest_batch(rows, length, actor.ppo_max_token_len_per_gpu, tail, packed=model.use_remove_padding)
     entropy = bool(actor.entropy_coeff or actor.get("calculate_entropy"))
     spec = batch_spec(actor.fsdp_config, model, batch, entropy=entropy, tempered=rollout.temperature != 1.0)
     reference = actor.use_kl_loss or config.algorithm.use_kl_in_reward
@@ -108,7 +108,7 @@ def _grpo_needs(config: Any, shape: ModelShape, sizes: Mapping[str, int]) -> lis
     disk = memory.run_folder(shape, keep=run.kept, best=True, dtype=run.export_dtype, whole_model=False)
     if not run.keep_best:
         disk["final/ and best/"] /= 2
-    disk["completions"] = completion_files(config, USUAL, sizes)
+    disk["completions"] = completion_files(config, tail, sizes)
     name = "verl.actor_rollout_ref.actor.fsdp_config"
     return [
         *needs,
