@@ -109,7 +109,6 @@ SLOWEST = (
     "tests/train/test_tiny_pretrain.py",
     "tests/test_recipes.py",
     "tests/train/single/test_samplers_server.py",
-    "tests/train/test_algorithms_real.py",
     "tests/report/test_gpu_check.py",
     "tests/train/test_cluster_real.py",
 )

@@ -1,12 +1,16 @@
 """Scripts of sections by themselves: recipes of several commands, and steps on models and rows of one's own."""
 
+import math
 from pathlib import Path
 
 import pytest
+import torch
 from bash_runs import dry, run, values, warm_python
+from safetensors.torch import load_file
 
 from compositionality.config.profile import load_profile
 from compositionality.data.parquet import read_table
+from compositionality.train.metrics import FLOPS, PAPER_FLOPS, read_metrics
 
 INJECTION, SCALING = "bash/behavior_injection", "bash/scaling_law"
 
@@ -148,15 +152,31 @@ def test_failure_modes_are_of_the_models_that_are_there(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.timeout(1200)
 def test_several_domains_for_real_in_two_steps_of_ppo(tmp_path: Path) -> None:
-    """A generated sample of four domains: prepared, trained on through verl, its checkpoints in a table by domain."""
+    """A generated sample of four domains: prepared, trained on through verl, its checkpoints in a table by domain.
+
+    Two updates a step, so that the old policy has a pass of its own; the critic has no adapters; without them the
+    model is the reference.
+    """
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
     short = ["trainer.steps=2", "trainer.save_every=1", "passk:n_samples=4", "critic.alone_steps=0"]
+    short += ["optim.lr=1e-3", "optim.warmup_steps=0", "reward.shape=paper"]  # -1: this model has no answer right
     done = run(f"{SCALING}/run_multi_domain.sh", *short, PROFILE="smoke", STUDY="s", PYTHON=warm_python(), **folders)
     assert done.returncode == 0, done.stdout + done.stderr
-    logged = (tmp_path / "CKPT_DIR/s/seed0/rl-domains/metrics.jsonl").read_text()
-    assert all(f"val-core/{domain}" in logged for domain in ("code", "logic", "math", "stem"))
-    assert "critic/" in logged
-    measured = read_table(tmp_path / "RESULTS_DIR/s/seed0/passk-rl-domains/results.parquet", ["arm", "group"])
+    models, results = tmp_path / "CKPT_DIR/s/seed0", tmp_path / "RESULTS_DIR/s/seed0/passk-rl-domains"
+    start, first, second = read_metrics(models / "rl-domains/metrics.jsonl")[:3]
+    assert all(f"val-core/{domain}" in " ".join(start) for domain in ("code", "logic", "math", "stem"))
+    numbers = ("actor/grad_norm", "critic/vf_loss", "actor/reward_kl_penalty")
+    for row in (first, second):
+        assert all(math.isfinite(row[name]) for name in numbers)
+        assert row["training/rollout_probs_diff_mean"] < 0.1  # verl rounds merged weights to bfloat16
+    flops, paper = (first[name] - start[name] for name in (FLOPS, PAPER_FLOPS))
+    forward, adapters, whole = 2, 4, 6
+    assert flops / paper == pytest.approx((forward + (adapters + 2 * forward) + (forward + whole)) / 6)
+    base, trained = (load_file(models / name / "model.safetensors") for name in ("base", "rl-domains/final"))
+    assert base.keys() == trained.keys()
+    moved = {name for name, weight in base.items() if not torch.equal(weight, trained[name])}
+    assert moved == {name for name in base if "proj" in name}
+    measured = read_table(results / "results.parquet", ["arm", "group"])
     assert set(measured["group"].to_pylist()) == {"code", "logic", "math", "stem"}
     assert measured["arm"].unique().to_pylist() == ["base", "step1", "step2"]
     assert "math of rl-domains-holdout, all levels, along training" in done.stdout

@@ -37,7 +37,7 @@ VALUES = {1.0: CORRECT, 0.0: INCORRECT, -1.0: NOANSWER}
 
 
 def inspect_task(problems: Path | str, *, workers: int = 1, max_error_rate: float = 0.01, **settings: Any) -> Task:
-    """One sample for each row of the problem file, its accuracy in all and by level.
+    """Return a task with a sample for each row of the problem file, its accuracy in all and by level.
 
     A failure of the judge is an error of the sample, which has no score then; more of them than ``max_error_rate`` of
     all samples fail the evaluation. Judging takes ``workers`` processes. ``settings`` are further arguments of
@@ -61,7 +61,7 @@ def _sample(number: int, row: dict[str, Any]) -> Sample:
 
 @scorer(metrics=[accuracy(), stderr(), BY_LEVEL])  # type: ignore[untyped-decorator]
 def verdict(workers: int = 1) -> Scorer:
-    """The judge of each sample's task: C, I, or N for a response without a readable or finished answer.
+    """Return the judge of each sample's task: C, I, or N for a response without a readable or finished answer.
 
     ``Score.metadata["reason"]`` is the verdict's reason, ``Score.answer`` what was read. RuntimeError, an error of the
     sample, where the judge failed.

@@ -8,7 +8,7 @@ from compositionality.errors import UserError
 
 @contextmanager
 def installed(package: str, requirement: str) -> Iterator[None]:
-    """Around the imports from ``package``: UserError with the command that installs it if it is not there."""
+    """Raise UserError with the command that installs ``package`` if the imports within find none."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -8,7 +8,7 @@ from compositionality.types import Reason
 
 
 def row_score(row: Mapping[str, Any], response: str) -> float:
-    """1.0 for a right response, else 0.0. RuntimeError, which ends the evaluation, where the judge failed."""
+    """Return 1.0 for a right response, else 0.0. RuntimeError, which ends the evaluation, where the judge failed."""
     truth = row["reward_model"]["ground_truth"]
     verdict = judge_response(row["data_source"], response, truth, extra_info=row.get("extra_info"))
     if verdict.reason is Reason.ERROR:

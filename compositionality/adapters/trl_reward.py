@@ -12,7 +12,7 @@ from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import Shape, reward
 from compositionality.tasks.registry import task_of
-from compositionality.types import LENGTH, STOP, Reason, Verdict
+from compositionality.types import LENGTH, STOP, Reason
 
 RewardFunction = Callable[..., list[float | None]]
 Turns = str | Sequence[Mapping[str, Any]]
@@ -27,7 +27,7 @@ def reward_function(
     workers: int = 1,
     max_error_rate: float = 0.01,
 ) -> RewardFunction:
-    """A function of TRL's signature: a batch of B completions and the columns of their rows → B rewards.
+    """Return a function of TRL's signature: a batch of B completions and the columns of their rows → B rewards.
 
     The reward is that of ``shape``, and None where the judge failed: TRL then leaves the completion out of the update.
     More failures than ``max_error_rate`` of all completions so far raise UserError. With ``end_token_ids`` (EOS and
@@ -50,7 +50,9 @@ def reward_function(
         reasons = _finish_reasons(len(prompts), completion_ids, end_token_ids)
         verdicts = pool().judge(_items(completions, reasons, columns))
         if log := columns.get("log_metric"):
-            _log_reasons(verdicts, log)
+            counts = Counter(verdict.reason for verdict in verdicts)
+            for reason in Reason:
+                log(f"verdict/{reason.value}", counts[reason] / len(verdicts))
         return [reward(verdict, shape) for verdict in verdicts]
 
     return verdict_reward
@@ -72,7 +74,7 @@ def _items(completions: Sequence[Turns], reasons: Sequence[str], columns: Mappin
 
 
 def _text(turns: Turns) -> str:
-    """What the model wrote: the text, or the content of the last message (its parts of text, joined)."""
+    """Return what the model wrote: the text, or the content of the last message (its parts of text, joined)."""
     content = turns if isinstance(turns, str) else turns[-1]["content"] if turns else ""
     if isinstance(content, list):
         return "".join(part.get("text") or "" for part in content)
@@ -82,10 +84,4 @@ def _text(turns: Turns) -> str:
 def _finish_reasons(count: int, ids: Sequence[Sequence[int]] | None, ends: Collection[int]) -> list[str]:
     if not ends or ids is None:
         return [STOP] * count
-    return [STOP if len(one) and int(one[-1]) in ends else LENGTH for one in ids]
-
-
-def _log_reasons(verdicts: Sequence[Verdict], log: Callable[[str, float], None]) -> None:
-    counts = Counter(verdict.reason for verdict in verdicts)
-    for reason in Reason:
-        log(f"verdict/{reason.value}", counts[reason] / len(verdicts))
+    return [STOP if len(tokens) and int(tokens[-1]) in ends else LENGTH for tokens in ids]

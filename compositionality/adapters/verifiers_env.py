@@ -47,7 +47,7 @@ class ProblemTask(vf.Task[ProblemData, vf.State, JudgeConfig]):  # type: ignore[
 
     @vf.metric  # type: ignore[untyped-decorator]
     async def reasons(self, trace: vf.Trace) -> dict[str, float]:
-        """An indicator for each reason; the verdict goes to ``trace.info`` (verifiers takes metrics before rewards)."""
+        """Return an indicator for each reason. The verdict goes to ``trace.info``: verifiers asks for rewards later."""
         finish = LENGTH if trace.is_truncated else STOP
         item = JudgeInput(self.data.data_source, trace.last_reply, self.data.ground_truth, finish)
         found = await asyncio.to_thread(_shared_judge(self.config.workers).judge, item)
@@ -56,7 +56,7 @@ class ProblemTask(vf.Task[ProblemData, vf.State, JudgeConfig]):  # type: ignore[
 
     @vf.reward  # type: ignore[untyped-decorator]
     async def verdict(self, trace: vf.Trace) -> float:
-        """The reward of the verdict. RuntimeError, an error of the rollout without a reward, where the judge failed."""
+        """Return the reward of the verdict. RuntimeError, an error of the rollout, where the judge failed."""
         found = trace.info[VERDICT]
         value = reward(Verdict(found["score"], Reason(found["reason"]), found["answer"]), self.config.shape)
         if value is None:
@@ -84,12 +84,12 @@ class ProblemTaskset(vf.Taskset[ProblemTask, ProblemConfig]):  # type: ignore[mi
 def _data(row: Mapping[str, Any]) -> ProblemData:
     turns = row["prompt"]
     system = turns[0]["content"] if turns[0]["role"] == "system" else None
-    rest = turns[1:] if system is not None else turns
-    if not rest:
+    dialogue = turns[1:] if system is not None else turns
+    if not dialogue:
         raise UserError("a prompt has a system turn only; give it a turn of the user")
-    one = len(rest) == 1 and rest[0]["role"] == "user"
+    is_question = len(dialogue) == 1 and dialogue[0]["role"] == "user"
     return ProblemData(
-        prompt=rest[0]["content"] if one else rest,
+        prompt=dialogue[0]["content"] if is_question else dialogue,
         system_prompt=system,
         data_source=row["data_source"],
         ground_truth=row["reward_model"]["ground_truth"],
@@ -100,5 +100,5 @@ def _data(row: Mapping[str, Any]) -> ProblemData:
 
 @cache
 def _shared_judge(workers: int) -> SharedJudge:
-    """One for all rollouts of a process."""
+    """Return the one for all rollouts of a process."""
     return SharedJudge(workers)

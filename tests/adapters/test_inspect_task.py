@@ -61,20 +61,16 @@ def test_a_response_that_was_cut_off_is_no_answer(problems: Path, tmp_path: Path
     assert values(log) == ["N", "N", "N"]
 
 
-def failing_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails on the right response to the first problem."""
+def test_p05_a_judge_that_fails_is_an_error_of_the_sample_and_too_many_fail_the_evaluation(
+    problems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails on the right response to the first problem."""
     real = adapter.SharedJudge.judge
 
     def judge(self: Any, item: Any) -> Verdict:
         return Verdict(0.0, Reason.ERROR) if item.response == RIGHT[0] else real(self, item)
 
     monkeypatch.setattr(adapter.SharedJudge, "judge", judge)
-
-
-def test_p05_a_judge_that_fails_is_an_error_of_the_sample(
-    problems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing_judge(monkeypatch)
     log = run(inspect_task(problems, max_error_rate=0.5), RIGHT, tmp_path)
     assert log.status == "success"
     failed, *judged = sorted(log.samples or (), key=lambda sample: int(sample.id))
@@ -82,20 +78,7 @@ def test_p05_a_judge_that_fails_is_an_error_of_the_sample(
     assert not failed.scores
     assert [sample.scores["verdict"].value for sample in judged] == ["C", "C"]
     assert log.results.scores[0].metrics["accuracy"].value == 1.0
-
-
-def test_p05_too_many_failures_fail_the_evaluation(
-    problems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing_judge(monkeypatch)
-    assert run(inspect_task(problems), RIGHT, tmp_path).status == "error"
-
-
-def test_the_example_is_found_by_its_file(problems: Path, tmp_path: Path) -> None:
-    task = os.path.relpath(ROOT / "examples/adapters/inspect_problems.py")
-    log = run(task, RIGHT, tmp_path, task_args={"problems": str(problems)})
-    assert log.status == "success"
-    assert values(log) == ["C", "C", "C"]
+    assert run(inspect_task(problems), RIGHT, tmp_path / "many").status == "error"
 
 
 def test_the_command_asks_a_server(problems: Path, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_p07_seeded_requests_repeat_themselves(engine):
     assert engine.generate(*inputs(40, run_seed=1), options) != answers[:40]
 
 
-def test_greedy_answers_agree_with_transformers(engine, tiny_model):
+def test_p13_greedy_answers_agree_with_transformers(engine, tiny_model):
     from compositionality.rollout.engines.transformers import TransformersEngine
 
     options = SamplingOptions(temperature=0.0, max_tokens=24)

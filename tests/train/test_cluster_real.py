@@ -1,5 +1,6 @@
 """A real Ray cluster of two `ray start`s on this machine, from other directories: rollouts, SFT and GRPO through it."""
 
+import math
 import os
 import re
 import shutil
@@ -13,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 from assets import write_strings
+from base_models import make_reasoning
+from own_rows import OWN, write_own_rows
 from sft_assets import make_model, make_rows, overrides
 
 from compositionality.data.artefact import verify
@@ -20,7 +23,7 @@ from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.rollout.store import read_rollouts
 from compositionality.train.launch import descendants, free_port, is_alive
-from compositionality.train.metrics import read_metrics
+from compositionality.train.metrics import FLOPS, PAPER_FLOPS, read_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "not-for-anybodys-eyes"
@@ -96,6 +99,8 @@ def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     make_model(folder / "model")
     make_rows(folder / "rows.parquet", 64)
     write_strings(folder / "problems.parquet", 64)
+    make_reasoning(folder / "reasoning", "qwq")
+    write_own_rows(folder / "problems.parquet", folder / "own.parquet")
     nodes = Cluster(folder)
     try:
         yield nodes
@@ -130,9 +135,9 @@ def test_sft_runs_a_torchrun_on_each_of_two_nodes_and_goes_on_after_one_has_left
 
 
 def ended_with_a_node(nodes: Cluster, process: "subprocess.Popen[str]", metrics: Path, key: str) -> str:
-    """What a training prints that loses a node after its first step: exit code 2, and no process is left."""
+    """What a training prints that loses a node after its second step: exit code 2, and no process is left."""
     deadline = time.monotonic() + 900
-    while not any(key in row for row in read_metrics(metrics)):
+    while sum(key in row for row in read_metrics(metrics)) < 2:
         assert process.poll() is None, process.communicate()[0][-3000:]
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -165,18 +170,19 @@ def wandb_text(out: Path) -> str:
 
 def grpo_words(*more: str) -> list[str]:
     return [
-        "engine=verl", "run.device=cpu", "run.processes=1", "model.path=model", "data.train_files=[problems.parquet]",
-        "data.val_files=[problems.parquet]", "trainer.output=grpo", "data.max_prompt_tokens=64", "rollout.max_tokens=8",
-        "data.prompts_per_step=4", "rollout.n=2", "algorithm.dynamic_sampling=false", "trainer.micro_batch_tokens=4096",
-        "algorithm.drop_equal_groups=false", "trainer.steps=500", "trainer.eval_every=0",
-        "verl.trainer.total_epochs=99", *more,
+        "engine=verl", "run.device=cpu", "run.processes=1", "model.path=reasoning", "data.train_files=[own.parquet]",
+        "data.val_files=[]", "trainer.output=grpo", "data.max_prompt_tokens=64", "rollout.max_tokens=64",
+        "data.prompts_per_step=8", "rollout.n=4", "algorithm=dr_grpo", "algorithm.dynamic_sampling=false",
+        "algorithm.drop_equal_groups=false", "algorithm.kl=k3", "algorithm.kl_coef=0.1", "optim.lr=1e-3",
+        f"verl.reward.custom_reward_function.path={OWN}", "verl.reward.custom_reward_function.name=as_dict",
+        "trainer.micro_batch_tokens=4096", "trainer.steps=500", "verl.trainer.total_epochs=99", *more,
     ]  # fmt: skip
 
 
 def test_p18_what_a_cluster_cannot_give_is_said_before_the_start(
     two_nodes: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    last = two_nodes.done("train_grpo", *grpo_words("data.prompts_per_step=6"), code=2, NNODES="3").splitlines()[-1]
+    last = two_nodes.done("train_grpo", *grpo_words("data.prompts_per_step=9"), code=2, NNODES="3").splitlines()[-1]
     assert re.search(r"error: run.nodes=3 × run.processes=1: .* has .*1 of 1, .*1 of 1; lower NNODES", last)
     assert not (two_nodes.folder / "grpo").exists()
     for name, value in two_nodes.variables.items():
@@ -188,8 +194,10 @@ def test_p18_what_a_cluster_cannot_give_is_said_before_the_start(
         cluster.check_cluster(two_nodes.address, 1, 1, two_nodes.folder, [])
 
 
-def test_grpo_is_a_run_of_its_group_in_wandb_and_ends_with_a_node(two_nodes: Cluster) -> None:
-    """The last test: it takes a node away."""
+def test_dr_grpo_takes_rows_and_a_reward_of_ones_own_is_a_run_of_its_group_in_wandb_and_ends_with_a_node(
+    two_nodes: Cluster,
+) -> None:
+    """Of a model whose template opens a thought in the prompt. The last test: it takes a node away."""
     out = two_nodes.folder / "grpo"
     tracked = {"WANDB_RUN_GROUP": "the-group", "WANDB_TAGS": "seed7", "WANDB_API_KEY": SECRET}
     process = two_nodes.run("train_grpo", *grpo_words(), WANDB_MODE="offline", **tracked)
@@ -200,3 +208,15 @@ def test_grpo_is_a_run_of_its_group_in_wandb_and_ends_with_a_node(two_nodes: Clu
     written = [path for path in (*out.rglob("*"), *two_nodes.temp.rglob("*")) if path.is_file()]
     assert len(written) > 10
     assert not [path for path in written if SECRET.encode() in path.read_bytes()]
+    rows = read_metrics(out / "metrics.jsonl")[:2]
+    assert [row["step"] for row in rows] == [1, 2]  # no validation
+    for row in rows:  # 0.01 of a completion without "=", 0.02 of one with
+        assert [row[f"critic/score/{name}"] for name in ("min", "max")] == pytest.approx([0.01, 0.02])
+        assert 0.01 < row["critic/score/mean"] < 0.02
+        assert math.isfinite(row["actor/grad_norm"])
+    assert "actor/kl_loss" in rows[0]
+    assert "critic/vf_loss" not in rows[0]
+    assert rows[1]["actor/rollout_gap_mean"] < 1e-3  # vLLM got what the first update made
+    forward, update, reference = 2, 6, 2
+    assert rows[0][FLOPS] / rows[0][PAPER_FLOPS] == pytest.approx((forward + update + reference) / 6)
+    assert rows[1][FLOPS] > rows[0][FLOPS]

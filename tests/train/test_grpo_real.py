@@ -1,4 +1,9 @@
-"""verl's GRPO, really run on a CPU with Ray and vLLM: two ways to sample, killed and gone on with, reloaded."""
+"""verl's GRPO, really run on a CPU with Ray and vLLM: two ways to sample, killed and gone on with, reloaded.
+
+DAPO. Dr. GRPO, with a reward of one's own: test_cluster_real.py; PPO with LoRA: test_recipes.py; GRPO: test_studies.py.
+Those that differ from these by their advantages alone are not run: what verl computes with our configuration is
+compared in single/test_grpo_maths.py.
+"""
 
 import json
 
@@ -84,20 +89,15 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, killed, capsys):
         train_grpo(settings_of("train_grpo", words(made, killed, "data.seed=2")))
 
 
-def test_p13_the_export_reloads(made, killed):
+def test_p13_the_export_reloads_with_other_weights(made, killed):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(killed / "final")
     new, old = (AutoModelForCausalLM.from_pretrained(path) for path in (killed / "final", made / "model"))
-    assert tokenizer.chat_template
+    assert tokenizer.chat_template == AutoTokenizer.from_pretrained(made / "model").chat_template
     changed = sum(not torch.equal(a, b) for a, b in zip(new.parameters(), old.parameters(), strict=True))
     assert changed == len(list(old.parameters()))
-    state = torch.load(killed / f"steps/global_step_{STEPS}/actor/model_world_size_1_rank_0.pt", weights_only=False)
-    for name, tensor in new.state_dict().items():
-        if name in state:
-            full = state[name].full_tensor() if hasattr(state[name], "full_tensor") else state[name]
-            assert torch.equal(full, tensor)
 
 
 def test_p07_a_killed_run_ends_like_an_uninterrupted_one(killed, loop_of_gpus):
@@ -122,18 +122,6 @@ def test_p07_a_killed_run_ends_like_an_uninterrupted_one(killed, loop_of_gpus):
         assert [row[key] for row in rows if key in row] == [row[key] for row in expected if key in row]
     assert report_of(killed / "final") == report_of(loop_of_gpus / "final")
     assert verify(loop_of_gpus / "final").facts["step"] == STEPS
-
-
-def test_no_signal_and_nan_end_in_one_line_with_a_checkpoint(made):
-    """A learning rate that destroys the model: no signal, or no number, after some steps."""
-    out = made / "destroyed"
-    lines = train("train_grpo", words(made, out, "optim.lr=1e3", "trainer.eval_every=0"), code=2)
-    last = lines.strip().splitlines()[-1]
-    assert last.startswith("error: GRPO: step ")
-    assert "max_num_gen_batches=10" in last or "the last checkpoint is kept" in last
-    kept = saved_steps(out / "steps")
-    assert kept
-    assert json.loads((out / "steps" / f"global_step_{kept[-1]}" / "sealed.json").read_text())
 
 
 def responses(path, but=""):

@@ -1,12 +1,15 @@
-"""Order of the prompts, the stops of verl's trainer: all without Ray; its checkpoints: test_run_folder.py."""
+"""Order of the prompts, the stops of verl's trainers: all without Ray; checkpoints of RL: test_run_folder.py."""
 
 import json
+import resource
 from collections import Counter
 
 import pytest
+import torch
 
 from compositionality.errors import UserError
 from compositionality.train.prompts import PromptStream
+from compositionality.train.run_folder import folder, mark_complete, verify_checkpoint
 
 ROWS = [{"row": number} for number in range(10)]
 
@@ -42,15 +45,86 @@ def test_names_of_prompts_sort_as_they_were_taken():
     assert not any("_" in name for name in names)
 
 
+@pytest.fixture
+def verl_trainer(tmp_path):
+    """Our trainer before its third step, without Ray; six prompts have been taken."""
+    trainer = pytest.importorskip("compositionality.train.verl.trainer", reason="verl is not installed")
+    run = object.__new__(trainer.VerlGrpoTrainer)
+    run.steps_folder, run.global_steps, run.train_dataloader = tmp_path / "steps", 3, PromptStream(ROWS, seed=1)
+    run.train_dataloader.take(6)
+    return run
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "value"), [("actor/pg_loss", float("nan")), ("actor/grad_norm", float("inf"))])
-def test_nan_stops_with_one_line(name, value):
-    from compositionality.train.verl.trainer import refuse_nan
+def test_p08_nan_stops_with_one_line_and_nothing_is_saved(verl_trainer, monkeypatch, name, value):
+    def update(self, batch, metrics):
+        metrics |= {"actor/pg_loss": 0.1, "actor/grad_norm": 3.0, "perf/x": float("nan"), **batch}
 
-    refuse_nan({"actor/pg_loss": 0.1, "actor/grad_norm": 3.0, "perf/x": float("nan")}, 3)
+    monkeypatch.setattr("verl.trainer.ppo.v1.trainer_sync.PPOTrainerSync._update_actor", update)
+    verl_trainer._update_actor({}, {})
     with pytest.raises(UserError, match=rf"step 3: {name} is {value}; the last checkpoint is kept") as error:
-        refuse_nan({name: value}, 3)
+        verl_trainer._update_actor({name: value}, {})
     assert "\n" not in str(error.value)
+    assert not verl_trainer.steps_folder.exists()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("saved", [True, False])
+def test_p08_without_signal_the_state_before_the_step_is_kept_and_the_launcher_told(
+    verl_trainer, tmp_path, monkeypatch, saved
+):
+    """The prompts that gave none are not asked again. The line is shown: test_sft_launch.py."""
+    from compositionality.train.verl import grpo_trainer, launch
+    from compositionality.train.verl.replay import NoSignalError
+
+    def no_signal(*_):
+        raise NoSignalError("step 3: no signal")
+
+    monkeypatch.setattr("verl.trainer.ppo.v1.trainer_sync.PPOTrainerSync.step", no_signal)
+    monkeypatch.setattr(grpo_trainer.VERL_TASK_RUNNER, "run", lambda *_: verl_trainer.step({}, {}))
+    monkeypatch.setenv(launch.FAILURE_FILE, str(tmp_path / "failure.txt"))
+    saves, steps = [], verl_trainer.steps_folder
+    monkeypatch.setattr(type(verl_trainer), "_save_checkpoint", lambda run: saves.append(run.global_steps))
+    checkpoint = folder(steps, 2)
+    if saved:
+        checkpoint.mkdir(parents=True)
+        torch.save(PromptStream(ROWS, seed=1).state_dict(), checkpoint / "data.pt")
+        mark_complete(steps, 2)
+    with pytest.raises(NoSignalError):
+        object.__new__(grpo_trainer.TaskRunner).run(None)
+    assert (tmp_path / "failure.txt").read_text() == "step 3: no signal"
+    assert (verl_trainer.global_steps, saves) == (2, [] if saved else [2])
+    if saved:
+        verify_checkpoint(checkpoint)
+        assert torch.load(checkpoint / "data.pt")["position"] == 6
+
+
+@pytest.mark.full
+def test_p08_a_checkpoint_of_sft_that_the_disk_does_not_hold_is_named_and_none_is_deleted(tmp_path, monkeypatch):
+    """No file may be larger than 400 kB: the weights fit, Adam's moments do not."""
+    from compositionality.train.verl import launch, sft_trainer
+
+    def save(self, step):
+        for name, numbers in (("model", 1000), ("optim", 1_000_000)):
+            torch.save(torch.zeros(numbers), folder(tmp_path, step) / f"{name}.pt")
+
+    monkeypatch.setattr(sft_trainer.CheckpointHandler, "save_checkpoint", save)
+    monkeypatch.setenv(launch.FAILURE_FILE, str(tmp_path / "failure.txt"))
+    checkpoints = object.__new__(sft_trainer.Checkpoints)
+    checkpoints.default_local_dir, checkpoints.rank, checkpoints.keep = tmp_path, 0, 1
+    for step in (3, 4):
+        folder(tmp_path, step).mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, limits[1]))
+    try:
+        with pytest.raises(SystemExit) as ended:
+            checkpoints.save_checkpoint(4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert ended.value.code == UserError.exit_code
+    assert "global_step_4: could not be written; is the disk full?" in (tmp_path / "failure.txt").read_text()
+    assert folder(tmp_path, 3).is_dir()
 
 
 def test_the_validation_score_weighs_levels_equally():

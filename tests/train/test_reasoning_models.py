@@ -1,6 +1,6 @@
 """Models whose templates open a thought in the prompt go through SFT, RL, rollouts and export.
 
-With verl: test_sft_real.py, test_algorithms_real.py.
+With verl: test_sft_real.py, test_cluster_real.py.
 """
 
 from pathlib import Path

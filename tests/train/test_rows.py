@@ -1,10 +1,14 @@
-"""Rows of users in their own columns, with the chat template and without (verl's tokens: test_algorithms_real.py)."""
+"""Rows of users in their own columns, with the chat template and without, asked by both engines."""
 
+import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import AsyncMock, Mock
 
 import pytest
-from base_models import LLAMA
+from assets import write_strings
+from base_models import LLAMA, REASONING, make_reasoning
 from user_rows import KEYS, ROWS, inputs, make, text, words
 
 from compositionality.config.cli import parse
@@ -16,10 +20,14 @@ from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
+from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo import train
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.metrics import read_metrics
-from compositionality.train.prompts import files_for_verl, row_format
+from compositionality.train.prompts import PromptStream, files_for_verl, row_format
+
+PLAIN = (*(f"data.{key.partition('=')[0]}" for key in KEYS), "data.apply_chat_template")
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +78,43 @@ def test_verl_gets_the_file_as_it_is_only_in_its_own_schema(base: Path, tmp_path
     plain = row_format(GrpoSettings())
     assert read_problems(Path(made)).equals(read_problems(base / "rows.jsonl", form))
     assert files_for_verl([made], plain, tmp_path / "other") == [made]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("template", [None, *REASONING])
+def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str | None
+) -> None:
+    """From its data set to its store by its configuration, without Ray; rows as text, or templates with a thought."""
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+
+    from compositionality.train.verl import configure, group_loop, grpo
+
+    given = words(base, tmp_path / "run", "data.shuffle=false", "engine=verl", "run.device=cpu")
+    if template:
+        model = make_reasoning(tmp_path / "model", template)
+        write_strings(tmp_path / "problems.parquet", 8)
+        own = [f"model.path={model}", f"data.train_files={tmp_path / 'problems.parquet'}", "data.max_prompt_tokens=64"]
+        given = [*(word for word in given if word.partition("=")[0] not in PLAIN), *own]
+    settings = parse(GrpoSettings, given)
+    read = read_grpo_inputs(settings)
+    settle_cluster(settings, imagined=True)
+    config = configure.grpo_config(settings)
+    grpo.settle_template(config)
+    store, response = AsyncMock(), SimpleNamespace(token_ids=[1, 2], log_probs=[-1.0, -2.0], extra_fields={})
+    server = SimpleNamespace(generate=SimpleNamespace(remote=AsyncMock(return_value=response)))
+    for name in ("async_kv_put", "async_kv_batch_put"):
+        monkeypatch.setattr(f"transfer_queue.{name}", store)
+    monkeypatch.setattr("transfer_queue.init", lambda: None)
+    client = SimpleNamespace(_acquire_server=AsyncMock(return_value=("", server)), _release_server=Mock())
+    worker = group_loop.GroupWorker(config, client)
+    assert worker.tokenizer.chat_template == read.model.tokenizer.chat_template
+    files = files_for_verl(list(config.run.train_files), row_format(settings), tmp_path / "rows")
+    rows = PromptStream(RLHFDataset(files, worker.tokenizer, config.data), seed=1, shuffle=False).take(3)
+    for row in rows:
+        asyncio.run(worker._run_prompt({**row, "global_steps": 1}, {}, {"validate": False}))
+    stored = [call.kwargs for call in store.await_args_list]
+    assert [put["tag"]["status"] for put in stored if "tag" in put] == ["running", "finished"] * 3
+    expected = [problem.prompt_ids for problem in read.problems[:3] for _ in range(2)]
+    assert [call.kwargs["prompt_ids"] for call in server.generate.remote.await_args_list] == expected
+    assert [ids.tolist() for put in stored if "fields" in put for ids in put["fields"]["prompts"]] == expected

