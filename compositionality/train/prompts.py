@@ -134,7 +134,7 @@ def too_few_groups(step: int, kept: int, needed: int, prompts: int, limit: str) 
     """Return the message of a run whose problems give no signal; ``limit`` is the setting that ended the search."""
     return (
         f"step {step}: only {kept} of the {needed} groups needed had completions that differ, after {prompts} prompts "
-        f"({limit}): the problems are too easy or too hard for this model. The state so far is saved; give others, or "
+        f"({limit}): the problems are too easy or too hard for this model; the state so far is saved. Give others, or "
         "train on what signal there is: algorithm.dynamic_sampling=false"
     )
 
