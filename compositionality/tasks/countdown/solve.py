@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.wording import OPERATORS, Operation
+from compositionality.tasks.countdown.wording import OPERATORS, Calculation
 
 LEVELS = range(2, 7)  # how many numbers a problem gives
 # A minus comes with a plus and a division with a product: a-(b-c) is a sum in disguise.
@@ -39,7 +39,7 @@ class Solution:
     expression: str
     operations: int
     whole: bool
-    steps: tuple[Operation, ...]
+    steps: tuple[Calculation, ...]
 
 
 def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> list[Solution]:
@@ -115,7 +115,7 @@ class Written(NamedTuple):
     text: str
     kind: str
     whole: bool
-    steps: tuple[Operation, ...]
+    steps: tuple[Calculation, ...]
 
 
 _SIDE: Callable[[tuple[int, Written]], int] = itemgetter(0)
@@ -148,7 +148,7 @@ def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
         texts.append(text if place == 0 else operator + text)
         if place:
             if whole:
-                steps.append(Operation(int(value), operator, int(part.value)))
+                steps.append(Calculation(int(value), operator, int(part.value)))
             value = _operate(value, operator, part.value)
             whole = whole and isinstance(value, int) and value > 0
     return Written(value, sign if value else 1, "".join(texts), kind, whole, tuple(steps) if whole else ())

@@ -20,7 +20,7 @@ _USE = {
 }
 
 
-class Operation(NamedTuple):
+class Calculation(NamedTuple):
     """One operation on two whole values that are still there; its result must be whole."""
 
     left: int
@@ -63,7 +63,7 @@ def compact_line(rest: Sequence[int], a: int, operator: str, b: int, c: int) -> 
     return f"{'|'.join(map(str, rest))},{a}{operator}{b}={c}"
 
 
-def compact_trace(numbers: Sequence[int], steps: Sequence[Operation]) -> str:
+def compact_trace(numbers: Sequence[int], steps: Sequence[Calculation]) -> str:
     """Return the gold response of the compact style: a line per step; results join the end of the row of values."""
     values, lines = list(numbers), []
     for step in steps:
