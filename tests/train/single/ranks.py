@@ -2,7 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,23 @@ def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: s
 def on_ranks(world: int, body: Callable[..., Any], *arguments: Any) -> Any:
     """What ``body(*arguments)`` returns on rank 0 of ``world`` processes; fails if any of them fails."""
     with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "result.pt"
-        mp.spawn(_enter, (world, free_port(), body, str(result), arguments), nprocs=world)
+        result, said = Path(folder) / "result.pt", Path(folder) / "stderr"
+        try:
+            with stderr_in(said):
+                mp.spawn(_enter, (world, free_port(), body, str(result), arguments), nprocs=world)
+        except mp.ProcessExitedException as error:  # it died without an exception that the others could be told
+            raise AssertionError(f"{error}; the processes said: {said.read_text()[-2000:]}") from error
         return torch.load(result, weights_only=False)
+
+
+@contextmanager
+def stderr_in(file: Path) -> Iterator[None]:
+    """What processes that are started in the body write to stderr, from their first import on, goes to ``file``."""
+    before = os.dup(2)
+    with file.open("w") as opened:
+        os.dup2(opened.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
