@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -86,17 +86,23 @@ def create_problems(settings: CreateProblems) -> Path:
             _warn_of_shared_seeds(task, mode, settings.seed)
         problems = _drawn(settings)
         write_table(to_table(problems, settings.split), path)
-        ledger = SplitLedger()
-        for other in avoided:
-            ledger.add_training(other)
         if avoided:
-            ledger.check(path, shown_as=out)
+            _ledger(tuple((other, other.stat().st_mtime_ns) for other in avoided)).check(path, shown_as=out)
         by_level = Counter(problem.level for problem in problems)
         return {"rows": len(problems), "by_level": {str(level): by_level[level] for level in sorted(by_level)}}
 
     if facts := make(out, recipe, write, force=settings.force):
         print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
     return out
+
+
+@lru_cache(maxsize=1)
+def _ledger(avoided: tuple[tuple[Path, int], ...]) -> SplitLedger:
+    """Return what these files, each with its time of change, hold: read once for all files of a set."""
+    ledger = SplitLedger()
+    for path, _ in avoided:
+        ledger.add_training(path)
+    return ledger
 
 
 def _drawn(settings: CreateProblems) -> list[Problem]:

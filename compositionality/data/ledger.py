@@ -5,7 +5,7 @@ shared; compositions may not come back where the functions were held out (column
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class SplitLedger:
     def add_training(self, path: Path) -> None:
         """Enter a training file."""
         for row, _, keys in identities(path):
-            for kind, key in asdict(keys).items():
+            for kind, key in keys._asdict().items():
                 if key is not None:
                     self._places.setdefault((kind, key), (path, row))
 
@@ -53,7 +53,7 @@ class SplitLedger:
         """Yield the rows of ``path`` that a training file has; compositions too if ``held_out`` (None: by group)."""
         for row, is_held_out, keys in identities(path):
             everything = is_held_out if held_out is None else held_out
-            for kind, key in asdict(keys).items() if everything else [("problem", keys.problem)]:
+            for kind, key in keys._asdict().items() if everything else [("problem", keys.problem)]:
                 if place := self._places.get((kind, key or "")):
                     shown = keys.problem if kind == "problem" else keys.composition or ""
                     yield Leak(kind, row, shown, place)

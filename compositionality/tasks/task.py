@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 from compositionality.errors import UserError
 from compositionality.tasks.answers import after_thought
@@ -54,8 +54,7 @@ class Mode:
     uses: tuple[str, ...] = ("split", "seed")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What the split ledger recognises a problem by: itself, and its composition by text and by behaviour."""
 
     problem: str
