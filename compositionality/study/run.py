@@ -277,6 +277,7 @@ def dry_run(steps: Sequence[Step]) -> None:
             done = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)
             if done.returncode:
                 raise SystemExit(done.returncode)
+    print(f"{len(steps)} steps: all settings checked, nothing was run", file=sys.stderr)
 
 
 def shown(steps: Sequence[Step], form: str) -> str:
