@@ -75,7 +75,7 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
         padded = nn.functional.pad(matrices, (0, 0, 0, 0, 0, share * ranks - n))
         updates = torch.empty_like(padded)
         own = orthogonalised(padded[rank * share : (rank + 1) * share])
-        dist.all_gather_into_tensor(updates, own.contiguous(), group=group)
+        dist.all_gather(list(updates.split(share)), own.contiguous(), group=group)
         return updates[:n]
 
 
