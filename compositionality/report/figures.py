@@ -284,13 +284,13 @@ def failure_modes(rows: Any, styles: Styles) -> Chart:
     shown = {name: colour for name, colour in shown.items() if name in set(frame["class"])}
     bars = alt.Chart().mark_bar().encode(
         share("share", x=True).stack("zero"),
-        alt.Y("arm:N", title=None, sort=[style.title for style in styles.values()], axis=alt.Axis(labelLimit=130)),
+        alt.Y("arm:N", title=None, sort=[style.title for style in styles.values()], axis=alt.Axis(labelLimit=170)),
         alt.Color("class:N", scale=alt.Scale(domain=[*shown], range=[*shown.values()])),
         opacity=alt.condition("datum.bound == 1", alt.value(0.45), alt.value(1)),
         order="place:Q",
         tooltip=[alt.Tooltip("class:N"), *tooltip("arm", share="share")],
     )  # fmt: skip
-    return panels([bars], frame, 4, 190, 24 * len(styles)).properties(usermeta={"margin": 150})
+    return panels([bars], frame, 4, 190, 24 * len(styles)).properties(usermeta={"margin": 190})
 
 
 def influence(rows: Any, styles: Styles) -> Chart:
