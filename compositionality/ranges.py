@@ -156,7 +156,8 @@ def no_such_setting(schema: Any, key: str) -> str:
         return f"no such setting; in {{key: value}} a space stands after the colon: {key.replace(':', ': ')}"
     known = list(keys_of(schema))
     near = difflib.get_close_matches(key, known, n=3) or [name for name in known if name.endswith(f".{key}")]
-    return f"no such setting; {'did you mean ' + ' or '.join(near) + '?' if near else '--help lists them'}"
+    others = getattr(schema, "other_keys", "--help lists them")
+    return f"no such setting; {'did you mean ' + ' or '.join(near) + '?' if near else others}"
 
 
 def keys_of(schema: Any, prefix: str = "") -> Iterator[str]:

@@ -96,8 +96,8 @@ class PromptGroup:
     reasons: list[Reason] = field(default_factory=list)
 
     def has_signal(self, *, by_reward: bool = False) -> bool:
-        """Return True if some completions are correct and some are not, or ``by_reward`` if rewards differ."""
-        return len(set(self.rewards if by_reward else self.correct)) > 1
+        """Return whether all were judged, and some are correct and some are not, or ``by_reward`` rewards differ."""
+        return self.is_judged() and len(set(self.rewards if by_reward else self.correct)) > 1
 
     def is_judged(self) -> bool:
         """Return whether the judge succeeded on every completion: else the others would be a biased sample."""

@@ -9,7 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from warm_python import WarmPython
+from warm_python import OF_VERL, PATH, WarmPython
 
 from compositionality.study.model import ROOTS
 from compositionality.study.scripts import STEP_VARIABLES
@@ -24,12 +24,19 @@ OF_A_PERSON = {
 
 
 @cache
-def warm_python() -> str:
+def warm_python(*more: str) -> str:
     """A program to give as PYTHON, of which many starts cost little; see warm_python.py."""
     folder = tempfile.TemporaryDirectory()
-    python = WarmPython(Path(folder.name))
+    python = WarmPython(Path(folder.name), more)
     atexit.register(lambda: (python.close(), folder.cleanup()))
     return str(python.path)
+
+
+def warm_verl() -> dict[str, str]:
+    """PYTHON for verl's trainers, and the variables by which Ray's workers start from it too."""
+    python = warm_python(*OF_VERL)
+    path = os.pathsep.join([str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"PYTHON": python, PATH: python, "RAY_RUNTIME_ENV_HOOK": "warm_python.of_ray", "PYTHONPATH": path}
 
 
 def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

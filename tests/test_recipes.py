@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from bash_runs import dry, run, values, warm_python
+from bash_runs import dry, run, values, warm_verl
 from safetensors.torch import load_file
 
 from compositionality.config.profile import load_profile
@@ -160,7 +160,7 @@ def test_several_domains_for_real_in_two_steps_of_ppo(tmp_path: Path) -> None:
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
     short = ["trainer.steps=2", "trainer.save_every=1", "passk:n_samples=4", "critic.alone_steps=0"]
     short += ["optim.lr=1e-3", "optim.warmup_steps=0", "reward.shape=paper"]  # -1: this model has no answer right
-    done = run(f"{SCALING}/run_multi_domain.sh", *short, PROFILE="smoke", STUDY="s", PYTHON=warm_python(), **folders)
+    done = run(f"{SCALING}/run_multi_domain.sh", *short, PROFILE="smoke", STUDY="s", **warm_verl(), **folders)
     assert done.returncode == 0, done.stdout + done.stderr
     models, results = tmp_path / "CKPT_DIR/s/seed0", tmp_path / "RESULTS_DIR/s/seed0/passk-rl-domains"
     start, first, second = read_metrics(models / "rl-domains/metrics.jsonl")[:3]

@@ -145,7 +145,7 @@ def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> No
         ("run_all", [], {"CKPT_DIR": "README.md", "DRY_RUN": "1"}, "CKPT_DIR=README.md: a file; give a folder"),
         ("run_all", [], {"MODEL_PATH": "m"}, "MODEL_PATH=m: of one script, and a study has many; a study starts from"),
         ("run_all", ["rl-9:optim.lr=1"], {}, "rl-9:optim.lr=1: no step rl-9; there are: base stage1-problems"),
-        ("run_all", ["optim.lr=1"], {}, "optim.lr: no such setting"),
+        ("run_all", ["optim.lr=1"], {}, "optim.lr: no such setting; a key of one step is STEP:KEY="),
         ("stage2_rl_control", ["reward.control=odd"], {"DRY_RUN": "1"}, "reward.control=odd: must be one of"),
         ("stage1_create_problems", ["colour=red"], {}, "colour"),
         ("stage1_rollouts", [], {"MODEL_PATH": "no"}, "no: no such model folder"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from bash_runs import run, warm_python
+from bash_runs import run, warm_python, warm_verl
 
 from compositionality.data.parquet import read_table
 
@@ -34,7 +34,7 @@ def claims_of(results: Path) -> dict[str, dict[str, Any]]:
 @pytest.mark.full
 def test_section_41_by_verl_to_a_page_that_is_up_to_date(given: dict[str, str], tmp_path: Path) -> None:
     """vLLM answers in the rollouts; in evaluations it does in test_evaluate_real.py, in pass@k in test_recipes.py."""
-    given |= {"PROFILE": "smoke/verl", "ARMS": "rl-level2"}
+    given |= {"PROFILE": "smoke/verl", "ARMS": "rl-level2", **warm_verl()}
     builtin = [f"{step}:engine=builtin" for step in ("answers-*", "evaluate", "passk*")]
     short = ["base:steps=400", "base:mix.prior_chain=0", "base:mix.target_calls=0.7", "stage1-rollouts:n_samples=4"]
     finished("study", *short, *builtin, **given)

@@ -1,16 +1,21 @@
 """A Python whose heavy packages are imported already, to be given as PYTHON to the scripts of a whole study.
 
-Each start is a fork of one process: six seconds of processor time less, of which a study has dozens. A start has the
-command line, environment, folder and streams that its caller gives it, and ends when its caller does. A plain
-interpreter starts them in test_gpu_check.py (problems, pretraining, rollouts, both trainers), test_confirmatory.py (a
-study's claims, record and page, its training done), test_scripts.py (refusals, dry runs) and trainer_runs.py (verl's
-trainers when they are killed); verl, Ray and vLLM start such interpreters themselves. What runs on several processes
+Each start is a fork of one process: six seconds of processor time less, of which a study has dozens, and twelve less
+for each process of verl's GRPO. A start has the command line, environment, folder and open files that its caller gives
+it, and ends when its caller does; what it starts by multiprocessing is such a fork too. ``of_ray`` makes Ray's workers
+such forks. verl, Ray, vLLM and our own packages are never imported before the fork.
+
+A plain interpreter starts them in test_gpu_check.py (problems, pretraining, rollouts, both trainers),
+test_confirmatory.py (a study's claims, record and page, its training done), test_scripts.py (refusals, dry runs) and
+trainer_runs.py (verl's trainers, with Ray and vLLM, when they are killed). What runs on several processes
 (run.processes=2) must start from a plain one: each of them imports the program anew.
 """
 
 import importlib
 import json
+import multiprocessing
 import os
+import random
 import runpy
 import select
 import signal
@@ -18,31 +23,58 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
+from types import ModuleType
+from typing import Any, NoReturn
 
 PACKAGES = (
     *("altair", "pandas", "pyarrow.dataset", "pydantic", "scipy.stats", "statsmodels.stats.proportion"),
     *("torch._dynamo", "torch.distributed.tensor", "transformers.models.auto.modeling_auto"),
     *("transformers.models.auto.tokenization_auto", "transformers.models.llama.modeling_llama"),
 )
+OF_VERL = (
+    *("accelerate", "aiohttp", "cv2", "datasets", "fastapi", "hydra", "mistral_common.protocol.instruct.request"),
+    *(
+        "openai",
+        "openai.types.chat",
+        "openai.types.responses",
+        "opentelemetry.sdk.trace",
+        "prometheus_client",
+        "scipy.signal",
+    ),
+    *(
+        "tensordict",
+        "torch._inductor.compile_fx",
+        "torch.onnx",
+        "torchdata.stateful_dataloader",
+        "uvicorn",
+        "xgrammar",
+        "zmq",
+    ),
+)
+"""What verl's and vLLM's processes import besides."""
+PATH = "WARM_PYTHON"
+"""In the environment: the program that ``of_ray`` gives to Ray."""
 CLIENT = """#!{python} -IS
-import json, os, socket, sys
+import json, os, signal, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
-    request = json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()]).encode()
-    socket.send_fds(server, [len(request).to_bytes(8, "big")], [0, 1, 2])
+    listed = {{*map(int, os.listdir("/proc/self/fd"))}} - {{server.fileno()}}
+    files = [file for file in listed if os.path.exists(f"/proc/self/fd/{{file}}")]  # the listing's own is closed again
+    request = json.dumps([sys.argv, dict(os.environ), os.getcwd(), files]).encode()
+    socket.send_fds(server, [len(request).to_bytes(8, "big")], files)
     server.sendall(request)
+    signal.signal(signal.SIGTERM, lambda number, frame: server.sendall(bytes([number])))
     code = server.recv(1)
 os._exit(code[0] if code else 1)
 """
 
 
 class WarmPython:
-    """Starts the process; ``path`` is the program to give as PYTHON."""
+    """Starts the process, with PACKAGES and ``more`` imported; ``path`` is the program to give as PYTHON."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: tuple[str, ...] = ()) -> None:
         self.path, address = folder / "python", str(folder / "socket")
-        command = [sys.executable, "-P", __file__, address]
+        command = [sys.executable, "-P", __file__, address, *more]
         self.server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.server.stdout is not None
         assert self.server.stdout.read(5) == b"ready"
@@ -53,9 +85,14 @@ class WarmPython:
         self.server.communicate()  # the end of its input is its own end
 
 
-def serve(address: str) -> None:
+def of_ray(runtime_env: dict[str, Any] | None) -> dict[str, Any]:
+    """Give Ray's workers the interpreter PATH: what RAY_RUNTIME_ENV_HOOK names."""
+    return {**(runtime_env or {}), "py_executable": os.environ[PATH]}
+
+
+def serve(address: str, *more: str) -> None:
     """Answer starts until the input ends."""
-    for name in PACKAGES:
+    for name in (*PACKAGES, *more):
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as server:
@@ -71,17 +108,24 @@ def serve(address: str) -> None:
 
 
 def attend(connection: socket.socket) -> NoReturn:
-    """Start what a client asks for, and tell it the exit code; end it if the client is killed."""
+    """Start what a client asks for, hand on its SIGTERM, and tell it the exit code; end it if the client is killed."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    header, streams, _, _ = socket.recv_fds(connection, 8, 3)
-    with connection.makefile("rb") as file:
-        request = json.loads(file.read(int.from_bytes(header, "big")))
+    header, files, _, _ = socket.recv_fds(connection, 8, 64)
+    request = bytearray()
+    while len(request) < int.from_bytes(header, "big"):
+        request += connection.recv(1 << 16)
     child = os.fork()
     if child == 0:
         connection.close()
-        start(*request, streams)
-    if connection in select.select([connection, os.pidfd_open(child)], [], [])[0]:
-        os.kill(child, signal.SIGKILL)
+        start(*json.loads(request), files)
+    for file in files:
+        os.close(file)
+    process = os.pidfd_open(child)
+    while process not in select.select([connection, process], [], [])[0]:
+        told = connection.recv(1)
+        os.kill(child, told[0] if told else signal.SIGKILL)
+        if not told:
+            break
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
         connection.sendall(bytes([code if code >= 0 else 128 - code]))
@@ -89,19 +133,53 @@ def attend(connection: socket.socket) -> NoReturn:
         os._exit(0)
 
 
-def start(words: list[str], environment: dict[str, str], folder: str, streams: list[int]) -> NoReturn:
-    """Run a program in this process, as ``python WORDS`` does."""
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
-        os.close(stream)
+def start(argv: list[str], environment: dict[str, str], folder: str, numbers: list[int], files: list[int]) -> NoReturn:
+    """Run a program in this process, as ``python WORDS`` does, with the caller's open files under their numbers."""
+    os.setpgrp()  # Ray ends the process groups of its workers
+    place(dict(zip(numbers, files, strict=True)))
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv[:] = words
-    sys.path[:0] = [str(Path(words[0]).resolve().parent), *environment.get("PYTHONPATH", "").split(os.pathsep)]
-    runpy.run_path(words[0], run_name="__main__")
+    random.seed()
+    multiprocessing.set_executable(argv[0])
+    words = argv[1:]
+    while words[0].startswith("-") and words[0] not in ("-c", "-m"):
+        flag = words.pop(0)
+        if flag in ("-X", "-W"):
+            words.pop(0)
+        if flag == "-u":
+            environment["PYTHONUNBUFFERED"] = "1"
+    if environment.get("PYTHONUNBUFFERED"):
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(write_through=True)  # type: ignore[union-attr]
+    path = environment.get("PYTHONPATH", "").split(os.pathsep)
+    if words[0] == "-c":
+        sys.argv[:] = ["-c", *words[2:]]
+        sys.path[:0] = ["", *path]
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(words[1], main.__dict__)
+    elif words[0] == "-m":
+        sys.argv[:] = words[1:]
+        sys.path[:0] = [folder, *path]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[:] = words
+        sys.path[:0] = [str(Path(words[0]).resolve().parent), *path]
+        runpy.run_path(words[0], run_name="__main__")
     sys.exit(0)
 
 
+def place(files: dict[int, int]) -> None:
+    """Give each open file the number that its caller had it under."""
+    free = 1 + max((*files, *files.values()))
+    moved = {number: free + count for count, number in enumerate(files)}
+    for number, file in files.items():
+        os.dup2(file, moved[number])
+        os.close(file)
+    for number, file in moved.items():
+        os.dup2(file, number)
+        os.close(file)
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(*sys.argv[1:])

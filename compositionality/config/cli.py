@@ -32,6 +32,7 @@ from compositionality.config.profile import (
     with_files,
     with_key,
 )
+from compositionality.data.artefact import NOT_THERE
 from compositionality.errors import UserError, without_secrets
 from compositionality.phrases import phrases
 from compositionality.ranges import REQUIRED, kind_of, no_such_setting, range_of, typed_text, validated
@@ -80,6 +81,10 @@ def run(
             step(settings)
         elif check is not None:
             check(settings)
+        if dry and NOT_THERE:
+            first, others = [*NOT_THERE][:3], len(NOT_THERE) - 3
+            names = ", ".join(first) + (f" and {others} others" if others > 0 else "")
+            print(f"not there yet, so not checked, nor what is read with it: {names}", file=sys.stderr)
 
     with_errors_in_one_line(body)
 
@@ -152,6 +157,8 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
         else:
             from compositionality.train.trl_names import answer
         instead = answer(schema, plain)
+        if not equals and not instead:
+            raise UserError(f"{word}: not a setting; give KEY=VALUE, --help lists the keys")
         raise UserError(f"{plain}: {instead or no_such_setting(schema, plain)}")
     if key.lstrip("+").startswith("verl."):  # verl's users write a + before keys that are new
         key = key.lstrip("+")

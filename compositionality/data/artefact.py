@@ -28,8 +28,8 @@ from compositionality.errors import UserError
 MANIFEST, PENDING = "manifest.json", "pending.json"
 OURS = {"step", "files", "inputs", "settings"}
 """Keys of which a manifest of ours has at least one, however damaged."""
-LARGE = 64 << 20
-"""Bytes from which on a file's hash is remembered, in this process, by its size and times."""
+LARGE = 64 << 20  # bytes from which on a file's hash is remembered, in this process, by its size and times
+NOT_THERE: dict[str, None] = {}  # inputs that a dry run of this process could not look at, in order
 
 
 class Manifest(BaseModel):
@@ -167,7 +167,9 @@ def verify(target: Path) -> Manifest:
 
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
     """Return whether a check looks at these inputs: always at a start, in a dry run if all of them are there."""
-    return not dry or all(Path(path).expanduser().exists() for path in inputs)
+    missing = [str(path) for path in inputs if dry and not Path(path).expanduser().exists()]
+    NOT_THERE.update(dict.fromkeys(missing))
+    return not missing
 
 
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:

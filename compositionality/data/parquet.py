@@ -19,12 +19,13 @@ def read_table(
     optional: Sequence[str] = (),
     types: pa.Schema | None = None,
     gaps: Sequence[str] = (),
+    fix: str = "",
 ) -> pa.Table:
     """Read a parquet file, or one of JSON lines (NAME.jsonl).
 
     ``columns`` are required, ``optional`` ones read where they are there. ``types``: of some columns, which then have
-    no empty cell unless they are in ``gaps``. UserError for a missing, damaged or empty file or column, and for one of
-    another type.
+    no empty cell unless they are in ``gaps``. ``fix``: what to say of a column that is missing. UserError for a
+    missing, damaged or empty file or column, and for one of another type.
     """
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: not a file; give a parquet or {JSON_LINES} file")
@@ -38,11 +39,13 @@ def read_table(
             raise UserError(f"{path}: has two columns {twice[0]}; rename one")
         missing = [name for name in columns or () if name not in schema.names]
         if missing:
-            raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}")
+            raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}{fix}")
         wanted = [*columns, *(name for name in optional if name in schema.names)] if columns else None
         table = pq.read_table(path, columns=wanted) if lines is None else lines.select(wanted or schema.names)
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: not a readable {kind} file (truncated?); make or download it again") from error
+        raise UserError(
+            f"{path}: not a readable {kind} file; give one (.parquet or .jsonl), or make a cut one again"
+        ) from error
     if table.num_rows == 0:
         raise UserError(f"{path}: has no rows")
     return _typed(path, table, types, gaps) if types else table

@@ -24,6 +24,7 @@ COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
 """verl's RL schema. Files of ours have ``level`` and ``group`` beside them; see ``with_level_and_group``."""
 BATCH = 8192
 GROUPS = ("trained", "heldout", "ood")
+COLUMN_KEYS = "; prompt_key or prompt_template, truth_key, and reward_fn_key or source say which columns hold what"
 _LEVEL = re.compile(r"[-_ ]*(level|depth)$")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
@@ -180,7 +181,8 @@ def _in_rl_schema(path: Path, row_format: RowFormat) -> pa.Table:
     source, truth_key = row_format.source_key, list(row_format.truth_key)
     needed = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
     optional = ("ability", "extra_info", "level", "group", source)
-    raw = read_table(path, list(dict.fromkeys(needed)), optional=[name for name in optional if name not in needed])
+    others = [name for name in optional if name not in needed]
+    raw = read_table(path, list(dict.fromkeys(needed)), optional=others, fix=COLUMN_KEYS)
     if row_format.source and source in raw.column_names:
         raise UserError(f"{path}: has a column {source}; leave source={row_format.source} out, or drop that column")
     rows = raw.num_rows

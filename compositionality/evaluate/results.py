@@ -162,7 +162,13 @@ class Results:
         return self.rows.iloc[:0] if rows is None else rows
 
     def problem_set(self, group: str, level: int) -> ProblemSet | None:
-        """Return the first set of this group and level (``DEEPEST``: its highest); None if there is none."""
+        """Return the first set of this group and level (``DEEPEST``: its highest); None if there is none.
+
+        ``ALL_LEVELS``: what stands for all levels of the group in its first file.
+        """
+        if level == ALL_LEVELS:
+            first = next((problems for problems in self.sets if problems.group == group), None)
+            return first and first._replace(level=ALL_LEVELS)
         if level == DEEPEST:
             level = max((problems.level for problems in self.sets if problems.group == group), default=DEEPEST)
         return next((problems for problems in self.sets if problems[1:3] == (group, level)), None)

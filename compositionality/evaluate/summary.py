@@ -1,7 +1,5 @@
 """Shares and differences of models, with their intervals, from the rows of the results; the tables of a study."""
 
-# ruff: noqa: N806
-
 from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
@@ -11,15 +9,7 @@ import pandas as pd
 
 from compositionality.evaluate.measures import is_pass_at_k, ks_of, measure_of
 from compositionality.evaluate.results import ProblemSet, Results
-from compositionality.stats.estimate import (
-    Band,
-    ByProblem,
-    difference,
-    mean_of_independent,
-    over_problems,
-    over_seeds,
-    over_splits,
-)
+from compositionality.stats.estimate import ByProblem, difference, over_problems, over_seeds, over_splits, pooled
 from compositionality.types import CORRECT, QUERY_VALUES, Estimate, Interval
 
 Row = dict[str, Any]
@@ -76,7 +66,7 @@ def estimate_sum(
     estimates = [estimate for part in parts if (estimate := _estimate_of_set(results, part, terms, low, high))]
     if len(estimates) < len(parts):
         return None
-    return estimates[0] if len(parts) == 1 else pooled(estimates, [results.size(part) for part in parts])
+    return estimates[0] if len(parts) == 1 else pooled(estimates, [results.size(part) for part in parts], low, high)
 
 
 def _estimate_of_set(
@@ -109,26 +99,6 @@ def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> l
     there = all(not split.empty and (split["judged"] >= least).any() for splits in seeds for split in splits)
     values = [[by_problem(split, measure, n) for split in splits] for splits in seeds] if there else []
     return results.measured.setdefault(key, values)
-
-
-def pooled(estimates: Sequence[Estimate], sizes: Sequence[int]) -> Estimate:
-    """Return the mean over the problems of several sets; the levels of a test file and their sizes are no chance."""
-    weights, first = np.array(sizes) / sum(sizes), estimates[0]
-    value_N = np.array([estimate.value for estimate in estimates])
-
-    def interval(ends: Sequence[Interval]) -> Interval:
-        _, low, high = mean_of_independent(Band(value_N, *np.array(ends).T), weights)
-        return Interval(float(low), float(high))
-
-    by_seed = zip(*(estimate.by_replicate for estimate in estimates), strict=True)
-    return Estimate(
-        float(weights @ value_N),
-        sum(estimate.n_problems for estimate in estimates),
-        interval([estimate.over_problems for estimate in estimates]),
-        interval([estimate.interval for estimate in estimates]) if first.over_seeds else None,
-        by_replicate=tuple(tuple(map(float, weights @ np.array(splits))) for splits in by_seed),
-        nested=first.nested,
-    )
 
 
 def columns(estimate: Estimate | None, value: str) -> Row:

@@ -22,13 +22,15 @@ def judge_response(
     ground_truth: Any,
     finish_reason: str = STOP,
     extra_info: Mapping[str, Any] | None = None,
+    *,
+    judge_seconds: float = 10.0,
 ) -> Verdict:
     """Return the verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says,
     and "failed" (no response) an ERROR.
 
     ``ground_truth`` and ``extra_info`` are a row's, of ours or of another library.
     A judge that fails gives an ERROR verdict; only an unknown ``data_source`` raises (UserError). A task whose judge is
-    not trusted is judged in a process of its own.
+    not trusted is judged in a process of its own, for ``judge_seconds``.
     """
     task = task_of(data_source)
     try:
@@ -40,14 +42,14 @@ def judge_response(
         return judge_with(task.verdict, response, truth, finish_reason)
     from compositionality.reward.pool import JudgeInput
 
-    return _own_process().judge(JudgeInput(data_source, response, truth, finish_reason))
+    return _own_process(judge_seconds).judge(JudgeInput(data_source, response, truth, finish_reason))
 
 
 @cache
-def _own_process() -> "SharedJudge":
+def _own_process(judge_seconds: float) -> "SharedJudge":
     from compositionality.reward.pool import SharedJudge
 
-    return SharedJudge(1)
+    return SharedJudge(1, judge_seconds)
 
 
 def judge_with(

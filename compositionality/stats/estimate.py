@@ -131,6 +131,28 @@ def over_splits(seeds: Sequence[Sequence[Estimate | None]], low: float = 0.0, hi
     return _with_seeds(estimate, student(k - 1) * math.sqrt(float(np.var(mean_S, ddof=1)) / k), k - 1, low, high)
 
 
+def pooled(parts: Sequence[Estimate], sizes: Sequence[int], low: float = 0.0, high: float = 1.0) -> Estimate:
+    """Return the mean over the problems of several sets that the same models answer, as the levels of a test file.
+
+    Sets and their sizes are no chance, and their problems are independent. Seeds are not: the spread over seeds is that
+    of a seed's mean over the sets; the problems' is added in squares, unless every replicate has problems of its own.
+    """
+    weights_N, first = np.array(sizes) / sum(sizes), parts[0]
+    over_parts = Band(*np.array([(one.value, *one.over_problems) for one in parts]).T)
+    value, *ends = map(float, mean_of_independent(over_parts, weights_N))
+    by_replicate = tuple(
+        tuple(map(float, weights_N @ np.array(splits)))
+        for splits in zip(*(one.by_replicate for one in parts), strict=True)
+    )
+    n_problems, problems, k = sum(one.n_problems for one in parts), Interval(*ends), len(by_replicate)
+    estimate = Estimate(value, n_problems, problems, None, by_replicate=by_replicate, nested=first.nested)
+    if k == 1:
+        return estimate
+    of_seeds = student(k - 1) * float(np.std([np.mean(splits) for splits in by_replicate], ddof=1)) / math.sqrt(k)
+    of_problems = 0.0 if first.nested else (problems.high - problems.low) / 2
+    return _with_seeds(estimate, math.hypot(of_seeds, of_problems), math.nan, low, high)
+
+
 def _with_seeds(estimate: Estimate, half: float, df: float, low: float, high: float) -> Estimate:
     """Add the interval over seeds of this half-width, in Wilson's form for a share; it holds the one over problems."""
     value, problems = estimate.value, estimate.over_problems

@@ -12,7 +12,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic_core import to_jsonable_python
 
@@ -45,6 +45,7 @@ MOST_LANES, MOST_SEEDS = 4, 1000
 class RunStudySettings:
     """What runs, for which seeds, and where. What is not given is a variable of bash/env.sh, or the profile's."""
 
+    other_keys: ClassVar[str] = "a key of one step is STEP:KEY=VALUE; --help lists those of a study"
     study: str = ""  # one of compositionality/config/study/
     registration: str = ""  # instead of a study: one of compositionality/config/registrations/, or a path
     replicates: NonNegativeInt | None = None  # of a registration: run so many of those that are not kept yet

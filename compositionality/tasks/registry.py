@@ -64,8 +64,9 @@ def task_of(data_source: str) -> Task:
     if not claims:
         known = [pattern for task in all_tasks().values() for pattern in task.data_sources]
         raise UserError(
-            f"unknown data_source {data_source!r}; known: {', '.join(known)}; register another "
-            f"task by an entry point of the group {GROUP} (compositionality/tasks/README.md)"
+            f"unknown data_source {data_source!r}; known: {', '.join(known)}; judge others by a function of your own "
+            f"(reward.function=FILE.py), or register a task by an entry point of the group {GROUP} "
+            "(compositionality/tasks/README.md)"
         )
     if len(claims) > 1:
         names = " and ".join(task.name for task in claims)

@@ -59,7 +59,15 @@ from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
 from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.log import Clock
 from compositionality.train.lora import trainable
-from compositionality.train.metrics import ENTROPY, EVALUATED_TOKENS, NO_SIGNAL, ROLLOUT_ENTROPY, UPDATES, step_row
+from compositionality.train.metrics import (
+    ENTROPY,
+    EVALUATED_TOKENS,
+    NO_SIGNAL,
+    ROLLOUT_ENTROPY,
+    SMALLEST_ADVANTAGE,
+    UPDATES,
+    step_row,
+)
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -79,6 +87,7 @@ from compositionality.train.run_folder import (
     publish_models,
     record_score,
     resume,
+    validated_on,
 )
 from compositionality.train.samplers import new_sampler
 from compositionality.train.wandb_runs import models_in
@@ -95,7 +104,6 @@ for means of metrics. ``rollout_logp_N``: log-probs of the sampler. ``old_logp_N
 DROPPED = "training/filter_groups/discarded_surplus_samples"
 VALIDATION_SAMPLE = -1  # numbers of completions in validation go down from here: their seeds are no training seeds
 MAX_LOG_RATIO = 20.0
-SMALLEST_ADVANTAGE = 1e-6  # smaller ones count as zero
 
 
 # ---- the run
@@ -118,7 +126,8 @@ def train(settings: GrpoSettings) -> Path:
         on_first_rank(lambda: stack.enter_context(exclusive(out)))
         trainer = GrpoTrainer(settings, mesh)
         stack.callback(trainer.close)
-        trainer.run(on_first_rank(lambda: resume(out, recipe, force=settings.force)))
+        scored = validated_on(settings.data.val_files, settings.trainer.eval_limit, settings.trainer.eval_samples)
+        trainer.run(on_first_rank(lambda: resume(out, recipe, force=settings.force, validation=scored)))
         on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
         if trainer.report is not None:
             trainer.report.everywhere.send_artifacts(recipe.inputs.values(), models_in(out))
@@ -178,9 +187,10 @@ class GrpoTrainer:
                 metrics |= self.evaluate(step)
             metrics |= {"training/global_step": step, "training/epoch": (self.position - 1) // len(self.problems)}
             self.row = {"step": step, **self.compute.add(metrics)}
+            self.write_samples(step, groups)  # a run that is killed after saving does not make them again
             if self.is_due(step, trainer.save_every):
                 self.save(step)
-            self.log(self.row, groups)
+            self.log(self.row)
 
     def is_due(self, step: int, every: int) -> bool:
         """Return True every so many steps (0: never) and after the last."""
@@ -219,7 +229,7 @@ class GrpoTrainer:
     def is_useful(self, group: PromptGroup) -> bool:
         """Return whether a group enters the update: judged, and with signal where groups without are left out."""
         drops = self.settings.algorithm.drops_equal_groups()
-        return group.is_judged() and (not drops or group.has_signal(by_reward=self.settings.reward.by_reward()))
+        return group.has_signal(by_reward=self.settings.reward.by_reward()) if drops else group.is_judged()
 
     def sample_groups(self, position: int, n_prompts: int) -> list[PromptGroup]:
         """Return groups for the next ``n_prompts`` prompts of the stream, from ``position`` on."""
@@ -354,18 +364,21 @@ class GrpoTrainer:
         tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
         return tokens | scores
 
-    def log(self, row: Mapping[str, Any], groups: Sequence[PromptGroup] = ()) -> None:
-        """Write metrics, a line of progress, and now and then some completions; on the first rank alone."""
-        if self.report is None:
-            return
-        self.report.write(row)
+    def log(self, row: Mapping[str, Any]) -> None:
+        """Write metrics and a line of progress; on the first rank alone."""
+        if self.report is not None:
+            self.report.write(row)
+
+    def write_samples(self, step: int, groups: Sequence[PromptGroup]) -> None:
+        """Write, now and then, some completions; on the first rank alone."""
         every = self.settings.trainer.samples_every
-        if groups and every and row["step"] % every == 0:
-            self.report.write_samples(row["step"], groups, self.tokenizer)
+        if self.report is not None and groups and every and step % every == 0:
+            self.report.write_samples(step, groups, self.tokenizer)
 
     def save(self, step: int) -> None:
         """Write a checkpoint; complete ones that are neither among the last nor the best are deleted."""
-        state = {"position": self.position}
+        judges = self.rollout.judges
+        state = {"position": self.position, "judged": judges.judged, "judge_errors": judges.errors}  # of the first rank
         save_checkpoint(self.steps, step, self.policy, self.optimizer, self.tokenizer, state=state, row=self.row)
         if rank() == 0:
             prune(self.steps, self.settings.trainer.keep, keep_best=self.settings.trainer.keep_best)
@@ -373,7 +386,8 @@ class GrpoTrainer:
     def restore(self, step: int) -> None:
         """Restore weights, optimizer and position in the prompts from the checkpoint of ``step``."""
         checkpoint = folder(self.steps, step)
-        self.position = load_checkpoint(checkpoint, self.policy, self.optimizer)["position"]
+        state, judges = load_checkpoint(checkpoint, self.policy, self.optimizer), self.rollout.judges
+        self.position, judges.judged, judges.errors = state["position"], state["judged"], state["judge_errors"]
         self.row = step_row(checkpoint)
         self.compute.restore(self.row)
 
@@ -410,7 +424,7 @@ class RolloutWorker:
 
         A collective call.
         """
-        mine = slice(*(len(problems) * share // world_size() for share in (rank(), rank() + 1)))
+        mine = slice(*(len(problems) * share // world_size() for share in (rank(), rank() + 1)))  # tensor ranks too
         shares = on_every_rank(lambda: self._generate(problems[mine], positions[mine], samples))
         return [group for share in shares for group in share]
 
@@ -466,7 +480,7 @@ def rloo_advantage(rewards_GS: Tensor) -> Tensor:
 
 
 def raft_advantage(rewards_GS: Tensor) -> Tensor:
-    """Return RAFT's: completions with a reward above 0 alone, weighted by it, whatever the rest of their group is."""
+    """Return RAFT's: the reward, but none below 0, whatever the rest of the group is. Tokens of 0 count in the mean."""
     return rewards_GS.clamp(min=0)
 
 

@@ -285,7 +285,7 @@ class Report:
                 )
         (self.out / "samples").mkdir(exist_ok=True)
         write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**one) for one in rows))
-        self.everywhere.write_generations(step, rows)
+        self.everywhere.keep_generations(step, rows)
 
     def write_validation(
         self, step: int, problems: Sequence[TokenizedProblem], groups: Sequence[PromptGroup], tokenizer: Any

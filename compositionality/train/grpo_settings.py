@@ -92,7 +92,7 @@ class GrpoRolloutSettings:
 class AlgorithmSettings:
     """What is maximised, and which groups are used for it; README.md has the formulas."""
 
-    advantage: Advantage = "grpo"  # how a reward is compared; gae: with a critic's values (verl)
+    advantage: Advantage = "grpo"  # how a reward is compared; loss_aggregation is the other half; gae: verl
     gamma: PositiveFraction = 1.0  # gae: discount of a token
     gae_lambda: Fraction = 0.95  # gae: 0 the critic's next value alone, 1 the whole return
     loss_aggregation: Aggregation = "token"  # mean over tokens; mean of means; dr_grpo: sum / (rows × max_tokens)

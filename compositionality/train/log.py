@@ -162,7 +162,8 @@ class RunLog:
         if "wandb" in names:
             identity = (out / WANDB_ID).read_text().strip()
             self.wandb = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
-        self.generations: Any = None
+        self.generations: Any = None  # wandb's growing table
+        self.kept: list[Mapping[str, Any]] = []  # completions of the step whose row comes next
         self.completions = out / GENERATIONS
         for row, generations in self.rows_so_far(out / "metrics.jsonl"):  # that a killed process did not send
             if self.wandb is not None and row["step"] >= self.wandb.step:
@@ -186,6 +187,11 @@ class RunLog:
         for board in self.boards:
             board.write(scalars(row), row["step"])
         self.send(scalars(row), row["step"])
+        if self.kept:
+            for board in self.boards:
+                board.write_generations(row["step"], self.kept)
+            self.send_generations(row["step"], self.kept)
+            self.kept = []
 
     def send(self, content: Mapping[str, Any], step: int) -> None:
         """Send to wandb; a run goes on without it if that fails."""
@@ -195,16 +201,16 @@ class RunLog:
                 run.log(content, step=step)
                 self.wandb = run
 
-    def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Keep completions to read, all with the same keys, and add them to the growing table ``val/generations``."""
-        if not generations:
-            return
-        self.completions.parent.mkdir(exist_ok=True)
-        with self.completions.open("a") as stream:
-            stream.writelines(f"{json.dumps({'step': step, **generation})}\n" for generation in generations)
-        for board in self.boards:
-            board.write_generations(step, generations)
-        self.send_generations(step, generations)
+    def keep_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
+        """Keep completions to read, all with the same keys: the row of their step takes them along to every place.
+
+        Before the checkpoint of the step, so that a run that is killed between it and the row has them too.
+        """
+        if generations:
+            self.completions.parent.mkdir(exist_ok=True)
+            with self.completions.open("a") as stream:
+                stream.writelines(f"{json.dumps({'step': step, **generation})}\n" for generation in generations)
+        self.kept = [*generations]
 
     def send_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
         if self.wandb is None or not generations:

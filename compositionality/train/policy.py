@@ -216,7 +216,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 def reduce_gradients(policy: nn.Module, mesh: DeviceMesh | None) -> None:
     """Sum the gradients of unsharded parameters over the data ranks, in one flat bucket; FSDP has summed its own."""
-    local = [local_gradient(parameter) for parameter in trainable(policy) if not shared_by_fsdp(parameter, mesh)]
+    local = [local_gradient(parameter) for parameter in trainable(policy) if not split_by_fsdp(parameter, mesh)]
     if mesh is None or mesh["data"].size() == 1 or not local:
         return
     flat = torch.cat([gradient.flatten() for gradient in local])
@@ -225,7 +225,7 @@ def reduce_gradients(policy: nn.Module, mesh: DeviceMesh | None) -> None:
         gradient.copy_(total.view_as(gradient))
 
 
-def shared_by_fsdp(parameter: Tensor, mesh: DeviceMesh | None) -> bool:
+def split_by_fsdp(parameter: Tensor, mesh: DeviceMesh | None) -> bool:
     """Return True if the data ranks hold different parts of the parameter."""
     names = parameter.device_mesh.mesh_dim_names if isinstance(parameter, DTensor) else None
     return mesh is not None and "data" in (names or ())

@@ -7,13 +7,14 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import (
     Recipe,
     check_place,
+    config_hash,
     file_hash,
     is_done,
     is_to_be_checked,
@@ -190,7 +191,7 @@ def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 HASHES = "sealed.json"  # the last file of a checkpoint to be written
-SCORES = "validation.json"
+SCORES, VALIDATED_ON = "validation.json", "validated_on.txt"
 HASHED_BYTES = 256 << 20  # larger files are checked by their size alone: hashing 100 GB would take minutes
 
 
@@ -222,15 +223,18 @@ def verify_checkpoint(path: Path) -> None:
             raise UserError(f"{file}: missing or altered; delete {path} to go on from an earlier step")
 
 
-def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True) -> int:
+def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True, validation: str = "") -> int:
     """Return the step to continue from in the run folder ``out`` (0: from the start), now ``recipe``'s own.
 
-    ``repaired=False`` for checkpoints that are not marked complete (verl's SFT). UserError for an unfinished run with
-    another recipe and for files that are not a run's, unless ``force``, and for an altered checkpoint.
+    ``repaired=False`` for checkpoints that are not marked complete (verl's SFT). ``validation``: what scores stand on
+    (``validated_on``); those on something else are dropped, since ``best/`` compares them. UserError for an unfinished
+    run with another recipe and for files that are not a run's, unless ``force``, and for an altered checkpoint.
     """
     take_run_folder(out, recipe, force=force)
     if repaired:
         repair(out / "steps")
+    if validation:
+        _drop_other_scores(out / "steps", validation)
     first = latest_step(out / "steps")
     truncate_metrics(out / "metrics.jsonl", first, folder(out / "steps", first))
     if first:
@@ -254,6 +258,20 @@ def repair(steps: Path) -> None:
 def complete_steps(steps: Path) -> list[int]:
     """Return the steps of the complete checkpoints, in order."""
     return [step for step in saved_steps(steps) if (folder(steps, step) / HASHES).is_file()]
+
+
+def validated_on(files: Sequence[str], *numbers: int | None) -> str:
+    """Return a hash of the validation files and of how many of their problems are asked, and how often."""
+    return config_hash({"files": [file_hash(Path(file)) for file in files], "numbers": numbers})
+
+
+def _drop_other_scores(steps: Path, validation: str) -> None:
+    place = steps / VALIDATED_ON
+    if place.is_file() and place.read_text() != validation and (steps / SCORES).is_file():
+        print(f"{steps}: other validation problems than before; their scores are dropped", flush=True)
+        (steps / SCORES).unlink()
+    steps.mkdir(exist_ok=True)
+    write_text(place, validation)
 
 
 def scores(steps: Path) -> dict[int, float]:

@@ -19,6 +19,7 @@ from compositionality.ranges import (
     PositiveInt,
 )
 from compositionality.train.launch import RunSettings, world_size
+from compositionality.train.run_folder import flatten
 
 ENGINES = ("single", "verl")
 Trainer = Annotated[str, OneOf(ENGINES)]
@@ -73,7 +74,7 @@ class OptimSettings:
     beta1: FractionBelowOne = 0.9  # of AdamW
     beta2: FractionBelowOne = 0.999  # of AdamW
     weight_decay: NonNegativeFloat = 0.01  # of AdamW
-    warmup_steps: NonNegativeInt = 0  # updates over which the rate rises
+    warmup_steps: NonNegativeInt = 0  # steps (of SFT: updates) over which the rate rises
     decay_power: NonNegativeFloat = 0.0  # the rate falls as (1 - step/steps)^decay_power; 0: it stays
     max_grad_norm: PositiveFloat = 1.0  # gradients are scaled down to this norm
 
@@ -148,4 +149,10 @@ def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:
     for key, instead in keys.items():
         value = attrgetter(key)(settings)
         if value != attrgetter(key)(default):
-            raise UserError(f"{key}={value}: engine={settings.engine} does not have it; {instead}")
+            given = (
+                {f"{key}.{name}": one for name, one in flatten(value).items()}
+                if isinstance(value, dict)
+                else {key: value}
+            )
+            words = " ".join(f"{name}={one}" for name, one in given.items())
+            raise UserError(f"{words}: engine={settings.engine} does not have it; {instead}")

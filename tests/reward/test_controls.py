@@ -99,3 +99,6 @@ def test_which_group_has_signal_for_the_format_control(reasons, by_correctness, 
     (group,) = step_of([reasons])
     group.rewards = [reward(Verdict(0.0, reason), "format") for reason in reasons]
     assert (group.has_signal(), group.has_signal(by_reward=True)) == (by_correctness, by_reward)
+    group.rewards[0] = None  # the judge failed: the group is in no update
+    assert not group.has_signal()
+    assert not group.has_signal(by_reward=True)

@@ -26,6 +26,7 @@ from compositionality.stats.estimate import (
     over_problems,
     over_seeds,
     over_splits,
+    pooled,
     student,
     tango,
     wilson,
@@ -304,6 +305,21 @@ def test_p06_intervals_over_seeds_and_problems_hold_the_truth_at_the_nominal_rat
     rng = np.random.default_rng(0)
     drawn = [rng.binomial(1, world(rng, k, 300, level, spread)) for _ in range(2000)]
     assert 0.93 <= coverage([over_seeds(correct_SP, ones(correct_SP)) for correct_SP in drawn], truth) <= 0.97
+
+
+@pytest.mark.parametrize(("k", "sets", "n"), [(3, 4, 60), (5, 8, 60), (5, 4, 300)])
+def test_p06_a_mean_of_several_sets_knows_that_its_seeds_are_the_same_models(k: int, sets: int, n: int) -> None:
+    """A model that is good at one level is good at all: levels are no further seeds."""
+    rng, truth, runs = np.random.default_rng(0), 0.4, 600
+    means, separate = list[Estimate | None](), 0
+    for _ in range(runs):
+        chance_S1 = truth + 0.06 * rng.standard_normal((k, 1))
+        parts = [known(over_seeds(right_SP, ones(right_SP))) for right_SP in rng.random((sets, k, n)) < chance_S1]
+        means.append(pooled(parts, [n] * sets))
+        ends = Band(*np.array([(one.value, *one.interval) for one in parts]).T)
+        separate += covered(mean_of_independent(ends, np.full(sets, 1 / sets)), truth)
+    assert 0.93 <= coverage(means, truth) <= 0.99  # with few problems it is cautious
+    assert separate / runs < 0.91  # as if every level had models of its own
 
 
 def differences(k: int, spread: float, runs: int) -> tuple[list[Estimate | None], float]:

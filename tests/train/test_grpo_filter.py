@@ -7,7 +7,7 @@ replay = pytest.importorskip("compositionality.train.verl.replay", reason="verl 
 
 from compositionality.errors import UserError  # noqa: E402
 from compositionality.reward.shapes import reward  # noqa: E402
-from compositionality.train.metrics import GROUPS, NO_SIGNAL, SIGNAL  # noqa: E402
+from compositionality.train.metrics import GROUPS, SIGNAL  # noqa: E402
 from compositionality.types import Reason, Verdict  # noqa: E402
 
 pytestmark = pytest.mark.full
@@ -78,7 +78,7 @@ def test_groups_without_signal_do_not_reach_the_update(store):
     assert metrics["training/filter_groups/evicted_samples"] == 3
     assert metrics["training/filter_groups/all_0"] == 2
     assert metrics["training/filter_groups/all_1"] == 1
-    assert (metrics[GROUPS], metrics[SIGNAL], metrics[NO_SIGNAL]) == (4, 1, 0)
+    assert (metrics[GROUPS], metrics[SIGNAL]) == (4, 1)
 
 
 def test_the_reward_as_metric_would_keep_an_all_wrong_group(store):
@@ -109,13 +109,13 @@ def test_without_filter_every_group_is_taken(store):
     store.add_group("2", [WRONG] * GROUP)
     batch, metrics = sampler(filter=False).sample(global_steps=1, partition_id="train", batch_size=2)
     assert uids(batch) == ["1", "2"]
-    assert (metrics[SIGNAL], metrics[NO_SIGNAL]) == (0, 1)
+    assert metrics[SIGNAL] == 0
     assert not [name for name in metrics if "all_" in name or "evicted" in name]
     store.add_group("3", [CORRECT, WRONG, MALFORMED, WRONG])
     store.add_group("4", [WRONG] * GROUP)
     batch, metrics = sampler(filter=False).sample(global_steps=2, partition_id="train", batch_size=2)
     assert uids(batch) == ["3", "4"]
-    assert (metrics[SIGNAL], metrics[NO_SIGNAL]) == (1, 0)
+    assert metrics[SIGNAL] == 1
 
 
 def test_the_limit_of_generation_batches_ends_in_one_line(store):

@@ -11,6 +11,9 @@ from own_rows import OWN
 from sft_assets import make_model
 from test_grpo_config import composed
 
+from compositionality.reward.pool import JudgeInput
+from compositionality.types import Reason
+
 pytestmark = pytest.mark.full
 
 LIMIT = 24
@@ -89,15 +92,28 @@ def test_a_response_that_fills_the_limit_without_eos_is_overlong(model, tokenize
 
 def test_p05_a_failing_or_hanging_judge_is_no_zero(model, tokenizer, monkeypatch):
     from compositionality.train.verl import reward_manager
-    from compositionality.types import Reason, Verdict
+    from compositionality.types import Verdict
 
     loaded = manager(model, tokenizer, seconds=0.05)
-    monkeypatch.setattr(reward_manager, "judge_response", lambda *_: Verdict(0.0, Reason.ERROR))
+    monkeypatch.setattr(reward_manager, "judge_response", lambda *_, **__: Verdict(0.0, Reason.ERROR))
     with pytest.raises(reward_manager.JudgeFailedError, match="string-trained-level2: no verdict"):
         run(loaded, one(tokenizer, "x=abc"))
-    monkeypatch.setattr(reward_manager, "judge_response", lambda *_: time.sleep(0.5))
+    monkeypatch.setattr(reward_manager, "judge_response", lambda *_, **__: time.sleep(0.5))
     with pytest.raises(reward_manager.JudgeFailedError):
         run(loaded, one(tokenizer, "x=abc"))
+
+
+def test_p05_a_response_waits_for_its_turn_without_an_error(model, tokenizer):
+    """Programs run in one process, one after another, each for the time that a verdict may take."""
+    loaded, truth = manager(model, tokenizer, seconds=2), json.dumps({"inputs": ["\n"], "outputs": ["3\n"]})
+    program = "```python\nimport time\ntime.sleep(0.5)\nprint({})\n```"
+
+    async def verdicts():
+        items = [JudgeInput("codegen__taco", program.format(number), truth) for number in range(8)]
+        return await asyncio.gather(*map(loaded._judge, items))
+
+    expected = [Reason.CORRECT if number == 3 else Reason.WRONG for number in range(8)]
+    assert [verdict.reason for verdict in asyncio.run(verdicts())] == expected
 
 
 def test_a_users_function_judges_any_source_in_a_process_of_its_own(model, tokenizer):

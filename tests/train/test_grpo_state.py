@@ -2,12 +2,14 @@
 
 import json
 import resource
-from collections import Counter
+from collections import Counter, defaultdict
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from compositionality.errors import UserError
+from compositionality.train.metrics import EVALUATED_TOKENS, SAMPLED
 from compositionality.train.prompts import PromptStream
 from compositionality.train.run_folder import folder, mark_complete, verify_checkpoint
 
@@ -98,6 +100,36 @@ def test_p08_without_signal_the_state_before_the_step_is_kept_and_the_launcher_t
     if saved:
         verify_checkpoint(checkpoint)
         assert torch.load(checkpoint / "data.pt")["position"] == 6
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("advantages", "without"), [((0.0, 0.0), 1), ((-1e-7, 0.0), 1), ((0.0, 1.0), 0), ((-0.97, 0.0), 0)]
+)
+def test_a_step_is_without_signal_if_all_advantages_are_zero(verl_trainer, advantages, without):
+    """Not if all rewards of each group are alike: raft's and REINFORCE++'s are not 0 then."""
+    verl_trainer.row = dict(zip(("critic/advantages/min", "critic/advantages/max"), advantages, strict=True))
+    assert verl_trainer._without_signal() == without
+
+
+@pytest.mark.full
+def test_validations_count_among_the_flops_that_of_the_last_step_too(verl_trainer):
+    from omegaconf import OmegaConf
+
+    asked = {
+        "trainer": {"test_freq": 4},
+        "actor_rollout_ref": {"rollout": {"val_kwargs": {"n": 1}}, "actor": {"ppo_epochs": 1}},
+    }
+    counted = []
+    verl_trainer.config, verl_trainer.val_dataset = OmegaConf.create(asked), range(7)
+    verl_trainer.row = {"perf/total_num_tokens": 100, SAMPLED: 10}
+    verl_trainer.compute = SimpleNamespace(
+        add=lambda given: counted.append(given[EVALUATED_TOKENS]) or defaultdict(int)
+    )
+    verl_trainer.total_training_steps = 6
+    for verl_trainer.global_steps in range(1, 7):
+        verl_trainer._flops(10)
+    assert counted == [0, 0, 0, 70, 0, 70]
 
 
 @pytest.mark.full

@@ -33,8 +33,8 @@ out.mkdir(parents=True, exist_ok=True)
 (out / "wandb.id").write_text("abc")
 log = RunLog(out, [], "rl", {"optim": {"lr": 0.1}, "rollout": {"url": "http://me:hidden@host"}})
 for step in (first, first + 1):
+    log.keep_generations(step, [{"prompt": "f:a", "completion": f"a{step}", "reward": 1.0, "right": True}])
     log.write({"step": step, "actor/lr": step / 10, "val-core/string/acc/mean@1": 0.5, "actor/pg_loss": float("nan")})
-    log.write_generations(step, [{"prompt": "f:a", "completion": f"a{step}", "reward": 1.0, "right": True}])
 log.close()
 """
 
@@ -116,7 +116,7 @@ def test_completions_after_the_step_that_a_run_goes_on_from_are_dropped(
         steps = (1, 2) if name == "metrics" else (1, 2, 3)
         (tmp_path / f"{name}.jsonl").write_text("".join(f'{{"step": {step}, "x": {step}}}\n' for step in steps))
     run = RunLog(tmp_path, [], "rl", {})
-    run.write_generations(3, [{"x": 4}])
+    run.keep_generations(3, [{"x": 4}])
     run.close()
     kept = [json.loads(line) for line in (tmp_path / "samples/generations.jsonl").read_text().splitlines()]
     assert kept == [{"step": 1, "x": 1}, {"step": 2, "x": 2}, {"step": 3, "x": 4}]
@@ -210,8 +210,8 @@ def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pat
         settings = {"optim": {"lr": 0.1, "betas": [0.9]}, "rollout": {"url": "http://me:hidden@host", "limit": None}}
         log = RunLog(tmp_path / "seed3" / "rl", loggers, "rl", settings)
         for step in (1, 2):
+            log.keep_generations(step, [{"prompt": "a|b", "completion": f"line\n{step}", "right": True}])
             log.write({"step": step, "actor/lr": step / 10, "actor/pg_loss": float("nan")})
-            log.write_generations(step, [{"prompt": "a|b", "completion": f"line\n{step}", "right": True}])
         log.close()
         return tmp_path / "seed3" / "rl"
 

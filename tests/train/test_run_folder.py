@@ -189,6 +189,21 @@ def test_the_best_checkpoint_outlives_the_last_ones(tmp_path: Path) -> None:
     assert run_folder.best_step(tmp_path) == 4
 
 
+def test_scores_on_other_validation_problems_are_dropped(tmp_path: Path) -> None:
+    """best/ would compare them with those that follow."""
+    easy, hard, out = tmp_path / "easy", tmp_path / "hard", tmp_path / "run"
+    easy.write_text("1+1")
+    hard.write_text("1+1*7")
+    steps = []
+    for step, (file, *numbers) in enumerate(
+        [(easy, None, 1), (easy, None, 1), (hard, None, 1), (hard, 5, 1), (hard, 5, 2)]
+    ):
+        resume(out, RUN, force=False, validation=run_folder.validated_on([str(file)], *numbers))
+        run_folder.record_score(out / "steps", step, 0.5)
+        steps.append([*run_folder.scores(out / "steps")])
+    assert steps == [[0], [0, 1], [2], [3], [4]]
+
+
 def test_p08_pruning_never_takes_the_last_good_checkpoint(tmp_path: Path) -> None:
     for step in (4, 8, 12, 16):
         (tmp_path / f"global_step_{step}").mkdir()

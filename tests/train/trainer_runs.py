@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bash_runs import warm_python
+from bash_runs import warm_verl
 
 from compositionality.train.launch import descendants, is_alive
 
@@ -22,8 +22,9 @@ def command(entry_point: str, words: list[str], python: str = sys.executable) ->
 
 def train(entry_point: str, words: list[str], code: int = 0, **variables: str) -> str:
     """What a training prints to its end."""
+    warm = warm_verl()
     done = subprocess.run(
-        command(entry_point, words, warm_python()), env=environment(**variables), stdout=subprocess.PIPE,
+        command(entry_point, words, warm["PYTHON"]), env={**environment(**variables), **warm}, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=60 * MINUTES, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stdout[-3000:]

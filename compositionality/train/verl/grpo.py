@@ -23,6 +23,7 @@ from compositionality.train.run_folder import (
     publish_models,
     resume,
     scores,
+    validated_on,
 )
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
@@ -104,7 +105,9 @@ def settle_template(config: DictConfig) -> None:
 def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path) -> None:
     """Train from the last complete checkpoint to the end, unless that has been reached."""
     steps = out / "steps"
-    resumed = resume(out, recipe, force=config.run.force)
+    n_samples = config.actor_rollout_ref.rollout.val_kwargs.n
+    scored = validated_on(config.run.val_files, config.data.val_max_samples, n_samples)
+    resumed = resume(out, recipe, force=config.run.force, validation=scored)
     if (steps / FINISHED).is_file():
         return
     config.trainer.resume_mode = "disable"

@@ -15,7 +15,7 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import DAPO_FILTERED_REWARD_COUNTS_KEY, ReplayBuffer
 
 from compositionality.errors import UserError
-from compositionality.train.metrics import GROUPS, NO_SIGNAL, SAMPLED, SIGNAL
+from compositionality.train.metrics import GROUPS, SAMPLED, SIGNAL
 from compositionality.train.prompts import refill_size, too_few_groups
 
 VALIDATION = "val"
@@ -66,7 +66,6 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         if partition_id != VALIDATION:
             metrics["training/filter_groups/discarded_surplus_samples"] = len(surplus)
             metrics[GROUPS], metrics[SIGNAL] = budget.prompts, len(with_signal)
-            metrics[NO_SIGNAL] = int(with_signal.isdisjoint(chosen))
             metrics[SAMPLED] = budget.prompts * self.settings["responses_per_prompt"]
         return self._materialize_batch(partition_id, chosen, snapshot), dict(metrics)
 

@@ -29,9 +29,11 @@ from compositionality.train.metrics import (
     COMPLETIONS,
     EVALUATED_TOKENS,
     FLOPS,
+    NO_SIGNAL,
     PAPER_FLOPS,
     SAMPLED,
     SAMPLED_TOKENS,
+    SMALLEST_ADVANTAGE,
     STEP_ROW,
     TOKENS,
     TRAINED,
@@ -95,11 +97,16 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         responses = sum(not tag.get("is_padding", False) for tag in batch.tags)
         metrics[TOKENS] = actor.ppo_epochs * round(responses * self.row["response_length/mean"])
         self.row[TOKENS] = metrics[TOKENS]
-        flops = self._flops(responses)
-        metrics |= flops
-        self.row |= flops
         self._end_with_the_data(self.global_steps)
+        more = {**self._flops(responses), NO_SIGNAL: self._without_signal()}
+        metrics |= more
+        self.row |= more
         return batch
+
+    def _without_signal(self) -> int:
+        """Return 1 if all advantages of the step are zero; raft's need no difference in a group for one that is not."""
+        ends = (self.row[f"critic/advantages/{end}"] for end in ("min", "max"))
+        return int(max(map(abs, ends)) <= SMALLEST_ADVANTAGE)
 
     def _flops(self, responses: int) -> dict[str, float]:
         """Return the FLOPs and the sampled completions until and with this step.
@@ -107,7 +114,8 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         Completions that are not in its batch, and those of a validation, count as long as the mean of its batch.
         """
         tokens, trainer = self.row["perf/total_num_tokens"], self.config.trainer
-        due = trainer.test_freq > 0 and self.global_steps % trainer.test_freq == 0
+        last = self.global_steps >= self.total_training_steps
+        due = trainer.test_freq > 0 and (last or self.global_steps % trainer.test_freq == 0)
         asked = len(self.val_dataset) * self.config.actor_rollout_ref.rollout.val_kwargs.n * due
         counted = {
             SAMPLED: self.row[SAMPLED],

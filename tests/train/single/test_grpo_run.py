@@ -351,6 +351,34 @@ def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
     assert {first[name] for name in first if name.startswith("val-core/")} == {1.0}  # nor is it wrong in validation
 
 
+def test_p07_a_run_killed_between_checkpoint_and_row_has_completions_and_judge_errors(small, tmp_path, monkeypatch):
+    out, log = tmp_path / "run", GrpoTrainer.log
+    more = ("trainer.samples_every=1", "trainer.steps=3")
+
+    def killed(self, row):
+        self.rollout.judges.errors += row["step"] == 2
+        if row["step"] == 3:
+            raise KeyboardInterrupt
+        log(self, row)
+
+    monkeypatch.setattr(GrpoTrainer, "log", killed)
+    with pytest.raises(KeyboardInterrupt):
+        train(settings(small, out, *more))
+    assert complete_steps(out / "steps")[-1] == 3
+    budgets = []
+    monkeypatch.setattr(GrpoTrainer, "log", log)
+    monkeypatch.setattr(
+        GrpoTrainer, "close", lambda self: budgets.append((self.rollout.judges.judged, self.rollout.judges.errors))
+    )
+    train(settings(small, out, *more))
+    kept = [row["step"] for row in map(json.loads, (out / "samples" / "generations.jsonl").open())]
+    assert sorted({*kept}) == [1, 2, 3]
+    assert (out / "samples" / "step_3.txt").is_file()
+    ((judged, errors),) = budgets
+    assert errors == 1
+    assert judged > 3 * 8 * 4
+
+
 def test_the_model_may_be_a_hub_id(small, tmp_path, monkeypatch, capsys):
     """A model in the local Hugging Face cache; the run is the same as with the folder."""
     from huggingface_hub import constants
