@@ -1,5 +1,6 @@
 """``examples/preflight.py``: does a profile's study fit a machine, step by step, before anything runs?"""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -54,8 +55,8 @@ SHOWN = ((GPU, "sampling", "GRPO, sampling"), (GPU, "SFT"), (GPU, "GRPO, update"
 class PreflightSettings:
     """A profile, and the machine to hold it against; what is not given is this machine's."""
 
-    profile: str = "single"  # NAME or NAME/ENGINE
-    model: str = ""  # the base model: a folder, a config.json, a Hub id or a known name; empty: the profile's
+    profile: str = ""  # NAME or NAME/ENGINE; empty: PROFILE, else single
+    model: str = ""  # a base model's folder, config.json, Hub id or known name; empty: BASE_MODEL, else the profile's
     study: str = "section41_42"  # one of compositionality/config/study/
     seeds: PositiveInt = 1  # of the study, for its disk
     nodes: PositiveInt = 1  # machines
@@ -231,7 +232,9 @@ def preflight(settings: PreflightSettings) -> None:
     if settings.compare:
         print(comparison())
         return
-    forecast = forecast_of(settings)
+    profile = settings.profile or os.environ.get("PROFILE") or "single"
+    model = settings.model or os.environ.get("BASE_MODEL") or ""
+    forecast = forecast_of(replace(settings, profile=profile, model=model))
     needs, machine = [*forecast.needs()], described(forecast.machine)
     console = new_console()
     console.width = min(COLUMNS, console.width)

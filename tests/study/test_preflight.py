@@ -57,6 +57,18 @@ def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.slow
+def test_profile_and_model_may_be_those_of_the_scripts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = {"gpus": 8, "gpu_memory_gb": 80, "host_memory_gb": 2000, "disk_gb": 100000, "prompt": False}
+    monkeypatch.setenv("PROFILE", "instruct")
+    monkeypatch.setenv("BASE_MODEL", "Qwen/Qwen2.5-7B-Instruct")
+    preflight(PreflightSettings(**machine))  # type: ignore[arg-type]
+    assert capsys.readouterr().out.startswith("instruct/verl: 7,615.6 M parameters on 8 × 80 GB")
+    preflight(PreflightSettings("paper", "Qwen2.5-1.5B", **machine))  # type: ignore[arg-type]
+    assert capsys.readouterr().out.startswith("paper/verl: 1,543.7 M parameters")
+
+
 @pytest.mark.full
 @pytest.mark.long
 def test_p22_the_table_in_the_readme_is_what_the_command_prints() -> None:
