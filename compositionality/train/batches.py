@@ -78,7 +78,8 @@ def micro_batches(rows: Sequence[ChatRow], budget: int, rank: int = 0, ranks: in
     parts = []
     while ordered:
         count = max(1, budget // len(ordered[0].tokens)) * ranks
-        parts.append(padded(ordered[:count][rank::ranks] or [ChatRow(ordered[0].tokens[:1], [0])]))
+        mine, filler = ordered[:count][rank::ranks], padded([ChatRow(ordered[0].tokens[:1], [0])])
+        parts.append(padded(mine) if mine else filler._replace(real=0))
         del ordered[:count]
     return parts
 

@@ -56,6 +56,7 @@ def test_ranks_share_a_batch_in_equally_many_parts(ranks: int, budget: int) -> N
         if loss_mask[row].any()
     ]
     assert sorted(seen) == sorted((row.tokens[0], sum(row.loss_mask)) for row in rows)
+    assert sum(part.real for parts in shares for part in parts) == sum(len(row.tokens) for row in rows)
     for parts in shares:
         for tokens, _, real in parts:
             assert real <= tokens.numel()
