@@ -145,12 +145,13 @@ def pooled(parts: Sequence[Estimate], sizes: Sequence[int], low: float = 0.0, hi
         for splits in zip(*(one.by_replicate for one in parts), strict=True)
     )
     n_problems, problems, k = sum(one.n_problems for one in parts), Interval(*ends), len(by_replicate)
-    estimate = Estimate(value, n_problems, problems, None, by_replicate=by_replicate, nested=first.nested)
+    df = float(np.min([one.df for one in parts]))  # at least
+    estimate = Estimate(value, n_problems, problems, None, df, by_replicate, nested=first.nested)
     if k == 1:
         return estimate
     of_seeds = student(k - 1) * float(np.std([np.mean(splits) for splits in by_replicate], ddof=1)) / math.sqrt(k)
     of_problems = 0.0 if first.nested else (problems.high - problems.low) / 2
-    return _with_seeds(estimate, math.hypot(of_seeds, of_problems), math.nan, low, high)
+    return _with_seeds(estimate, math.hypot(of_seeds, of_problems), k - 1, low, high)
 
 
 def _with_seeds(estimate: Estimate, half: float, df: float, low: float, high: float) -> Estimate:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from claim_studies import answers, results_of
 
@@ -25,7 +26,7 @@ from compositionality.evaluate.claims.model import Claim, Comparison, Rule, read
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import share
 from compositionality.stats.significance import corrected, p_value
-from compositionality.types import ALL_SAMPLES, GROWTH, Decision, Estimate, Interval, Metric
+from compositionality.types import ALL_LEVELS, ALL_SAMPLES, GROWTH, Decision, Estimate, Interval, Metric
 
 N = 400
 CATALOGUE = read_claims_file("composition")
@@ -86,6 +87,25 @@ def test_a_gain_over_another_gain() -> None:
     assert estimate.over_problems == pytest.approx((0.30 - half, 0.30 + half), abs=0.004)
     missing = judge(replace(gain, over=("rl-c", "sft-b")), found)
     assert (missing.decision, missing.missing) == (Decision.NOT_RUN, "rl-c")
+
+
+@pytest.mark.parametrize("n_seeds", [1, 3])
+def test_all_levels_of_a_group_are_compared_as_one(n_seeds: int) -> None:
+    """By the mean over their problems; the levels of one file, and here of two sizes."""
+    right = {"rl": ([180, 178, 182], [30, 32, 31]), "stage1": ([100, 98, 99], [10, 12, 14])}
+
+    def rows(arm: str, level: int, seed: int) -> pd.DataFrame:
+        n = (200, 100)[level - 1]
+        return answers(arm, "heldout", level, np.arange(n) < right[arm][level - 1][seed]).assign(file="test")
+
+    found = results_of([[rows(arm, level, seed) for arm in right for level in (1, 2)] for seed in range(n_seeds)])
+    gain = judge(Comparison("heldout", ALL_LEVELS, "rl", "stage1", Rule.ABOVE, 0.2), found)
+    assert (gain.decision, gain.n_problems) == (YES, 300)
+    assert gain.estimate is not None
+    (rl, more), (base, less) = (map(np.array, right[arm]) for arm in right)
+    assert gain.estimate.by_seed == pytest.approx(((rl + more - base - less) / 300)[:n_seeds])
+    low = gain.estimate.low
+    assert p_value(gain.estimate, low - 1e-3) < 0.05 < p_value(gain.estimate, low + 1e-3)
 
 
 def judge(comparison: Comparison, found: Results) -> Outcome:
