@@ -11,7 +11,7 @@ Names of arrays: P points, T parameters as fitted (scales as logarithms), R draw
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf, isnan, log, nan, sqrt
+from math import isnan, log, nan, sqrt
 from operator import itemgetter
 from typing import Any
 
@@ -197,12 +197,12 @@ def _solve(start: LawFit, points: pd.DataFrame) -> LawFit | None:
     return replace(start, theta=np.asarray(found.x), cost=float(found.cost))
 
 
-def r_squared(fit: LawFit, points: pd.DataFrame) -> dict[float, float]:
-    """Return R² of each size by itself, in log loss; -inf for a size whose losses are all alike."""
+def r_squared(fit: LawFit, points: pd.DataFrame) -> dict[float, float | None]:
+    """Return R² of each size by itself, in log loss; None for a size whose losses are all alike."""
     logs, sizes = np.log(points["loss"]), points["size"]
     errors = ((logs - fit.log_loss(points)) ** 2).groupby(sizes).sum()
     spreads = ((logs - logs.groupby(sizes).transform("mean")) ** 2).groupby(sizes).sum()
-    return {size: 1 - errors[size] / spread if spread else -inf for size, spread in spreads.items()}
+    return {size: 1 - errors[size] / spread if spread else None for size, spread in spreads.items()}
 
 
 def akaike(fit: LawFit, points: pd.DataFrame) -> float:

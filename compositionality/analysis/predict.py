@@ -160,7 +160,8 @@ def _mean_error(study: FittedStudy, law: str, region: str) -> Figure:
         raise UserError(f"no {region} were left out")
     left_out = study.points.merge(curves[["size", "step"]])
     means = np.log(left_out["loss"]).groupby([left_out["size"], left_out["run"]]).mean().groupby("size")
-    own_variance = float((means.var(ddof=1) / means.size()).sum(skipna=False)) / len(means) ** 2
+    weights = curves.groupby("size").size() / len(curves)  # sizes have as much part in the mean as they have points
+    own_variance = float((weights**2 * means.var(ddof=1) / means.size()).sum(skipna=False))
     log_loss, logs_C = fit.predictor(curves), np.log(curves["loss"].to_numpy())
     interval = fit.interval(lambda theta_T: (log_loss(theta_T) - logs_C).mean(), own_variance)
     return float(curves["error"].mean()), interval

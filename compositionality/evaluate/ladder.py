@@ -38,12 +38,17 @@ def rungs(results: Results, ladder: Mapping[str, Sequence[str]], start: str) -> 
     return rows, {"summary": "What each rung changes, and what it took", "titles": TITLES, "rows": cells}
 
 
+LARGEST_SHARE = 1e3
+"""Of a gain; where an end lies beyond, the gain is not known to be one."""
+
+
 def share_of_gain(
     results: Results, arm: str, model: str, base: str, problems: ProblemSet, measure: str = CORRECT
 ) -> tuple[float, Interval] | None:
     """Return (arm − base) / (model − base), and the shares s for which arm − base − s (model − base) may be 0.
 
-    That is Fieller's interval, by the intervals of all other estimates. None unless model's own gain lies above 0.
+    That is Fieller's interval, by the intervals of all other estimates. None unless model's own gain lies above 0, by
+    the problems that all three have answered too.
     """
     gain, own = (contrast(results, name, base, problems, measure) for name in (model, arm))
     if gain is None or own is None or gain.low <= 0:
@@ -59,6 +64,8 @@ def share_of_gain(
     far = 2.0
     while rest(-far).low < 0 or rest(far).high > 0:
         far *= 2
+        if far > LARGEST_SHARE:
+            return None
     ends = (brentq(lambda share, end=end: rest(share)[end], -far, far, xtol=1e-3) for end in (0, 1))
     return own.value / gain.value, Interval(*map(float, ends))
 

@@ -6,8 +6,10 @@ allow is None. Only where the lower end is, RL did more than move up what the ba
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
@@ -166,8 +168,11 @@ def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -
 
 def spaced_curves(results: Results, pairs: Pairs) -> pd.DataFrame:
     """Return ``curves`` at evenly spaced k; of all levels together only where a group has no levels."""
-    largest = {problems.file: results.samples(problems) for problems in results.sets}
-    table = curves(results, pairs, lambda file: spaced(largest[file]))
+    largest: dict[str, int] = {}
+    for problems in results.sets:
+        if n := results.samples(problems):
+            largest[problems.file] = min(n, largest.get(problems.file, n))
+    table = curves(results, pairs, lambda file: spaced(largest.get(file, 1)))
     has_levels = set(table.loc[table["level"] != ALL_LEVELS, "group"])
     return table[(table["level"] != ALL_LEVELS) | ~table["group"].isin(has_levels)]
 
@@ -191,14 +196,21 @@ def budget_factors(results: Results, arm: str, base: str, problems: ProblemSet) 
     """Return, for each k that is a power of two, the budget factor with its interval."""
     n, rows = results.samples(problems), []
     for k in (1 << power for power in range((n // 2).bit_length())):
-        factors = spaced(n // k)
-        estimates = [contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}") for m in factors]
-        if known := [(estimate.value, *estimate.interval) for estimate in estimates if estimate]:
-            row: Row = {"k": k, "largest": factors[-1]}
-            for name, column in zip(("factor", "low", "high"), zip(*known, strict=True), strict=True):
-                row[name] = next((m for m, value in zip(factors, column, strict=False) if value <= 0), None)
-            rows.append(row)
+        behind = cache(partial(_behind, results, arm, base, problems, k))
+        if not behind(1):
+            continue
+        row: Row = {"k": k, "largest": n // k}
+        for place, name in enumerate(("factor", "low", "high")):  # the base's pass@k only grows with m
+            m = 1 + bisect_left(range(1, n // k + 1), True, key=lambda m: behind(m)[place] <= 0)
+            row[name] = m if m <= n // k else None
+        rows.append(row)
     return rows
+
+
+def _behind(results: Results, arm: str, base: str, problems: ProblemSet, k: int, m: int) -> tuple[float, ...]:
+    """Return the arm's pass@k − the base's pass@(m·k), and both ends of its interval; nothing without samples."""
+    estimate = contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}")
+    return (estimate.value, *estimate.interval) if estimate else ()
 
 
 def table_ks(ks: Sequence[int], largest: int) -> list[int]:
@@ -251,8 +263,11 @@ def _curve_table(curve: pd.DataFrame) -> pd.DataFrame:
     signed = bool(curve["base"].iloc[0])
     form = "{:+.1f}\n{:+.0f} {:+.0f}" if signed else "{:.1f}\n{:.0f}–{:.0f}"
     lines = {}
-    for (group, level), rows in curve.groupby(["group", "level"], sort=False):
-        line = lines[f"{group} L{level}" if level else f"{group}, all levels"] = {"n": str(rows["n_problems"].iloc[0])}
+    sources = curve.groupby(["group", "level"])["data_source"].nunique()
+    for (group, level, source), rows in curve.groupby(["group", "level", "data_source"], sort=False):
+        name = f"{group} L{level}" if level else f"{group}, all levels"
+        name += f", {source}" if sources[group, level] > 1 else ""
+        line = lines[name] = {"n": str(rows["n_problems"].iloc[0])}
         figures = 100 * rows[["value", "low", "high"]]
         line |= {f"k={k}": form.format(*row) for k, row in zip(rows["k"], figures.to_numpy(), strict=True)}
         if signed:

@@ -168,7 +168,7 @@ class Results:
         """
         if level == ALL_LEVELS:
             first = next((problems for problems in self.sets if problems.group == group), None)
-            return first and first._replace(level=ALL_LEVELS)
+            return first and first._replace(level=ALL_LEVELS, data_source="" if first.level else first.data_source)
         if level == DEEPEST:
             level = max((problems.level for problems in self.sets if problems.group == group), default=DEEPEST)
         return next((problems for problems in self.sets if problems[1:3] == (group, level)), None)

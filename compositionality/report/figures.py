@@ -159,7 +159,7 @@ def headline(rows: Any, styles: Styles) -> Chart:
     """
     frame = by_level(rows, "accuracy", "right answers", styles)
     solved = frame.loc[frame["value"] >= 0.05, "level"]
-    frame = frame[frame["level"] <= max(*solved, *sorted(frame["level"].unique())[:3])].copy()
+    frame = frame[frame["level"] <= max([*solved, *sorted(frame["level"].unique())[:3]])].copy()
     ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
     layers = level_layers(frame, styles)
     ends = ends.assign(x=frame["x"].max(), label=frame["x"].max() + 0.25).sort_values("value")

@@ -74,6 +74,8 @@ SECRET = re.compile(
     r"|(?i:wandb_?(api)?_?key|aws_secret_access_key)\W{1,4}[A-Za-z0-9/+=]{40}"
 )
 HOMES = r"/(?:home|root|Users|mnt|media|scratch|workspace|nfs|lustre|gpfs|fsx)/[\w.-]+"
+ESCAPED = re.compile(r"\\+[nrtbf]")
+"""A line's end or a tab as JSON writes it: the letter would pass for the one before a word."""
 PACKED = re.compile(r"H4sI[A-Za-z0-9+/]+=*")
 """Gzip in base64, as a page has it."""
 
@@ -301,7 +303,7 @@ def check_public(folder: Path, inputs: Sequence[Path]) -> None:
     here = {Path(*place.resolve().parts[:3]) for place in (Path.home(), Path.cwd(), *inputs)} - {Path("/")}
     places = re.compile(rf"(?<![\w.])({'|'.join([HOMES, *(re.escape(str(path)) for path in sorted(here))])})(?![\w.-])")
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        for text in texts(file):
+        for text in (form for found in texts(file) for form in (found, ESCAPED.sub(" ", found))):
             name = file.relative_to(folder)
             if SECRET.search(text) or any(secret in text for secret in secrets):
                 raise UserError(f"{name}: holds what looks like a key or a password; take it out where it comes from")

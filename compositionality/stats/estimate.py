@@ -151,7 +151,9 @@ def pooled(parts: Sequence[Estimate], sizes: Sequence[int], low: float = 0.0, hi
         return estimate
     of_seeds = student(k - 1) * float(np.std([np.mean(splits) for splits in by_replicate], ddof=1)) / math.sqrt(k)
     of_problems = 0.0 if first.nested else (problems.high - problems.low) / 2
-    return _with_seeds(estimate, math.hypot(of_seeds, of_problems), k - 1, low, high)
+    squares = max(of_seeds**4 / (k - 1) + of_problems**4 / max(n_problems - 1, 1), TIE**4)
+    df = (of_seeds**2 + of_problems**2) ** 2 / squares  # Satterthwaite's
+    return _with_seeds(estimate, math.hypot(of_seeds, of_problems), df, low, high)
 
 
 def _with_seeds(estimate: Estimate, half: float, df: float, low: float, high: float) -> Estimate:

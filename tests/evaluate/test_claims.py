@@ -22,7 +22,7 @@ from compositionality.evaluate.claims.decide import (
     decide,
     p_of,
 )
-from compositionality.evaluate.claims.model import Claim, Comparison, Rule, read_claims_file
+from compositionality.evaluate.claims.model import Claim, Comparison, Headroom, Requires, Rule, read_claims_file
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import share
 from compositionality.stats.significance import corrected, p_value
@@ -96,7 +96,10 @@ def test_all_levels_of_a_group_are_compared_as_one(n_seeds: int) -> None:
 
     def rows(arm: str, level: int, seed: int) -> pd.DataFrame:
         n = (200, 100)[level - 1]
-        return answers(arm, "heldout", level, np.arange(n) < right[arm][level - 1][seed]).assign(file="test")
+        made = answers(arm, "heldout", level, np.arange(n) < right[arm][level - 1][seed])
+        return made.assign(file="test", data_source="string-heldout")
+            file="test", data_source="string-heldout"
+        )
 
     found = results_of([[rows(arm, level, seed) for arm in right for level in (1, 2)] for seed in range(n_seeds)])
     gain = judge(Comparison("heldout", ALL_LEVELS, "rl", "stage1", Rule.ABOVE, 0.2), found)
@@ -114,6 +117,14 @@ def judge(comparison: Comparison, found: Results) -> Outcome:
 
 YES, NO, OPEN, NONE = Decision.SUPPORTED, Decision.CONTRADICTED, Decision.UNDECIDED, Decision.NOT_RUN
 FIFTH = [0.20, 0.21, 0.22]
+
+
+def test_what_is_ahead_needs_no_more_than_its_base() -> None:
+    """The margin of *as good* is not what a gate asks: 60 and 30 points of 100 leave room for more than 30."""
+    found = study({"stage1": [0.05] * 3, "gold-sft": [0.6] * 3, "rl": [0.95] * 3})
+    gates = (Headroom(0.95, 0.05), Requires("RL is ahead of gold", model="rl", base="gold-sft"))
+    ahead = Comparison("heldout", 3, "rl", "gold-sft", Rule.AHEAD, reference=("rl", "stage1"), gates=gates)
+    assert (judge(ahead, found).decision, judge(ahead, found).reason) == (YES, "")
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,16 @@ from compositionality.errors import UserError
 from compositionality.evaluate.passk import (
     WORST_SPREAD,
     Pairs,
+    _curve_table,
     budget_factors,
     crossover,
     curves,
     largest_k,
     smallest_difference,
+    spaced_curves,
 )
 from compositionality.evaluate.results import Results
+from compositionality.report.page.figures import crossovers
 from compositionality.stats.estimate import band
 
 
@@ -96,6 +99,43 @@ def test_the_budget_factor_at_which_the_base_meets_the_model() -> None:
     never = sampled(64, base=[8] * 4 + [0] * 36, rl=[32] * 40)
     row = next(row for row in budget_factors(never, "rl", "base", never.sets[0]) if row["k"] == 2)
     assert (row["factor"], row["low"], row["high"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("least", [9, 13, 22, 30])
+def test_the_budget_factor_is_the_least(least: int) -> None:
+    """Not the next of evenly spaced ones: here the base's pass@m reaches the model's first at ``least``."""
+    n, right = 500, 30
+    solved = 1 - np.prod([(n - right - drawn) / (n - drawn) for drawn in range(least)])
+    results = sampled(n, base=[right] * 50, rl=[int(n * solved)] * 50)
+    assert budget_factors(results, "rl", "base", results.sets[0])[0]["factor"] == least
+
+
+def test_a_files_curves_end_where_its_problems_have_no_more_samples() -> None:
+    """Of all its levels; one without a verdict has no figure."""
+    few = sampled(10, levels=3, base=[2] * 60, rl=[4] * 60)
+    level, odd = few.rows["level"], few.rows["problem"] % 2 == 1
+    few.rows.loc[(level == 1) & odd, "judged"] = 5
+    few.rows.loc[level == 3, ["judged", "right"]] = 0
+    table = spaced_curves(few, [("rl", "base")])
+    assert table.groupby("level")["k"].max().to_dict() == dict.fromkeys((1, 2, 3), 5)
+    assert table["value"].isna().groupby(table["level"]).all().to_dict() == {1: False, 2: False, 3: True}
+    nothing = few.only([few.replicates[0].name])
+    nothing.rows["judged"] = 0
+    assert spaced_curves(nothing, [])["value"].isna().all()
+
+
+def test_data_sources_of_a_level_have_rows_of_their_own() -> None:
+    right = {"s": {"base": 1, "rl": 4}, "t": {"base": 6, "rl": 2}}
+    rows = [
+        answers(arm, "a", 2, [count] * 20, 8, file="f", data_source=source)
+        for source, arms in right.items()
+        for arm, count in arms.items()
+    ]
+    results = results_of([rows])
+    table = curves(results, [("rl", "base")], lambda _: [1, 8])
+    assert list(_curve_table(table[table["base"] == "base"]).index) == ["a L2, s", "a L2, t", "a, all levels"]
+    shown = crossovers(results, table[(table["base"] == "base") & (table["level"] == 2)])["rows"]
+    assert [row[4][:5] for row in shown] == ["+37.5", "\u221250.0"]
 
 
 def test_a_base_that_is_ahead_meets_the_model_at_once() -> None:

@@ -270,6 +270,22 @@ def test_secrets_are_found_in_rows_weights_and_packed_pages(tmp_path: Path, monk
             check_public(folder, [])
 
 
+@pytest.mark.parametrize("before", ["\n", "\t", "\r\n", "a\n\n"])
+@pytest.mark.parametrize("what", [TOKEN, "/home/alice/x"])
+def test_what_begins_a_line_of_a_text_in_json_is_found(tmp_path: Path, before: str, what: str) -> None:
+    """JSON writes the line's end as a letter, in a packed text twice."""
+    said = json.dumps({"response": before + what})
+    for name, text in (("rows.parquet", ""), ("notes.json", said), ("page.html", json.dumps(said))):
+        folder = tmp_path / name
+        folder.mkdir()
+        if text:
+            (folder / name).write_text(text)
+        else:
+            pq.write_table(pa.table({"response": [before + what]}), folder / name)
+        with pytest.raises(UserError, match=name):
+            check_public(folder, [])
+
+
 class Hub:
     """Stands in for HfApi; takes the words that it takes."""
 

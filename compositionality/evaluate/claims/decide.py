@@ -200,7 +200,8 @@ def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these
     base, base_low = figure(comparison.base, comparison.base_measure or comparison.measure)
     of_wrong = comparison.metric is Metric.FAILURES or comparison.measure == GROWTH
     room = 1 - figure(comparison.model, CORRECT)[0] if of_wrong else 1.0
-    taken, reach = comparison.times * base + comparison.threshold, gate.ceiling * room
+    threshold = 0.0 if comparison.rule is Rule.AHEAD else comparison.threshold  # its margin is that of being as good
+    taken, reach = comparison.times * base + threshold, gate.ceiling * room
     if taken >= reach:
         what = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
         return f"no headroom: {what}"

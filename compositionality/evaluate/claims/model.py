@@ -182,6 +182,8 @@ class Requires:
         """Return what must be supported for a comparison of a claim, for each of the groups."""
         keys = ("results", "metric", "level", "model", "base", "measure", "threshold")
         given = {key: value for key in keys if (value := getattr(self, key)) is not None}
+        if claim.rule is Rule.AHEAD:  # whose margin is that of being as good
+            given.setdefault("threshold", 0.0)
         plain = replace(claim, rule=Rule.ABOVE, times=1.0, base_measure="", over=(), reference=(), gates=(), **given)
         return [replace(plain, group=group) for group in self.group or (claim.group,)]
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from compositionality.errors import UserError
+from compositionality.evaluate.results import ProblemSet
 from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report import figures
@@ -76,12 +77,12 @@ def finding(inputs: Inputs, what: HeadlineComparison | None, main: PageFigure | 
 
 def compared(inputs: Inputs, what: HeadlineComparison) -> tuple[str, str]:
     """Return the sentence on two accuracies, and what its interval is over."""
-    rows = {row["model"]: row for row in inputs.accuracy if (row["group"], row["level"]) == (what.group, what.level)}
+    problems = inputs.evaluated.problem_set(what.group, what.level)
+    rows = rows_of(inputs, problems)
     pair = list(dict.fromkeys((what.model, what.base)))
     styles = styles_of(inputs, pair)
     shares = [f"{styles[name].title} in {percent(rows[name])}" for name in pair]
     begin = f"Right answers ({group_title(what.group)}, level {what.level}): "
-    problems = inputs.evaluated.problem_set(what.group, what.level)
     gain = contrast(inputs.evaluated, what.model, what.base, problems) if problems and len(pair) > 1 else None
     if gain is None:
         ends = [f"[{100 * rows[name]['low']:.1f}, {100 * rows[name]['high']:.1f}]" for name in pair]
@@ -89,6 +90,12 @@ def compared(inputs: Inputs, what: HeadlineComparison) -> tuple[str, str]:
         return f"{begin}{each}.", rows[what.model]["interval"]
     said = f"{points(gain.value)} points [{points(gain.low)}, {points(gain.high)}]"
     return f"{begin}{', '.join(shares)}: {said}.", gain.source
+
+
+def rows_of(inputs: Inputs, problems: ProblemSet | None) -> dict[str, Row]:
+    """Return the row of each model on one set of problems: another file may have its group and level too."""
+    names = ("problems", "group", "level", "data_source")
+    return {row["model"]: row for row in inputs.accuracy if tuple(row[name] for name in names) == problems}
 
 
 def percent(row: Row) -> str:
@@ -101,8 +108,7 @@ def finding_text(inputs: Inputs, what: HeadlineComparison, main: PageFigure) -> 
     models = unique(inputs.accuracy, "model")
     styles = styles_of(inputs, models)
     for level in (what.level - 1, what.level):
-        cell = {"group": what.group, "level": level}.items()
-        rows = {row["model"]: row for row in inputs.accuracy if cell <= row.items()}
+        rows = rows_of(inputs, inputs.evaluated.problem_set(what.group, level))
         shares = [f"{styles[name].title} {percent(rows[name])}" for name in models if name in rows]
         lines += [f"{group_title(what.group)}, level {level}: {', '.join(shares)}"] if shares else []
     return "\n".join(lines).replace("\u00a0", " ") + "\n"

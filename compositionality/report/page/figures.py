@@ -14,7 +14,7 @@ from compositionality.evaluate.failures import class_shares, read_labels
 from compositionality.evaluate.gold_tables import hand_over_by_pair, read_exact
 from compositionality.evaluate.ladder import HELDOUT, LEVEL, rungs
 from compositionality.evaluate.ranks import AFTER, PREDICTORS, correlation_cell, ranks_of, why_no_ranks
-from compositionality.evaluate.results import LABELS
+from compositionality.evaluate.results import LABELS, ProblemSet
 from compositionality.evaluate.seeds import summary_of, summary_rows
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
@@ -72,7 +72,7 @@ FACTORS = (
     "Last column: the least m at which the base’s pass@(m·k) is no longer below the model’s pass@k [what the 95 % "
     "intervals leave open]. More than re-ranking is shown only where both ends lie beyond the largest m."
 )
-CURVE = ["model", "base", "problems", "group", "level"]  # columns of a curve of pass@k
+CURVE = ["model", "base", "problems", "group", "level", "data_source"]  # columns of a curve of pass@k
 
 
 def page_figures(inputs: Inputs) -> list[PageFigure]:
@@ -130,10 +130,9 @@ def passk(inputs: Inputs, name: str) -> PageFigure | None:
 
 def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
     """Return the differences at k = 1 and the largest k, where their sign changes, and the base's budget factors."""
-    sets = {problems[:3]: problems for problems in pass_at_k.levels_and_pools(results)}
     rows = []
-    for (arm, base, file, group, level), curve in differences.groupby(CURVE, sort=False):
-        factors = pass_at_k.budget_factors(results, arm, base, sets[file, group, level])[:4]
+    for (arm, base, file, group, level, source), curve in differences.groupby(CURVE, sort=False):
+        factors = pass_at_k.budget_factors(results, arm, base, ProblemSet(file, group, level, source))[:4]
         first, last = (
             f"{points(row.value)} [{points(row.low)}, {points(row.high)}]" if pd.notna(row.value) else "–"
             for row in (curve.iloc[0], curve.iloc[-1])

@@ -141,7 +141,7 @@
       const text = now.texts[at], cards = element("div", undefined, "answers");
       models.forEach(({ title }, model) => {
         const made = element("article", undefined, "sample"), head = element("p", undefined, "sample-head"), said = words[now.code[model][at]];
-        head.append(element("strong", title), said ? badge(said.startsWith("right"), said) : "not asked", element("span", written(now.p[model][at]), "small"));
+        head.append(element("strong", title), said ? badge(/^right|^(\d+) of \1 right/.test(said), said) : "not asked", element("span", written(now.p[model][at]), "small"));
         made.append(head);
         made.setAttribute("aria-label", `${title}: ${said || "not asked"}`);
         if (text && text.answers[model] !== null) made.append(marked(text.answers[model], text.gold));
