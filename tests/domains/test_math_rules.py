@@ -1,5 +1,7 @@
 """P4: answers that rules make right or wrong: gold answer × form of it × what keeps or destroys its value."""
 
+import math
+import random
 from itertools import product
 
 import pytest
@@ -37,6 +39,40 @@ UNITS = (
 
 def right(gold: str, answer: str) -> bool:
     return judge_math(f"so \\boxed{{{answer}}}", [gold]).score == 1
+
+
+UNWORKED = {
+    "product": lambda x, y: (f"{x} \\cdot {y}", x * y),
+    "brackets": lambda x, y: (f"({x})({y})", x * y),
+    "nested fraction": lambda x, y: (rf"\frac{{{x}}}{{\frac{{1}}{{{y}}}}}", x * y),
+    "product of fractions": lambda x, y: (rf"\frac{{{x}}}{{2}}\frac{{{2 * y}}}{{1}}", x * y),
+    "fraction": lambda x, y: (rf"\frac{{{x * y}}}{{{y}}}", x),
+    "slash": lambda x, y: (f"{x * y}/{y}", x),
+    "colon": lambda x, y: (f"{x * y}:{y}", x),
+    "over": lambda x, y: (rf"{x * y} \over {y}", x),
+    "remainder": lambda x, y: (rf"{x * y} \mod {y + 1}", x * y % (y + 1)),
+    "remainder in words": lambda x, y: (rf"{x * y} \bmod {y + 1}", x * y % (y + 1)),
+    "power": lambda x, _: (f"{x}^2", x * x),
+    "binomial": lambda x, _: (rf"\binom{{{x}}}{{2}}", x * (x - 1) // 2),
+    "factorial": lambda x, _: (f"{x % 6 + 3}!", math.factorial(x % 6 + 3)),
+    "sum": lambda x, y: (f"{x}+{y}", x + y),
+}
+"""Questions whose answer is a plain number, by their two numbers."""
+
+
+@pytest.mark.parametrize("name", UNWORKED)
+def test_p04_the_question_is_no_answer_where_that_is_a_plain_number(name: str) -> None:
+    rng = random.Random(name)
+    asked = [UNWORKED[name](rng.randrange(11, 99), rng.randrange(11, 99)) for _ in range(20)]
+    assert [question for question, answer in asked if right(str(answer), question)] == []
+
+
+DRESSES = ("{}", "{{{}}}", "\\displaystyle {}", "\\left({}\\right)", "{}\\text{{ apples}}", "\\${}", "x = {}", "{}.")
+
+
+@pytest.mark.parametrize("form", DRESSES)
+def test_p04_a_plain_number_in_ordinary_dress_is_right(form: str) -> None:
+    assert [number for number in (7, 63, -4, 1591) if not right(str(number), form.format(number))] == []
 
 
 @pytest.mark.parametrize("gold", [*NUMBERS, *SYMBOLS])

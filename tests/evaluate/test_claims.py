@@ -98,8 +98,6 @@ def test_all_levels_of_a_group_are_compared_as_one(n_seeds: int) -> None:
         n = (200, 100)[level - 1]
         made = answers(arm, "heldout", level, np.arange(n) < right[arm][level - 1][seed])
         return made.assign(file="test", data_source="string-heldout")
-            file="test", data_source="string-heldout"
-        )
 
     found = results_of([[rows(arm, level, seed) for arm in right for level in (1, 2)] for seed in range(n_seeds)])
     gain = judge(Comparison("heldout", ALL_LEVELS, "rl", "stage1", Rule.ABOVE, 0.2), found)

@@ -192,7 +192,7 @@ def _brackets(text: str) -> tuple[str, str, str] | None:
 
 _WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
 _REAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
-_FRACTION = re.compile(rf"([+-]?)(?:(\d+))?\\frac\{{([+-]?{_WHOLE})\}}\{{({_WHOLE})\}}")
+_FRACTION = re.compile(rf"([+-]?)(?:(\d+))?\\frac\{{([+-]?{_WHOLE})\}}\{{([+-]?{_WHOLE})\}}")
 _RATIO = re.compile(rf"([+-]?{_REAL})/({_WHOLE})")
 _DECIMAL = re.compile(rf"([+-]?{_REAL})(?:(?:\\times|\\cdot|\*)10\^\{{?([+-]?\d+)\}}?|[eE]([+-]?\d+))?")
 _POWER_OF_TEN = re.compile(r"10\^(?:\{([+-]?\d{1,3})\}|(\d))")
@@ -233,16 +233,20 @@ _FUNCTION = re.compile(
     r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:log|ln|lg|lfloor|lceil|lvert)(?![a-z])|[|⌊⌈]"
 )
 """What a gold answer without functions does not need: an answer with one may be the question."""
-_OPERATION = re.compile(rf"[\w)}}\]][+*/-]|\\(?:cdot|times|div|pm|mp|sqrt)|\)\(|\^|{_FUNCTION.pattern}")
-"""… and what a plain number does not."""
+_BARE = re.compile(r"^(?:\\displaystyle)?[({](.*)[)}]$|^\\displaystyle")
+"""A number in brackets is one too."""
+_DIVISION = re.compile(r"/|\\frac")
+"""What is left undone in an answer that is a whole number."""
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:
-    """Return False for an answer with operations left for a plain number, or functions for a gold without any."""
+    """Return whether a side of the answer is a number where the gold is one; else functions only where it has some."""
     if gold == answer:
         return True
-    if _number(gold) is not None:
-        return not _OPERATION.search(answer) or any(_number(side) is not None for side in answer.split("="))
+    if (value := _number(gold)) is not None:
+        whole = value.denominator == 1 and not _DIVISION.search(gold)
+        sides = [_BARE.sub(r"\g<1>", side) for side in answer.split("=")]
+        return any(_number(side) is not None and not (whole and _DIVISION.search(side)) for side in sides)
     return bool(_FUNCTION.search(gold)) or not _FUNCTION.search(answer.split("=")[-1])
 
 
