@@ -13,6 +13,7 @@ leaves them out (``null``), or takes the files of another set (``base: SET``).
 
 import fnmatch
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
@@ -176,7 +177,9 @@ def _linked(settings: CreateProblems, shared: CreateProblems, place: Path) -> Pa
 
 
 def _given(words: Sequence[str]) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in words if "=" in word)
+    """Return values by key, without the quotes that a value may have."""
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    return {key: value[1:-1] if re.fullmatch(r"'.*'|\".*\"", value) else value for key, value in given.items()}
 
 
 def _set_of(words: Sequence[str]) -> ProblemFiles:

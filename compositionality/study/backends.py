@@ -154,9 +154,11 @@ class Slurm:
         ids: list[str] = []
 
         def note(line: str) -> None:
-            ids.append(line.partition(";")[0])
+            is_id = line.partition(";")[0].isdecimal()  # a site's own lines may stand before it
+            if is_id:
+                ids.append(line.partition(";")[0])
             if write is not None:
-                write(f"Slurm job {line}, log {log}")
+                write(f"Slurm job {line}, log {log}" if is_id else line)
 
         try:
             return await run_command(command, {**os.environ, **step.variables, **alone(step)}, note)

@@ -195,7 +195,7 @@ class Request:
 
 def study_folder(root: str, study: str) -> str:
     """Return ``results/STUDY``, below $RESULTS_DIR if that is given."""
-    return f"{os.environ.get(ROOTS[root]) or root}/{study}"
+    return str(Path(os.environ.get(ROOTS[root]) or root, study))
 
 
 def study_names() -> list[str]:

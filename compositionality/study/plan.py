@@ -58,7 +58,7 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     graph: dict[str, list[str]] = {}
     for step in steps:
         files = {str(place) for path in map(Path, step.inputs) for place in (path, *path.parents)}
-        inside = tuple(f"{path}/" for path in step.inputs)
+        inside = tuple(f"{path}/" for path in map(Path, step.inputs))
         made = (key for output, key in makers.items() if output in files or output.startswith(inside))
         before = {*step.after, *made} - {step.key}
         graph[step.key] = sorted(before & number.keys(), key=number.__getitem__)

@@ -146,6 +146,8 @@ class ReplicatePlan:
     def passk(self) -> Iterator[Step]:
         """Yield the steps of pass@k of the models that are asked for, or the profile's."""
         script, chosen = "section44/passk", self.request.passk or self.request.settings.passk
+        for name in self.request.passk:
+            find_arm(self.request.loaded, name, "passk: ")
         models = {name: self.models[name] for name in chosen if name in self.models}
         collected = [self.answers(f"passk-{name}", script, name) for name in models]
         yield from collected

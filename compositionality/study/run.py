@@ -103,9 +103,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
         check_not_registered(request.test_seed)
         steps = plan(request, settings.only)
         if settings.force:
-            steps = [
-                replace(step, words=(*step.words, "force=true")) if "force" in step.flat else step for step in steps
-            ]
+            forced = [step.key for step in steps if "force" in step.flat or isinstance(step.settings, dict)]
+            steps = [replace(step, words=(*step.words, "force=true")) if step.key in forced else step for step in steps]
     check_surroundings(settings, os.environ)
     for step in steps:
         _ = step.settings  # every word is known before anything starts

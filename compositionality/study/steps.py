@@ -96,8 +96,8 @@ class Step:
     def outputs(self) -> list[str]:
         """Return the files and folders that it makes."""
         if isinstance(self.settings, dict):
-            return [str(file.output) for file in self.settings.values()]
-        return [str(self.flat[key]) for key in ("output", "trainer.output") if self.flat.get(key)]
+            return [str(Path(file.output)) for file in self.settings.values()]
+        return [str(Path(self.flat[key])) for key in ("output", "trainer.output") if self.flat.get(key)]
 
     @property
     def inputs(self) -> set[str]:

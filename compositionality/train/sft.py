@@ -219,8 +219,8 @@ def new_batches(rows: Sequence[ChatRow], trainer: SftTrainerSettings, seed: int)
     if trainer.batch_tokens is not None:
         trained = sum(sum(row.loss_mask[1:]) for row in rows)
         batch_rows = max(1, round(trainer.batch_tokens * len(rows) / trained))
-    epoch = -(-len(rows) // batch_rows)
-    steps = trainer.steps or trainer.epochs * epoch
+    epoch = len(rows) / batch_rows if even else -(-len(rows) // batch_rows)
+    steps = trainer.steps or max(1, round(trainer.epochs * epoch))
     if trainer.tokens is not None:
         steps = max(1, round(trainer.tokens * epoch / sum(len(row.tokens) for row in rows)))
     return ChatBatches(rows, steps, batch_rows, trainer.micro_batch_tokens, seed, even)

@@ -152,9 +152,15 @@ def make_recipe(settings: SftSettings) -> Recipe:
     values = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
     if settings.trainer.batch_tokens is None:
         del values["trainer.batch_tokens"]
+    values |= order_of(settings.data.train_files)
     return Recipe("sft", values, {"model": Path(settings.model.path), **train_inputs(settings.data.train_files)})
 
 
+def order_of(paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the setting that says in which order several files of rows are read, each as often as it is named."""
+    return {"train_files": name_inputs("train_files", paths)} if len(paths) > 1 else {}
+
+
 def train_inputs(paths: Sequence[str]) -> dict[str, Path]:
-    """Return the files of rows by name, in the order in which they are read, as inputs of a recipe."""
+    """Return the files of rows by name, as inputs of a recipe."""
     return dict(zip(name_inputs("train_files", paths), map(Path, paths), strict=True))

@@ -67,7 +67,18 @@ def test_every_profile_is_in_the_digests() -> None:
     assert {name.partition("/")[0] for name in PROFILES} | {"quick"} == {*profile_names()}
 
 
-def test_the_order_follows_from_the_files() -> None:
+@pytest.mark.parametrize(
+    "folders",
+    [
+        {},
+        {"CKPT_DIR": "ckpts/"},
+        {"DATA_DIR": "./d", "CKPT_DIR": "./c"},
+        {"DATA_DIR": "/x//d/", "RESULTS_DIR": "r/../r"},
+    ],
+)
+def test_the_order_follows_from_the_files(folders: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in folders.items():
+        monkeypatch.setenv(name, value)
     steps = by_key(asked(arms=("rft-updates", "rl-level2"), report=True))
     keys = list(steps)
     for before, after in (
@@ -242,6 +253,7 @@ def test_a_word_reaches_the_steps_that_it_names() -> None:
         ({"profile": "paper/single"}, "profile paper has no numbers for single"),
         ({"study": "section9"}, "no study section9; there are: ablation behavior_injection"),
         ({"variants": ("x",)}, "variants: no x; there are: none"),
+        ({"passk": ("stage1", "rl-levle2"), "report": True}, "passk: no arm rl-levle2; there are: base stage1"),
     ],
 )
 def test_p18_what_there_is_not_is_one_line(keys: dict[str, Any], told: str) -> None:

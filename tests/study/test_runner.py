@@ -214,6 +214,7 @@ SBATCH = r"""#!/usr/bin/env bash
 # sbatch --wait --parsable as Slurm does it: the job's number at once, then the job, whose exit code it returns. The job
 # outlives this command, and with --dependency=singleton waits for those of its name.
 echo "$@" >>"$FOLDER/sbatch.log"
+echo "sbatch: Setting account: default" >&2 # as a site's plug-in may say
 echo "$$;stub"
 alone=$$
 for word in "$@"; do

@@ -17,7 +17,7 @@ from compositionality.train.launch import free_port
 from compositionality.train.log import loggers
 from compositionality.train.metrics import sft_report
 from compositionality.train.run_folder import check_run, is_finished, latest_step, resume
-from compositionality.train.sft_settings import train_inputs
+from compositionality.train.sft_settings import order_of, train_inputs
 from compositionality.train.verl import launch
 from compositionality.train.verl.configure import result_settings
 from compositionality.train.verl.export import export
@@ -63,6 +63,7 @@ def make_recipe(config: DictConfig, ranks: int) -> Recipe:
     """Return what the trained weights depend on."""
     settings: dict[str, Any] = {**result_settings(config), "processes": ranks, "export_dtype": config.run.export_dtype}
     settings["decay_power"] = config.run.decay_power
+    settings |= order_of(config.run.train_files)
     return Recipe("train_sft", settings, {"model": Path(config.run.model), **train_inputs(config.run.train_files)})
 
 

@@ -95,6 +95,18 @@ def test_batches_by_tokens_are_equally_large_to_the_end() -> None:
         assert abs(trained / 30 - wanted) <= max(one_row, 0.05 * wanted)
 
 
+@pytest.mark.parametrize(("n_rows", "batch"), [(130, 900), (130, 70), (10, 50), (7, 200)])
+def test_a_run_by_tokens_sees_so_many(n_rows: int, batch: int) -> None:
+    """With batches of equal size a pass over the rows is no whole number of them: to half a batch."""
+    rows = some_rows(n_rows)
+    size = sum(len(row.tokens) for row in rows)
+    asked = [(passes, {"tokens": int(passes * size)}) for passes in (1, 2.5, 20)] + [(3, {"epochs": 3})]
+    for passes, given in asked:
+        batches = new_batches(rows, SftTrainerSettings("out", **given, batch_tokens=batch), seed=5)
+        seen, wanted = batches.steps * batches.batch_rows, passes * n_rows
+        assert batches.steps == 1 or abs(seen - wanted) <= batches.batch_rows / 2 + 1
+
+
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
