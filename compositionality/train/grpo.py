@@ -387,6 +387,8 @@ class GrpoTrainer:
         """Restore weights, optimizer and position in the prompts from the checkpoint of ``step``."""
         checkpoint = folder(self.steps, step)
         state, judges = load_checkpoint(checkpoint, self.policy, self.optimizer), self.rollout.judges
+        if not {"position", "judged", "judge_errors"} <= state.keys():
+            raise UserError(f"{checkpoint}: of an earlier version; go on with that one, or --force starts again")
         self.position, judges.judged, judges.errors = state["position"], state["judged"], state["judge_errors"]
         self.row = step_row(checkpoint)
         self.compute.restore(self.row)

@@ -379,6 +379,13 @@ def test_p07_a_run_killed_between_checkpoint_and_row_has_completions_and_judge_e
     assert judged > 3 * 8 * 4
 
 
+def test_p18_a_checkpoint_of_an_earlier_version_is_one_line(small, tmp_path, monkeypatch):
+    out, load = train(settings(small, tmp_path / "run", "trainer.steps=1")), grpo.load_checkpoint
+    monkeypatch.setattr(grpo, "load_checkpoint", lambda *given: {"position": load(*given)["position"]})
+    with pytest.raises(UserError, match=r"global_step_1: of an earlier version; go on with that one, or --force"):
+        train(settings(small, out, "trainer.steps=2"))
+
+
 def test_the_model_may_be_a_hub_id(small, tmp_path, monkeypatch, capsys):
     """A model in the local Hugging Face cache; the run is the same as with the folder."""
     from huggingface_hub import constants
