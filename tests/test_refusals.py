@@ -188,14 +188,14 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def typed(entry: str, words: str, places: Mapping[str, Path], *more: str) -> object:
     """The exit code of a command; paths stand for the words in capitals."""
     given = [re.sub("|".join(places), lambda name: str(places[name[0]]), word) for word in [*words.split(), *more]]
-    before, kept = sys.argv, dict(os.environ)
+    before, path, kept = sys.argv, list(sys.path), dict(os.environ)
     sys.argv = [str(ROOT / "examples" / f"{entry}.py"), *given]
     try:
         runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:
         return end.code
     finally:
-        sys.argv = before
+        sys.argv, sys.path[:] = before, path  # train_grpo.py takes its own folder away, which runpy does not put there
         os.environ.clear()
         os.environ.update(kept)
     return None
