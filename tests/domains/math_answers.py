@@ -25,13 +25,14 @@ RIGHT = [
     ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{bmatrix} 1 \\\\ 2 \\end{bmatrix}"),
     ("\\pm\\sqrt{3}", "\\sqrt{3}, -\\sqrt{3}"),
     ("\\frac{\\pi}{4}", "\\arctan 1=\\frac{\\pi}{4}"), ("\\ln 2", "\\frac{\\ln 4}{2}"), ("\\ln 2", "-\\ln\\frac{1}{2}"),
+    ("\\{-3,5\\}", "x \\in \\{-3,5\\}"), ("(0,1]", "\\bigl(0,1\\bigr]"), ("[0,1]", "\\lbrack 0,1\\rbrack"), ("5", "xy=5"),
     ("5", "5\\text{ m/s}^2"), ("5", "5\\text{ m}"), ("5", "5~\\mathrm{N\\cdot m}"), ("5", "5\\text{ cm per s}"),
 ]  # fmt: skip
 """Gold answer and an answer in a box that is right."""
 
 WRONG = [
     ("12", "1 2"), ("\\frac{11}{2}", "1 1/2"), ("50", "5%0"), ("5.5", "5%.5"), ("5", "5_6"), ("5", "5'"),
-    ("5", "5\\approx 6"),
+    ("5", "5\\approx 6"), ("\\{-3,5\\}", "x \\in \\{-3,6\\}"), ("(0,1]", "\\big[0,1\\big]"), ("6", "xy=5"),
     ("6", "5\\approx 6"),
     ("6", "\\max(5,6)"), ("1", "\\gcd(5,6)"), ("ABC", "CBA"), ("3,-3", "\\pm 2"), ("3", "\\pm 3"),
     ("3", "3 \\text{ and } -3"),

@@ -108,8 +108,10 @@ def test_the_described_scorers_err_where_this_judge_does_not(kind):
 @pytest.mark.parametrize(
     ("rows", "score"),
     [
-        ([["1", "Eric", "tea"], ["2", "Anna", "water"]], 5 / 6),
-        ([["1", "Anna", "milk"], ["2", "Eric", "tea"]], 2 / 6),
+        ([["1", "Eric", "tea"], ["2", "Anna", "water"]], 3 / 4),
+        ([["1", "Anna", "milk"], ["2", "Eric", "tea"]], 0),
+        ([["1", "?", "?"], ["2", "?", "?"]], 0),
+        ([["2", "Eric", "tea"], ["2", "Anna", "milk"]], 1 / 2),
         ([[None, True, 1.5], ["x", "y", "z"]], 0),
         ([["1", "Eric", "tea"]], 0),
     ],

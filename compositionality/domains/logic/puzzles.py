@@ -249,9 +249,13 @@ Paths = tuple[tuple[str, ...], ...]
 
 
 def _draw_graph(options: LogicOptions, size: int, draws: Draws) -> Paths:
-    """Draw paths of ``size`` edges that share nothing but their start; the first one leads to the goal."""
+    """Draw paths of ``size`` edges that share nothing but their start; the first one leads to the goal.
+
+    The others are in the order of the alphabet: one graph is one draw, so its split is that of its edges.
+    """
     start, *names = draws.shuffled(ascii_uppercase)
-    return tuple((start, *names[at * size : (at + 1) * size]) for at in range(options.branches))
+    goal, *others = ((start, *names[at * size : (at + 1) * size]) for at in range(options.branches))
+    return (goal, *sorted(others))
 
 
 def _graph_puzzle(paths: Paths, _options: LogicOptions, draws: Draws) -> Puzzle:

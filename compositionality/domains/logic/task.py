@@ -7,7 +7,6 @@ grid (arc), a list of names an ordering, a word a node of a graph.
 import re
 from collections.abc import Mapping
 from functools import partial
-from itertools import chain
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar, NamedTuple
 
@@ -132,7 +131,10 @@ def _damaged(given: Any) -> UserError:
 
 
 def _judge_zebra(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """Return the share of equal cells; 0 for another shape, or under another header."""
+    """Return the share of equal cells; 0 for another shape, or under another header.
+
+    Columns that number the rows are given: they count for nothing, and a row with another number has no equal cell.
+    """
     read = read_literal(answer)
     rows = _rows(read.get("rows")) if isinstance(read, dict) else None
     if rows is None:
@@ -142,9 +144,14 @@ def _judge_zebra(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
         return 0.0, Reason.WRONG
     if [len(row) for row in rows] != [len(row) for row in truth.value]:
         return 0.0, Reason.WRONG
-    pairs = list(zip(chain(*truth.value), chain(*rows), strict=True))
-    equal = sum(right == cell for right, cell in pairs)
-    return equal / len(pairs), Reason.CORRECT if equal == len(pairs) else Reason.WRONG
+    numbers = tuple(str(number) for number in range(1, len(rows) + 1))
+    given = {column for column, cells in enumerate(zip(*truth.value, strict=False)) if cells == numbers}
+    cells = list[bool]()
+    for right, row in zip(truth.value, rows, strict=True):
+        here = all(right[column] == row[column] for column in given)
+        cells += [here and right[column] == row[column] for column in range(len(row)) if column not in given]
+    cells = cells or [rows == truth.value]
+    return sum(cells) / len(cells), Reason.CORRECT if all(cells) else Reason.WRONG
 
 
 def _judge_ordering(answer: str, truth: LogicTruth) -> tuple[float, Reason]:

@@ -95,8 +95,10 @@ _REPLACED = (
     ("\\(", ""), ("\\)", ""), ("\\[", ""), ("\\]", ""),
     ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
     ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
+    ("\\lbrack", "["), ("\\rbrack", "]"),
     ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
 )  # fmt: skip
+_LARGER = re.compile(r"\\(?:big|Big|bigg|Bigg)[lr]?(?![A-Za-z])")  # of a bracket
 _PERCENT = re.compile(r"\\?%(?!\.?\w)")
 _JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
@@ -111,11 +113,11 @@ _TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _UNIT = re.compile(r"(.*\S)\s*\\(?:text|mathrm)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
 _PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-zA-Z].+)()")
-_NAME = re.compile(r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]))")
+_NAME = re.compile(r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))")
 _GREEK = r"\\(?:alpha|beta|gamma|delta|theta|phi|varphi|lambda|mu|omega|sigma|rho)"
 _VARIABLE = rf"(?:[A-Za-z]|{_GREEK})(?:_(?:\w|\{{\w{{1,4}}\}}))?'?"
 _QUANTITY = re.compile(
-    rf"{_VARIABLE}(?:[+-]{_VARIABLE}){{0,3}}|(?:[a-zA-Z]|{_GREEK})'{{0,2}}(?:\^\{{-1\}})?\([\w,|∪]{{1,12}}\)"
+    rf"{_VARIABLE}(?:[+-]?{_VARIABLE}){{0,3}}|(?:[a-zA-Z]|{_GREEK})'{{0,2}}(?:\^\{{-1\}})?\([\w,|∪]{{1,12}}\)"
     r"|m?(?:\\(?:angle|measuredangle|overline|overrightarrow)|∠)?\{?[A-Z]{1,4}\}?"
     r"|\|[A-Z]{2}\||\[[A-Z]{3,6}\]|S_\{\\triangle[A-Z]{3}\}"
     r"|(?i:the|final|answer|total|area|volume|perimeter|probability|length|distance|radius|speed|time|cost|number|sum|of)+"
@@ -130,7 +132,7 @@ def _normal(text: str) -> tuple[str, str]:
     """
     for old, new in _REPLACED:
         text = text.replace(old, new)
-    text = _JOINED_BY_WORDS.sub(",", _PERCENT.sub("", text))
+    text = _JOINED_BY_WORDS.sub(",", _PERCENT.sub("", _LARGER.sub("", text)))
     text, unit = _without_unit(_SPACE.sub(" ", text).strip().removesuffix("."))
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:

@@ -88,7 +88,7 @@ def _fractions(draws: Draws, level: int) -> tuple[str, str]:
         other = Fraction(draws.between(1, 60), draws.between(1, 12))
         text = f"({text}) {sign} {other}" if step else f"{text} {sign} {other}"
         value = value + other if sign == "+" else value - other if sign == "-" else value * other
-    return f"Compute {text} as a fraction in lowest terms.", _latex(value)
+    return f"Compute {text} as a fraction.", _latex(value)
 
 
 def _equation(draws: Draws, level: int) -> tuple[str, str]:
