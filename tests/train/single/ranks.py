@@ -1,6 +1,7 @@
 """Starts several processes that form a gloo group, as torchrun would."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,13 +29,16 @@ def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: s
 
 def on_ranks(world: int, body: Callable[..., Any], *arguments: Any) -> Any:
     """What ``body(*arguments)`` returns on rank 0 of ``world`` processes; fails if any of them fails."""
+    here = str(Path(__file__).parent)
+    if here not in sys.path:  # twice in whole runs, never alone, the processes found no ranks.py
+        sys.path.insert(0, here)
     with tempfile.TemporaryDirectory() as folder:
         result, said = Path(folder) / "result.pt", Path(folder) / "stderr"
         try:
             with stderr_in(said):
                 mp.spawn(_enter, (world, free_port(), body, str(result), arguments), nprocs=world)
         except mp.ProcessExitedException as error:  # it died without an exception that the others could be told
-            raise AssertionError(f"{error}; the processes said: {said.read_text()[-2000:]}") from error
+            raise AssertionError(f"{error}, with {sys.path}; they said: {said.read_text()[-2000:]}") from error
         return torch.load(result, weights_only=False)
 
 
