@@ -59,6 +59,11 @@ class Verdict:
     error: str | None = None
 
 
+def storable(text: str) -> str:
+    """Replace lone surrogates (of a server, or of JSON text), which have no UTF-8 form, by question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
 STOP, LENGTH, FAILED = "stop", "length", "failed"
 """Finish reasons: the model ended its response; the limit of tokens ended it; the server failed, so there is none."""
 

@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import row_info
-from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict
+from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict, storable
 
 if TYPE_CHECKING:
     from compositionality.reward.pool import SharedJudge
@@ -61,7 +62,8 @@ def judge_with(
     if finish_reason == FAILED:
         return Verdict(0.0, Reason.ERROR)
     try:
-        return judge(response, ground_truth)
+        verdict = judge(response, ground_truth)
+        return verdict if verdict.answer is None else replace(verdict, answer=storable(verdict.answer))
     except Exception as error:  # noqa: BLE001 - whatever a judge dies of is its own error, no wrong answer (P5)
         died_of = f"{type(error).__name__}: {error}"
         _LOG.warning("the judge failed: %s", died_of)

@@ -32,7 +32,7 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.stats.estimate import over_problems
-from compositionality.types import Completion, Reason, Verdict
+from compositionality.types import Completion, Reason, Verdict, storable
 
 STEP = "collect_rollouts"
 OURS = {"recipe.json", "shards", "hashes"}
@@ -90,20 +90,15 @@ def shard_table(
             "level": [level for level, _ in groups],
             "group": [group for _, group in groups],
             "sample": [sample for _, sample in units],
-            "response": [_storable(completion.text) for completion in completions],
+            "response": [storable(completion.text) for completion in completions],
             "n_tokens": [completion.n_tokens for completion in completions],
             "finish_reason": [completion.finish_reason for completion in completions],
             "score": [verdict.score for verdict in verdicts],
             "reason": [verdict.reason.value for verdict in verdicts],
-            "answer": [None if verdict.answer is None else _storable(verdict.answer) for verdict in verdicts],
+            "answer": [verdict.answer for verdict in verdicts],
         },
         schema=SCHEMA,
     )
-
-
-def _storable(text: str) -> str:
-    """Replace lone surrogates (a server may send one), which have no UTF-8 form, by question marks."""
-    return text.encode("utf-8", "replace").decode()
 
 
 # ---- writing

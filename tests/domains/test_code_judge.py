@@ -2,6 +2,7 @@
 # ruff: noqa: E501 - one case a line
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -216,9 +217,21 @@ def test_every_operation_does_what_its_line_says() -> None:
 
 def test_p03_every_step_matters() -> None:
     for index in range(30):
-        level, chain = draw_chain("code", "train", 2, index, (2, 3, 4))
+        level, chain = draw_chain("code", "train", 2, index, (2, 3, 4), lambda _: True)
         assert len(chain.steps) == level
         assert len(chain.inputs) == INPUTS
         for place in range(level):
             rest = chain.steps[:place] + chain.steps[place + 1 :]
             assert [apply_all(rest, value) for value in chain.inputs] != chain.outputs
+
+
+def test_p03_no_two_splits_have_a_chain_that_does_the_same() -> None:
+    rng = random.Random(1)
+    lists = [rng.choices(range(-40, 91), k=rng.randint(5, 9)) for _ in range(100)]
+    texts = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(5, 10))) for _ in range(100)]
+
+    def does(split: str) -> set[str]:
+        chains = (draw_chain("code", split, 1, index, (1, 2), lambda _: True)[1] for index in range(400))
+        return {repr([apply_all(chain.steps, x) for x in (lists if chain.on_lists else texts)]) for chain in chains}
+
+    assert not does("train") & does("test")

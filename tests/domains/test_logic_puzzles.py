@@ -128,3 +128,13 @@ def test_p04_all_that_explains_the_examples_agrees_on_the_grid(size, operations,
         assert found
         assert all(grid == json.loads(problem.ground_truth) for grid in found)
         assert len(inputs) == len(outputs) + 1 == 4
+
+
+@pytest.mark.parametrize("branches", [2, 3])
+def test_p03_a_graph_is_of_one_split_whatever_the_goal_and_the_order_of_its_edges(branches):
+    def graphs(split: str) -> set[frozenset[str]]:
+        options = LogicOptions(kind="graph", levels=(1,), branches=branches)
+        prompts = [TASK.problem(options, split, 1, index).prompt for index in range(1000)]
+        return {frozenset(re.findall(r"\w -> \w", prompt)) for prompt in prompts}
+
+    assert not graphs("train") & graphs("test")

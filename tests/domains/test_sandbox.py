@@ -388,6 +388,13 @@ class TestErrors:
     assert run_tests(GOOD, tests, style="pytest").end == "passed"
     assert run_tests(GOOD.replace("x * x", "x + x"), tests, style="pytest").end == "failed"
     assert run_tests("", tests, style="pytest").end == "failed"
+    names = "\n".join(
+        f"{name} = 1" for name in ("setUp", "tearDown", "setup_module", "teardown_function", "test_x", "TestX")
+    )
+    everything = tests.replace("import f\n", "import *\n")
+    assert run_tests(f"{names}\n{GOOD}", everything, style="pytest").end == "passed"
+    assert run_tests(f"{names}\ndef f(x): return x", everything, style="pytest").end == "failed"
+    assert run_tests(GOOD, "def setup_module(): pass\n" + tests, style="pytest").end == "broken"
     assert run_tests(GOOD, "def test_it(tmp_path): pass", style="pytest").end == "broken"
     assert run_tests(GOOD, "import pytest\n@pytest.fixture\ndef a(): pass", style="pytest").end == "broken"
     assert run_tests(GOOD, "def broken(").end == "broken"

@@ -1,12 +1,15 @@
 """The judge of predicted runs: JSON of CodeI/O, assertions of CRUXEval, rows of others, our own problems."""
 # ruff: noqa: E501 - one case a line
 
+import ast
 import json
+import re
 from typing import Any
 
 import pytest
 
 from compositionality.domains.simulation import TASK
+from compositionality.domains.simulation.task import SimulationOptions
 from compositionality.errors import UserError
 from compositionality.types import Reason
 
@@ -134,3 +137,18 @@ def test_rows_of_others(ground_truth: Any, extra: dict[str, str], fields: dict[s
 def test_damaged_truths_are_named(truth: str) -> None:
     with pytest.raises(UserError, match="ground_truth"):
         TASK.parse_truth(TASK.row_truth(truth, {}))
+
+
+@pytest.mark.parametrize("kind", SimulationOptions.kinds)
+def test_p03_what_a_problem_shows_is_not_its_answer(kind: str) -> None:
+    for index in range(40):
+        problem = TASK.problem(SimulationOptions(kind=kind, levels=(1, 2)), "train", 0, index)
+        if kind.startswith("codeio"):
+            shown = re.search(r"transform\((.*)\) return\?|returns (.*)\.$", problem.prompt, re.MULTILINE)
+            value = ast.literal_eval(shown[1] or shown[2])
+            answer = f"```json\n{json.dumps({kind.rpartition('_')[2]: value})}\n```"
+        else:
+            line = re.search(r"assert (f\((.*)\) == (.*))$", problem.prompt, re.MULTILINE)
+            echoed = line[1].replace("??", line[2] if line[3] == "??" else line[3])
+            answer = f"```python\nassert {echoed}\n```"
+        assert TASK.judge(answer, problem.ground_truth).reason is Reason.WRONG, problem.prompt

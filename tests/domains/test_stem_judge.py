@@ -382,3 +382,16 @@ def test_free_answers_of_our_own_need_no_endpoint(monkeypatch):
     truth = json.loads(problem.ground_truth)
     assert TASK.verdict(f"\\boxed{{{truth['answer']} {truth['unit']}}}", problem.ground_truth).score == 1
     assert TASK.verdict(f"\\boxed{{{truth['answer']}0}}", problem.ground_truth).reason is Reason.WRONG
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_p04_the_options_alone_do_not_tell_which_is_right(level):
+    places = [0] * 4
+    for index in range(400):
+        problem = TASK.problem(StemOptions(kind="choice", levels=(level,)), "train", 0, index)
+        options = {
+            letter: int(value) for letter, value in re.findall(r"^([A-D])\) (\d+)", problem.prompt, re.MULTILINE)
+        }
+        assert len({*options.values()}) == 4
+        places[sorted(options.values()).index(options[json.loads(problem.ground_truth)["letter"]])] += 1
+    assert min(places) >= 70, places

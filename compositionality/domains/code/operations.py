@@ -5,6 +5,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar
@@ -107,8 +108,13 @@ def apply_all(steps: Sequence[tuple[CodeOperation, int]], value: Any) -> Any:
     return value
 
 
-def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[int]) -> tuple[int, ProgramChain]:
-    """Draw level and chain at ``index``. No two splits, nor seeds that differ modulo 8, share a chain."""
+def draw_chain(
+    task: str, split: str, seed: int, index: int, levels: Sequence[int], suits: Callable[[ProgramChain], bool]
+) -> tuple[int, ProgramChain]:
+    """Draw level and chain at ``index``, one that ``suits``.
+
+    No two splits, nor seeds that differ modulo 8, share a chain, or one that does the same.
+    """
     check_split(split, SPLITS)
     level = levels[index % len(levels)]
     draws = Draws(f"{task}/{split}/{seed}/{index}".encode())
@@ -117,10 +123,13 @@ def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[in
         table = draws.choice((LISTS, STRINGS))
         operations = [draws.choice(table) for _ in range(level)]
         steps = tuple((operation, draws.between(operation.low, operation.high)) for operation in operations)
-        name = blake2b(ProgramChain(steps, ()).name.encode(), digest_size=8)
-        if int.from_bytes(name.digest(), "big") % (len(SPLITS) * SEED_CLASSES) == wanted:
+        does = repr([apply_all(steps, value) for value in _PROBES[table is LISTS]])
+        if (
+            int.from_bytes(blake2b(does.encode(), digest_size=8).digest(), "big") % (len(SPLITS) * SEED_CLASSES)
+            == wanted
+        ):
             chain = ProgramChain(steps, tuple(_input(draws, table is LISTS) for _ in range(INPUTS)))
-            if _all_matter(chain):
+            if _all_matter(chain) and suits(chain):
                 return level, chain
 
 
@@ -128,6 +137,10 @@ def _input(draws: Draws, numbers: bool) -> Any:
     if numbers:
         return [draws.between(-40, 90) for _ in range(draws.between(5, 9))]
     return draws.text(_LETTERS, draws.between(5, 10))
+
+
+_PROBES = {numbers: [_input(Draws(f"probe {n}".encode()), numbers) for n in range(INPUTS)] for numbers in (True, False)}
+"""Chains that do the same to all of these count as one."""
 
 
 def _all_matter(chain: ProgramChain) -> bool:
@@ -167,7 +180,7 @@ class ChainTask(Task):
 
     def problem(self, options: ChainOptions, split: str, seed: int, index: int) -> Problem:
         """Return the problem at ``index``: a chain of operations, and what ``pose`` asks about it."""
-        level, chain = draw_chain(self.name, split, seed, index, options.levels)
+        level, chain = draw_chain(self.name, split, seed, index, options.levels, partial(self.suits, options.kind))
         source, prompt, truth, known = self.pose(chain, options.kind)
         skills = list(dict.fromkeys(operation.name for operation, _ in chain.steps))
         metadata = {"seed": seed, "skills": skills, "chain": chain.name, **known}
@@ -176,6 +189,11 @@ class ChainTask(Task):
     @abstractmethod
     def pose(self, chain: ProgramChain, kind: str) -> tuple[str, str, dict[str, Any], dict[str, str]]:
         """Return the data source, the prompt, the ground truth, and what the gold answer is made of."""
+
+    def suits(self, kind: str, chain: ProgramChain) -> bool:
+        """Return whether a problem of this kind can be made of the chain."""
+        del kind, chain
+        return True
 
     def identity(self, problem: Problem) -> Identity:
         """Return the chain, which no two splits share, as the composition of the prompt."""

@@ -1,7 +1,7 @@
 """Logic puzzles of our own, each with one solution: zebra, ordering, graph and grid transformation (ARC)."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, islice, pairwise, product
@@ -249,13 +249,9 @@ Paths = tuple[tuple[str, ...], ...]
 
 
 def _draw_graph(options: LogicOptions, size: int, draws: Draws) -> Paths:
-    """Draw paths of ``size`` edges that share nothing but their start; the first one leads to the goal.
-
-    The others are in the order of the alphabet: one graph is one draw, so its split is that of its edges.
-    """
+    """Draw paths of ``size`` edges that share nothing but their start; the first one leads to the goal."""
     start, *names = draws.shuffled(ascii_uppercase)
-    goal, *others = ((start, *names[at * size : (at + 1) * size]) for at in range(options.branches))
-    return (goal, *sorted(others))
+    return tuple((start, *names[at * size : (at + 1) * size]) for at in range(options.branches))
 
 
 def _graph_puzzle(paths: Paths, _options: LogicOptions, draws: Draws) -> Puzzle:
@@ -368,3 +364,8 @@ MAKERS: dict[str, tuple[Callable[..., Any], Callable[..., Puzzle]]] = {
     "arc": (_draw_grids, _arc_puzzle),
 }
 """By kind what draws a solution (options, size, draws), and what asks for it (the solution, options, draws)."""
+CONTENTS: dict[str, Callable[[Any], Hashable]] = {
+    "graph": lambda paths: tuple(sorted(paths)),  # whatever the goal is
+    "arc": lambda drawn: (drawn.grid, _transform(drawn.names, drawn.grid)),  # by whatever way
+}
+"""By kind what of a solution decides its split, where that is not all of it."""

@@ -10,7 +10,7 @@ from functools import partial
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar, NamedTuple
 
-from compositionality.domains.logic.puzzles import KINDS, MAKERS, LogicOptions
+from compositionality.domains.logic.puzzles import CONTENTS, KINDS, MAKERS, LogicOptions
 from compositionality.errors import UserError
 from compositionality.tasks.answers import UNREADABLE, last_answer, read_literal
 from compositionality.tasks.draws import SEED_CLASSES, draw_owned
@@ -57,7 +57,8 @@ class LogicTask(Task):
         """Return the puzzle at ``index``; its solution decides which split and seed it belongs to."""
         level = options.levels[index % len(options.levels)]
         draw, ask = MAKERS[options.kind]
-        drawn, draws = draw_owned(partial(draw, options, level), split, seed, f"logic/{options!r}/{index}")
+        name, content = f"logic/{options!r}/{index}", CONTENTS.get(options.kind)
+        drawn, draws = draw_owned(partial(draw, options, level), split, seed, name, content)
         puzzle = ask(drawn, options, draws)
         metadata = {"seed": seed, "skills": list(puzzle.skills)}
         return Problem(SOURCES[options.kind], level, options.kind, puzzle.prompt, puzzle.truth, index, metadata)

@@ -96,6 +96,7 @@ _REPLACED = (
     ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
     ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
     ("\\lbrack", "["), ("\\rbrack", "]"),
+    ("∈", "\\in "), ("\\qquad", " "), ("\\quad", " "), ("\\lor", "\\text{or}"),
     ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
 )  # fmt: skip
 _LARGER = re.compile(r"\\(?:big|Big|bigg|Bigg)[lr]?(?![A-Za-z])")  # of a bracket
@@ -104,20 +105,23 @@ _JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"\d{1,3}(?:\s\d{3})+")
 _BLANKS = re.compile(r"(?<!\d)\s+|\s+(?!\d)")  # all but those between digits: ``1 2`` is not 12
-_ALONE = re.compile(r"\(([A-Za-z]|-?[\d.]+)\)")
+_ALONE = re.compile(r"([+-]?)\(([^(),+-]+)\)|()\(([+-][^(),]+)\)")
 _SUBSCRIPT = re.compile(r"_\{(\w)\}")
 _SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
 _SHORT_ROOT = re.compile(r"\\sqrt(\w)")
+_LAST_SIGN = re.compile(r"\s*[.,;]$")
 _SPACE = re.compile(r"(?<!\\)\\ ")
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _UNIT = re.compile(r"(.*\S)\s*\\(?:text|mathrm)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
 _PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-zA-Z].+)()")
-_NAME = re.compile(r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))")
+_NAME = re.compile(
+    r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))"
+)
 _GREEK = r"\\(?:alpha|beta|gamma|delta|theta|phi|varphi|lambda|mu|omega|sigma|rho)"
 _VARIABLE = rf"(?:[A-Za-z]|{_GREEK})(?:_(?:\w|\{{\w{{1,4}}\}}))?'?"
 _QUANTITY = re.compile(
-    rf"{_VARIABLE}(?:[+-]?{_VARIABLE}){{0,3}}|(?:[a-zA-Z]|{_GREEK})'{{0,2}}(?:\^\{{-1\}})?\([\w,|∪]{{1,12}}\)"
+    rf"{_VARIABLE}(?:[+-]{_VARIABLE}){{0,3}}|(?:[a-zA-Z]|{_GREEK})'{{0,2}}(?:\^\{{-1\}})?\([\w,|∪]{{1,12}}\)"
     r"|m?(?:\\(?:angle|measuredangle|overline|overrightarrow)|∠)?\{?[A-Z]{1,4}\}?"
     r"|\|[A-Z]{2}\||\[[A-Z]{3,6}\]|S_\{\\triangle[A-Z]{3}\}"
     r"|(?i:the|final|answer|total|area|volume|perimeter|probability|length|distance|radius|speed|time|cost|number|sum|of)+"
@@ -132,8 +136,8 @@ def _normal(text: str) -> tuple[str, str]:
     """
     for old, new in _REPLACED:
         text = text.replace(old, new)
-    text = _JOINED_BY_WORDS.sub(",", _PERCENT.sub("", _LARGER.sub("", text)))
-    text, unit = _without_unit(_SPACE.sub(" ", text).strip().removesuffix("."))
+    text = _LAST_SIGN.sub("", _LARGER.sub("", _SPACE.sub(" ", text)).strip())
+    text, unit = _without_unit(_JOINED_BY_WORDS.sub(",", _PERCENT.sub("", text)).strip())
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
         return " ".join(text.lower().split()), unit
@@ -142,10 +146,13 @@ def _normal(text: str) -> tuple[str, str]:
         text = re.sub(r"\s", "", text)
     text = _BLANKS.sub("", text)
     text = ",".join(map(_both_signs, _split(text)))
-    if alone := _ALONE.fullmatch(text):
-        text = alone[1]
     text = _SUBSCRIPT.sub(r"_\1", text)
-    return _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text)), unit
+    text = _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
+    if alone := _ALONE.fullmatch(text):
+        sign, inner = alone[1] or "", alone[2] or alone[4]
+        if _number(inner) is not None or (len(inner) == 1 and not sign):
+            text = sign + inner
+    return text, unit
 
 
 def _without_unit(text: str) -> tuple[str, str]:
@@ -243,6 +250,7 @@ _DIVISION = re.compile(r"/|\\frac")
 
 def _is_worked_out(gold: str, answer: str) -> bool:
     """Return whether a side of the answer is a number where the gold is one; else functions only where it has some."""
+    gold = _unnamed(gold)
     if gold == answer:
         return True
     if (value := _number(gold)) is not None:
@@ -286,8 +294,12 @@ def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
     if len(golds) != len(answers) or len(golds) > PARTS:
         return False
     if ordered or len(golds) == 1:
-        return all(map(_same, golds, answers))
+        return all(map(_is_same_part, golds, answers))
     return _same_in_any_order(golds, answers)
+
+
+def _is_same_part(gold: str, answer: str) -> bool:
+    return _is_worked_out(gold, answer) and _same(gold, answer)
 
 
 def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:
@@ -295,7 +307,7 @@ def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:
     if len(golds) != len(answers) or len(golds) > PARTS:
         return False
     for gold in golds:
-        match = next((answer for answer in answers if _same(gold, answer)), None)
+        match = next((answer for answer in answers if _is_same_part(gold, answer)), None)
         if match is None:
             return False
         answers.remove(match)

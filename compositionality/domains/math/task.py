@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import isfinite
-from operator import itemgetter
 from typing import Any, ClassVar
 
 from compositionality.domains.math.judge import judge_math, read_golds
@@ -52,7 +51,7 @@ class MathTask(Task):
         level = options.levels[index % len(options.levels)]
         draw = partial(_MAKERS[options.kind], level=level)
         name = f"math/{options.kind}/{level}/{index}"
-        (question, answer), _ = draw_owned(draw, split, seed, name, content=itemgetter(0))
+        (question, answer), _ = draw_owned(draw, split, seed, name, content=_signs)
         prompt = f"{question} Give the final answer in \\boxed{{}}."
         return Problem("math__generated", level, options.kind, prompt, answer, index, {"seed": seed})
 
@@ -74,6 +73,11 @@ class MathTask(Task):
 
     def gold(self, problem: Problem) -> str:
         return f"\\boxed{{{read_golds(problem.ground_truth)[0]}}}"
+
+
+def _signs(drawn: tuple[str, str]) -> str:
+    """Return the characters of a question in one order: with operands in another order it is of the same split."""
+    return "".join(sorted(drawn[0]))
 
 
 # ---- problems of our own: question and answer (LaTeX) of a level

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from compositionality.domains.code.judge import CodeTruth, last_program, run_verdict
-from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain
+from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain, apply_all
 from compositionality.errors import UserError
 from compositionality.tasks.answers import with_distinct_keys
 from compositionality.tasks.task import Mode, truth_text
@@ -127,6 +127,14 @@ class SimulationTask(ChainTask):
     data_sources = (r"simulation__codeio.*", r"simulation__cruxeval.*")
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(SimulationOptions)}
     kinds = SimulationOptions.kinds
+
+    def suits(self, kind: str, chain: ProgramChain) -> bool:
+        """Return whether every step counts on the input that is asked about, and nothing shown is the answer."""
+        given, result = chain.inputs[0], chain.outputs[0]
+        steps = chain.steps
+        fewer = (apply_all(steps[:n] + steps[n + 1 :], given) for n in range(len(steps)))
+        shown = (result, result[:0]) if kind.endswith("_input") else ()
+        return bool(result) and result not in fewer and result not in (apply_all(steps, one) for one in shown)
 
     def pose(self, chain: ProgramChain, kind: str) -> tuple[str, str, dict[str, Any], dict[str, str]]:
         """Show the chain as a program, and ask for one side of a run of it."""

@@ -17,6 +17,7 @@ from compositionality.types import Problem, Verdict
 SOURCES = {"choice": "stem__supergpqa_generated", "free": "stem_web_generated"}
 KINDS = tuple(SOURCES)
 OPTIONS = "ABCD"
+LEAST = 2  # quotient of the first two values, or first value; how many there are from here on is a multiple of four
 DEPTH = 3
 MAX_REFERENCE = 2000
 _CHOICE = re.compile(r"\(?([A-Ja-j])[).]?")
@@ -52,7 +53,7 @@ class StemTask(Task):
         text, unit, skills = ask_item(item)
         right = solve_item(item)[-1]
         if options.kind == "choice":
-            letter, choices = draw_choices(right, item.values, draws)
+            letter, choices = draw_choices(item, draws)
             listed = "\n".join(f"{at}) {value} {unit}".rstrip() for at, value in zip(OPTIONS, choices, strict=True))
             prompt = f"{text}\n{listed}\nGive the letter of the right option alone in \\boxed{{}}."
             truth: dict[str, Any] = {"letter": letter, "options": len(choices)}
@@ -218,9 +219,9 @@ def draw_item(level: int, draws: Draws) -> StemItem:
     doubling = CHAINS[number].doubling
     if start == 0:
         divisor = draws.between(2, 30)
-        values = [draws.between(2, 9 if doubling else 30) * divisor, divisor]
+        values = [draws.between(LEAST, 9 if doubling else 29) * divisor, divisor]
     else:
-        values = [draws.between(2, 9 if doubling and start == 1 else 60)]
+        values = [draws.between(LEAST, 9 if doubling and start == 1 else 61)]
     values += [draws.between(2, 40) for _ in range(max(start, 1), start + level)]
     return StemItem(number, start, level, tuple(values))
 
@@ -253,12 +254,20 @@ def ask_item(item: StemItem) -> tuple[str, str, list[str]]:
     return question, unit, [name for name, _ in asked]
 
 
-def draw_choices(right: int, values: tuple[int, ...], draws: Draws) -> tuple[str, list[int]]:
-    """Draw the right letter, and the values of all options: the others come from slips."""
-    slips = {right * 2, right * 10, right + values[-1], right + 1, right * values[-1], sum(values), max(1, right // 2)}
-    wrong = draws.shuffled(sorted(slips - {right}))[: len(OPTIONS) - 1]
-    choices = draws.shuffled([right, *wrong])
-    return OPTIONS[choices.index(right)], choices
+def draw_choices(item: StemItem, draws: Draws) -> tuple[str, list[int]]:
+    """Draw the right letter, and the values of all options: what neighbours of the first value would give.
+
+    Which neighbours does not depend on which of them is right, so the options alone do not tell.
+    """
+    divisor = item.values[1] if item.start == 0 else 1
+    first = item.values[0] // divisor
+    block = LEAST + (first - LEAST) // len(OPTIONS) * len(OPTIONS)
+    values = {
+        near: solve_item(item._replace(values=(near * divisor, *item.values[1:])))[-1]
+        for near in range(block, block + len(OPTIONS))
+    }
+    choices = draws.shuffled(values.values())
+    return OPTIONS[choices.index(values[first])], choices
 
 
 TASK = StemTask()
