@@ -15,6 +15,14 @@ from compositionality.errors import UserError
 PLAIN = re.compile("[A-Za-z0-9_./:-]+")
 
 
+class Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Quotes text that this Loader, or one of YAML 1.1, would take for a number, a truth value or a date."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+        first: [*resolvers] for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
+
+
 class Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML with plain scalars as in version 1.2: 1e-4 is a number; no dates, no numbers to other bases, no ``on``."""
 
@@ -28,7 +36,8 @@ for tag, pattern, first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("merge", r"<<", "<"),
 ):
-    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})$"), list(first))
+    for reader in (Loader, Dumper):
+        reader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})$"), list(first))
 
 
 def yaml_path(folder: Path, name: str) -> Path:
@@ -93,12 +102,19 @@ def _refuse_repeated_keys(node: Any, above: list[Any]) -> None:
 
 
 def flow_list(words: Iterable[str]) -> str:
-    """Return ``[a,b]`` for the value of a key; a word with more than the letters of a plain path is quoted."""
-    quoted = (word if PLAIN.fullmatch(word) else "'" + word.replace("'", "''") + "'" for word in words)
+    """Return ``[a,b]`` for the value of a key; a word that is no plain path, or is read as another value, is quoted."""
+    quoted = (word if _is_plain(word) else "'" + word.replace("'", "''") + "'" for word in words)
     return f"[{','.join(quoted)}]"
+
+
+def _is_plain(word: str) -> bool:
+    try:
+        return PLAIN.fullmatch(word) is not None and bool(_parsed(f"[{word}]") == [word])
+    except YAMLError:
+        return False
 
 
 def as_yaml(values: Any) -> str:
     """Write plain values as YAML, keys in their order."""
-    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10_000)
+    text: str = yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10_000)
     return text

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from compositionality.config.cli import help_text, parse, with_errors_in_one_line
 from compositionality.config.profile import schema_of
@@ -17,6 +20,7 @@ from compositionality.errors import UserError
 from compositionality.phrases import phrases
 from compositionality.ranges import REQUIRED, Fraction, OneOf, PositiveInt, range_of
 from compositionality.tasks.registry import all_tasks
+from compositionality.yaml_files import _parsed, as_yaml, flow_list
 
 
 @dataclass
@@ -187,3 +191,14 @@ def test_a_reader_that_stops_reading_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141
+
+
+LIKE_NUMBERS = st.from_regex(r"[-+.:]?[0-9a-z]{0,3}[-+.:e]?[0-9]{0,2}", fullmatch=True)
+
+
+@given(st.lists(st.text(st.characters(categories="LNPS")) | LIKE_NUMBERS, min_size=1))
+@example(["1e3", "08", "inf", "1", "~", "null", "on", "2024-01-01", "12:30", "0x1", "a:", "../x", "data/7", "true"])
+def test_text_is_written_so_that_it_is_read_as_text(words: list[str]) -> None:
+    for text in (as_yaml({"key": words}), f"key: {flow_list(words)}"):
+        assert _parsed(text) == {"key": words}
+    assert yaml.safe_load(as_yaml({"key": words})) == {"key": words}
