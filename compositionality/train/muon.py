@@ -57,6 +57,7 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
         """Update matrices of one shape (rows, columns)."""
         for matrix in matrices:
             self.state[matrix].setdefault("momentum", torch.zeros_like(matrix))
+            self.state[matrix].setdefault("step", torch.zeros(()))  # torch's AdamW looks for it when a state is loaded
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
         gradients = [matrix.grad for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)

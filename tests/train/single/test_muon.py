@@ -67,3 +67,24 @@ def updated() -> list[torch.Tensor]:
 def test_processes_share_the_matrices() -> None:
     for one, other in zip(updated(), on_ranks(2, updated), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+
+
+def test_p07_a_state_that_was_saved_is_loaded() -> None:
+    def optimizer() -> tuple[nn.Module, Muon]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6))
+        return model, Muon(model, OptimSettings(lr=1e-2))
+
+    def update(model: nn.Module, muon: Muon) -> None:
+        muon.zero_grad()
+        model(torch.ones(2, 6)).square().sum().backward()
+        muon.step()
+
+    model, muon = optimizer()
+    update(model, muon)
+    other, loaded = optimizer()
+    other.load_state_dict(model.state_dict())
+    loaded.load_state_dict(muon.state_dict())
+    update(model, muon)
+    update(other, loaded)
+    assert all(map(torch.equal, model.parameters(), other.parameters()))
