@@ -1,5 +1,7 @@
 """Muon beside ``torch.optim.Muon``, and in pretraining."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from ranks import on_ranks
@@ -84,7 +86,7 @@ def test_p07_a_state_that_was_saved_is_loaded() -> None:
     update(model, muon)
     other, loaded = optimizer()
     other.load_state_dict(model.state_dict())
-    loaded.load_state_dict(muon.state_dict())
+    loaded.load_state_dict(deepcopy(muon.state_dict()))
     update(model, muon)
     update(other, loaded)
     assert all(map(torch.equal, model.parameters(), other.parameters()))
