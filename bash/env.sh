@@ -11,7 +11,7 @@ case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && 
 set -euo pipefail
 while [[ ${1:-} =~ ^[A-Z_]+= ]]; do export "${1?}" && shift; done # NAME=value behind the script is as before it
 step=$(realpath "$0")
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd -P "$(dirname "${BASH_SOURCE[0]}")/.." # as realpath, also where the way here is a link
 step=${step#"$PWD/bash/"} step=${step%.sh}
 fail() { echo "error: $*" >&2 && exit 2; }
 while read -r old new; do [[ -z ${!old:-} ]] || fail "$old=${!old}: $new"; done <bash/replaced.txt

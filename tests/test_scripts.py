@@ -312,6 +312,12 @@ def test_a_folder_may_have_any_letters(tmp_path: Path) -> None:
     assert "is already there" in done.stdout
 
 
+def test_a_repository_behind_a_link_runs_the_same_commands(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(ROOT)
+    for script in ("bash/section43/stage2_rl_level1to2.sh", f"{SECTION}/stage1_rft.sh"):
+        assert dry(str(tmp_path / "link" / script)) == dry(script)
+
+
 NO_NETWORK = ["unshare", "--net", "--map-root-user"]
 
 

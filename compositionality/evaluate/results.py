@@ -7,6 +7,7 @@ problems (crossed), or every replicate has a division, and so problems, of its o
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -330,8 +331,9 @@ def _check_comparable(results: Results) -> None:
             here, there = first.sampling.get(key), other.sampling.get(key)
             if here != there:
                 raise UserError(f"{both}: sampled differently ({key}: {here} and {there})")
-        if first.inputs == other.inputs:
-            raise UserError(f"{both}: the same answers twice; give each seed once")
+    for one, other in combinations(results.replicates, 2):
+        if one.inputs == other.inputs:
+            raise UserError(f"{one.name} and {other.name}: the same answers twice; give each seed once")
     owners: dict[int, str] = {}
     for replicate in results.replicates if results.nested else ():
         if (owner := owners.setdefault(replicate.split, replicate.name)) != replicate.name:

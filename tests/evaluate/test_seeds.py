@@ -186,6 +186,8 @@ def test_a_missing_arm_is_refused_unless_it_is_not_asked_for(tmp_path: Path, hel
 def test_the_same_answers_twice_are_refused(tmp_path: Path, three: list[str]) -> None:
     with pytest.raises(UserError, match="the same answers twice"):
         summary(tmp_path, [three[0], three[0].replace("seed0:", "again:")])
+    with pytest.raises(UserError, match="again: the same answers twice"):
+        summary(tmp_path, [*three, "again:" + three[1].partition(":")[2]])
     with pytest.raises(UserError, match="both called 'seed0'"):
         summary(tmp_path, [three[0], three[0]])
 
