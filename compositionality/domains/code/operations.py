@@ -124,10 +124,8 @@ def draw_chain(
         operations = [draws.choice(table) for _ in range(level)]
         steps = tuple((operation, draws.between(operation.low, operation.high)) for operation in operations)
         does = repr([apply_all(steps, value) for value in _PROBES[table is LISTS]])
-        if (
-            int.from_bytes(blake2b(does.encode(), digest_size=8).digest(), "big") % (len(SPLITS) * SEED_CLASSES)
-            == wanted
-        ):
+        bits = int.from_bytes(blake2b(does.encode(), digest_size=8).digest(), "big")
+        if bits % (len(SPLITS) * SEED_CLASSES) == wanted:
             chain = ProgramChain(steps, tuple(_input(draws, table is LISTS) for _ in range(INPUTS)))
             if _all_matter(chain) and suits(chain):
                 return level, chain
