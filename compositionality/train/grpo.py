@@ -397,6 +397,7 @@ class GrpoTrainer:
         self.rollout.judges.close()
         if self.report is not None:
             self.report.close()
+        self.sampler.close()
 
 
 # ---- rollout: completions and their rewards

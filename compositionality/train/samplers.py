@@ -21,7 +21,7 @@ from torch.nn import functional
 from compositionality.errors import UserError
 from compositionality.http_json import Json, JsonClient, ServerError
 from compositionality.rollout.engines.base import SamplingOptions, no_tick, run_concurrently
-from compositionality.rollout.engines.vllm import VllmOptions, run_requests, set_environment, start_vllm
+from compositionality.rollout.engines.vllm import VllmOptions, run_requests, set_environment, start_vllm, stop_vllm
 from compositionality.train.dist import on_first_rank, rank, world_size
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.types import LENGTH, STOP, Completion
@@ -78,6 +78,12 @@ class VllmSampler:
             return []
         outputs = run_requests(self._llm, prompts, [self._sampling(seed, options) for seed in seeds], no_tick)
         return [_vllm_completion(output) for output in outputs]
+
+    def close(self) -> None:
+        """Free the engine, so that this process can start another. One of several ranks ends with the run."""
+        self._llm = None
+        if world_size() == 1:
+            stop_vllm()
 
     def _sampling(self, seed: int, options: SamplingOptions) -> Any:
         from vllm import SamplingParams
@@ -136,6 +142,9 @@ class ServerSampler:
         ask = self._ask_sglang if self._is_sglang else self._ask_vllm
         calls = [partial(ask, list(p), s, options) for p, s in zip(prompts, seeds, strict=True)]
         return run_concurrently(calls, CONCURRENCY)
+
+    def close(self) -> None:
+        """The server stays as it is."""
 
     def _ask_sglang(self, prompt: list[int], seed: int, options: SamplingOptions) -> Completion:
         sampling = {

@@ -67,11 +67,8 @@ class VllmEngine:
 
     def close(self) -> None:
         """Free the weights and the cache, so that another model can be loaded in this process."""
-        from vllm.distributed import cleanup_dist_env_and_memory
-
         self._llm = None
-        gc.collect()
-        cleanup_dist_env_and_memory()
+        stop_vllm()
 
 
 def takes_heads(model: Path) -> bool:
@@ -128,6 +125,14 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
         seed=options.seed,
         **more,
     )
+
+
+def stop_vllm() -> None:
+    """Free what an ``LLM`` that nobody holds any more has left in this process; the process groups go too."""
+    from vllm.distributed import cleanup_dist_env_and_memory
+
+    gc.collect()
+    cleanup_dist_env_and_memory()
 
 
 def run_requests(llm: Any, prompts: Sequence[Sequence[int]], sampling: Sequence[Any], tick: Tick) -> list[Any]:

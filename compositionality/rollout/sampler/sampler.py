@@ -66,6 +66,9 @@ class Sampler:
         with torch.inference_mode():
             return _Run(self._model, self._eos_ids, prompts, seeds, options).finish(self._max_rows, tick)
 
+    def close(self) -> None:
+        """Nothing stays open: the weights go with the sampler."""
+
 
 class _Run:
     """One call of ``sample``."""

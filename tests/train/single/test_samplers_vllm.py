@@ -30,7 +30,9 @@ def make_model(folder):
 
 @pytest.fixture(scope="module")
 def sampler(model):
-    return VllmSampler(model, [END], VllmOptions(64, dtype="float32"))
+    sampler = VllmSampler(model, [END], VllmOptions(64, dtype="float32"))
+    yield sampler
+    sampler.close()
 
 
 @pytest.fixture
@@ -102,3 +104,19 @@ def test_weights_that_do_not_fit_are_one_line(sampler):
         sampler.load([("model.layers.0.no.weight", torch.zeros(2))])
     with pytest.raises(UserError, match="does not take the weights"):
         sampler.load([("model.norm.weight", torch.zeros(2))])
+
+
+@pytest.mark.full
+def test_other_engines_start_in_the_process_of_a_run_that_is_over(tmp_path):
+    """As where a notebook trains, then evaluates: each leaves no process group that the next one takes for its own."""
+    from compositionality.rollout.engines.vllm import VllmEngine
+    from compositionality.train.dist import stop_processes
+
+    model, chat = make_model(tmp_path), [[{"role": "user", "content": "a"}]]
+    for _ in range(2):
+        sampler = VllmSampler(model, [END], VllmOptions(64, dtype="float32"))
+        sampler.close()
+        stop_processes()
+        engine = VllmEngine(model, VllmOptions(64))
+        assert len(engine.generate(chat, [1], SAMPLED)) == 1
+        engine.close()
