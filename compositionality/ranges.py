@@ -1,9 +1,10 @@
 """Types of settings that hold their range, and the check of values against a dataclass of them by pydantic."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -76,6 +77,14 @@ UNKNOWN = "unexpected_keyword_argument"
 def check_ranges(settings: object) -> None:
     """Raise UserError for the first value of a settings object (nested ones too) that its type does not allow."""
     validated(type(settings), asdict(settings))  # type: ignore[call-overload]
+
+
+def check_once(key: str, paths: Sequence[str]) -> None:
+    """Raise UserError for the first file or folder that is more than once among the ``paths`` of ``key``."""
+    places = [Path(path).absolute() for path in paths]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise UserError(f"{key}: {paths[number]} is there twice; give each file or folder once")
 
 
 def validated(schema: type[Settings], values: Mapping[str, Any], source: str = "", prefix: str = "") -> Settings:

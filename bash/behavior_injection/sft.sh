@@ -7,4 +7,4 @@ MODEL_PATH=${MODEL_PATH:-$CKPT/base}
 TRAIN_FILES=${TRAIN_FILES:-$DATA/igsm_task/sft-plain/train.parquet}
 OUTPUT=${OUTPUT:-$CKPT/sft-plain$OWN}
 
-run train_sft model.path="$MODEL_PATH" data.train_files="[$TRAIN_FILES]" data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"
+run train_sft model.path="$MODEL_PATH" data.train_files="$TRAIN_FILES" data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

@@ -42,14 +42,15 @@ if [[ -z ${TRAIN_FILES:-}$PROBLEMS ]]; then
   run make_domain_sample output="$sample" count=24 seed="$TEST_SEED"
 fi
 if [[ -z ${TRAIN_FILES:-} ]]; then
-  run prepare_guru files="[${PROBLEMS:-$sample}]" output="$rows" domains="$domains" holdout="$holdout" first_share=0.5 \
+  run prepare_guru files="${PROBLEMS:-$sample}" output="$rows" domains="$domains" holdout="$holdout" first_share=0.5 \
     order=shuffled seed="$TEST_SEED" "${rows_keys[@]}"
 fi
-TRAIN_FILES=${TRAIN_FILES:-$rows/train.parquet} VAL_FILES=${VAL_FILES-${TRAIN_FILES%/*}/holdout.parquet}
+TRAIN_FILES=${TRAIN_FILES:-$rows/train.parquet} first=${TRAIN_FILES#[}
+VAL_FILES=${VAL_FILES-$(dirname "${first%%,*}")/holdout.parquet}
 
 run train_grpo model.path="$MODEL_PATH" model.lora.rank=32 model.lora.alpha=64 \
   model.lora.targets=[q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj] \
-  data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.prompts_per_step="$batch" data.seed=$((SEED + 1)) \
+  data.train_files="$TRAIN_FILES" data.val_files="$VAL_FILES" data.prompts_per_step="$batch" data.seed=$((SEED + 1)) \
   data.max_prompt_tokens="$max_prompt" rollout.max_tokens="$max_response" rollout.n="$responses" \
   rollout.engine=vllm rollout.seed=$((SEED + 1)) \
   algorithm=ppo algorithm.gamma=1.0 algorithm.gae_lambda=0.95 algorithm.updates_per_step="$updates" \

@@ -7,5 +7,5 @@ TRAIN_FILES=${TRAIN_FILES:-$DATA/string_task/stage1_level1_rft/data/train.parque
 VAL_FILES=${VAL_FILES-${TRAIN_FILES%/*}/test.parquet}
 OUTPUT=${OUTPUT:-$CKPT/stage1-rft$OWN}
 
-run train_sft model.path="$MODEL_PATH" data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" \
+run train_sft model.path="$MODEL_PATH" data.train_files="$TRAIN_FILES" data.val_files="$VAL_FILES" \
   data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

@@ -9,5 +9,5 @@ TRAIN_FILES=${TRAIN_FILES:-$DATA/string_task/rft/iteration0/data/train.parquet}
 VAL_FILES=${VAL_FILES-${TRAIN_FILES%/*}/test.parquet}
 OUTPUT=${OUTPUT:-$CKPT/stage2-rft-iteration0$OWN}
 
-run train_sft model.path="$MODEL_PATH" data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" \
+run train_sft model.path="$MODEL_PATH" data.train_files="$TRAIN_FILES" data.val_files="$VAL_FILES" \
   data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

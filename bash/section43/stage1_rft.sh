@@ -8,5 +8,5 @@ TRAIN_FILES=${TRAIN_FILES:-$DATA/string_countdown_task/stage1_rft_data/train.par
 VAL_FILES=${VAL_FILES-${TRAIN_FILES%/*}/test.parquet}
 OUTPUT=${OUTPUT:-$CKPT/stage1-multi$OWN}
 
-run train_sft model.path="$MODEL_PATH" data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" \
+run train_sft model.path="$MODEL_PATH" data.train_files="$TRAIN_FILES" data.val_files="$VAL_FILES" \
   data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

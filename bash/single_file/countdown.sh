@@ -52,7 +52,7 @@ fi
 
 start=("$PYTHON" -m torch.distributed.run --standalone --nproc_per_node="$PROCESSES")
 if [[ -n ${DRY_RUN:-} ]]; then start=("$PYTHON") keys+=(run.processes="$PROCESSES"); fi
-"${start[@]}" compositionality/train/grpo.py "${keys[@]}" "data.train_files=[$TRAIN_FILES]" "data.val_files=[${VAL_FILES:-}]" \
+"${start[@]}" compositionality/train/grpo.py "${keys[@]}" "data.train_files=$TRAIN_FILES" "data.val_files=${VAL_FILES:-}" \
   data.prompts_per_step="$PROMPTS" rollout.n="$COMPLETIONS" rollout.max_tokens="$TOKENS" algorithm.entropy_coef="$ENTROPY" \
   optim.lr="$LR" trainer.steps="$STEPS" trainer.eval_every=20 trainer.save_every=20 trainer.samples_every="$SAMPLES_EVERY" \
   trainer.output="$OUTPUT" "${dry[@]}" "$@"

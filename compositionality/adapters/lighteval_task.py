@@ -9,6 +9,7 @@ from typing import Any
 
 from compositionality.adapters.packages import installed
 from compositionality.adapters.row_score import row_score
+from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 
@@ -26,11 +27,11 @@ def lighteval_task(problems: Path | str, name: str = "compositionality", max_tok
     UserError for a file that is no problem file, and for a prompt of several turns.
     """
     path = Path(problems)
-    if any(len(prompt) != 1 for prompt in read_problems(path).column("prompt").to_pylist()):
+    table = read_problems(path)
+    if any(len(prompt) != 1 for prompt in table.column("prompt").to_pylist()):
         raise UserError(f"{path}: a prompt has several turns; LightEval's tasks ask in one")
-    folder = Path(_folders().name) / name  # LightEval loads folders and Hub ids
-    folder.mkdir()
-    (folder / "test.parquet").symlink_to(path.absolute())
+    folder = Path(tempfile.mkdtemp(dir=_folders().name))  # LightEval loads folders and Hub ids
+    write_table(table, folder / "test.parquet")
     metric = SampleLevelMetric(
         metric_name="acc",
         higher_is_better=True,

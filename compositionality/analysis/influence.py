@@ -155,7 +155,8 @@ def read_queries(settings: InfluenceSettings, tokenizer: object) -> Iterator[Que
 
     Completions that were cut off (wrong ones, to RL), and those on which the judge failed, are left out.
     """
-    problems = list(iterate_problems(read_problems(settings.problems)))
+    asked = read_problems(settings.problems)
+    problems = list(zip(iterate_problems(asked), asked["prompt"].to_pylist(), strict=True))
     for number, table in read_by_problem(settings.rollouts):
         if settings.limit and number >= settings.limit:
             return
@@ -165,18 +166,23 @@ def read_queries(settings: InfluenceSettings, tokenizer: object) -> Iterator[Que
             )
         rows = [row for row in table.to_pylist() if row["finish_reason"] == STOP and row["reason"] != "error"]
         completions = [(row["response"], row["reason"] == CORRECT) for row in rows]
-        yield to_query(number, problems[number], completions, tokenizer, settings.advantage)
+        yield to_query(number, *problems[number], completions, tokenizer, settings.advantage)
 
 
 def to_query(
-    number: int, problem: Problem, completions: Sequence[tuple[str, bool]], tokenizer: object, advantage: str
+    number: int,
+    problem: Problem,
+    prompt: list[Message],
+    completions: Sequence[tuple[str, bool]],
+    tokenizer: object,
+    advantage: str,
 ) -> Query:
-    """Tokenise completions (text, whether it is correct) and give them their advantages."""
-    from compositionality.train.chat_rows import chat_row
+    """Tokenise completions (text, whether it is correct) of the chat ``prompt`` and give them their advantages."""
+    from compositionality.rollout.prompts import chat_row
     from compositionality.train.grpo import advantages
 
-    user, correct = Message(role="user", content=problem.prompt), [is_correct for _, is_correct in completions]
-    rows = [chat_row([user, Message(role="assistant", content=text)], tokenizer) for text, _ in completions]
+    correct = [is_correct for _, is_correct in completions]
+    rows = [chat_row([*prompt, Message(role="assistant", content=text)], tokenizer) for text, _ in completions]
     lengths = [sum(row.loss_mask) for row in rows]
     kind, samples = "grpo" if advantage == "dapo" else advantage, list[TrainSample]()
     rewards_GS, lengths_GS = torch.tensor([correct], dtype=torch.float32), torch.tensor([lengths])

@@ -12,7 +12,7 @@ from compositionality.data.artefact import Recipe, check_place, exclusive, is_to
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED
+from compositionality.ranges import REQUIRED, check_once
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import Column, Task
 from compositionality.types import Problem
@@ -56,10 +56,10 @@ def audit_data(settings: AuditData) -> None:
 
     def report() -> str:
         found = {}
-        for path in files:
+        for name, path in zip(name_inputs("", settings.files), files, strict=True):
             task, levels = audit_file(path, against)
             show(path, task, levels)
-            found[path.name] = levels
+            found[name.removeprefix("/")] = levels
         return json.dumps(found, indent=1) + "\n"
 
     if not settings.output:
@@ -73,6 +73,8 @@ def audit_data(settings: AuditData) -> None:
 
 def check(settings: AuditData) -> Recipe:
     """Return what the report is made from. UserError for a file that is named twice."""
+    check_once("files", settings.files)
+    check_once("against", settings.against)
     paths = [Path(path) for path in (*settings.files, *settings.against)]
     names = [*name_inputs("files", settings.files), *name_inputs("against", settings.against)]
     recipe = Recipe("audit_data", {}, dict(zip(names, paths, strict=True)))

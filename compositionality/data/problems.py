@@ -144,12 +144,14 @@ def _one_turn(prompts: list[Any]) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, turns).cast(MESSAGES)
 
 
-def read_problems(path: Path, row_format: RowFormat = RL_SCHEMA) -> pa.Table:
+def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
     """Return a problem file; columns, data sources, prompts and ground truths are checked, and ground truths are text.
 
     UserError that names file and row where a model could not be asked, or a judge could not judge.
     """
-    table = _in_rl_schema(path, row_format)
+    fix = "; give rows of verl's RL schema" if row_format is None else COLUMN_KEYS
+    row_format = row_format or RL_SCHEMA
+    table = _in_rl_schema(path, row_format, fix)
     if row_format.any_source:
         _check_column(path, row_format.source_key, table["data_source"], pa.string())
     else:
@@ -176,13 +178,13 @@ def is_rl_schema(path: Path, row_format: RowFormat) -> bool:
     return _is_list(pq.read_schema(path).field("prompt").type)
 
 
-def _in_rl_schema(path: Path, row_format: RowFormat) -> pa.Table:
+def _in_rl_schema(path: Path, row_format: RowFormat, fix: str) -> pa.Table:
     """Return those columns of the file that are verl's RL schema's, and ``level`` and ``group`` if there."""
     source, truth_key = row_format.source_key, list(row_format.truth_key)
     needed = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
     optional = ("ability", "extra_info", "level", "group", source)
     others = [name for name in optional if name not in needed]
-    raw = read_table(path, list(dict.fromkeys(needed)), optional=others, fix=COLUMN_KEYS)
+    raw = read_table(path, list(dict.fromkeys(needed)), optional=others, fix=fix)
     if row_format.source and source in raw.column_names:
         raise UserError(f"{path}: has a column {source}; leave source={row_format.source} out, or drop that column")
     rows = raw.num_rows

@@ -24,10 +24,9 @@ from compositionality.evaluate.table import SCHEMA as COLUMNS
 from compositionality.evaluate.table import problem_sets
 from compositionality.rollout.engines.base import Chat
 from compositionality.rollout.model_folder import ModelFolder, check_model
-from compositionality.rollout.prompts import prompt_tokens
+from compositionality.rollout.prompts import ChatRow, chat_row, prompt_tokens
 from compositionality.stats.estimate import Counts, Floats
 from compositionality.tasks.registry import known_task
-from compositionality.train.chat_rows import ChatRow, chat_row
 from compositionality.types import ROLES, Message, Problem, Span
 
 GOLD_PROBLEMS = 200  # of each group, level and data source of a file the first so many are measured

@@ -25,6 +25,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import (
     REQUIRED,
     Fraction,
+    check_once,
     check_ranges,
 )
 from compositionality.reward.function import INPUT
@@ -41,7 +42,7 @@ from compositionality.rft.rows import (
     to_table,
 )
 from compositionality.rollout.model_folder import load_tokenizer, resolve_model
-from compositionality.rollout.prompts import lost_characters
+from compositionality.rollout.prompts import chat_row, lost_characters
 from compositionality.rollout.store import check_answers, read_by_problem, rollout_manifest
 from compositionality.tasks.registry import known_task
 from compositionality.types import Message, Reason
@@ -74,7 +75,7 @@ def check_rollouts(settings: FilterSettings, *, dry: bool = True) -> None:
     check_ranges(settings)
     if settings.max_length is not None and settings.tokenizer is None:
         raise UserError("max_length counts tokens of the whole chat: give it together with tokenizer=MODEL_PATH")
-    name_inputs("rollouts", settings.rollouts)
+    check_once("rollouts", settings.rollouts)
     if not is_to_be_checked(settings.problems, dry=dry):
         return
     for folder in map(Path, settings.rollouts):
@@ -176,8 +177,10 @@ def _candidate(row: Mapping[str, Any], prompt: list[Message], tokenizer: Any) ->
     text = strip_end_of_turn(row["response"])
     length, lost = 0, REPLACEMENT in text
     if tokenizer is not None and row["reason"] == Reason.CORRECT:
-        chat = tokenizer.apply_chat_template([*prompt, {"role": "assistant", "content": text}], tokenize=False)
-        length = len(tokenizer(chat, add_special_tokens=False)["input_ids"])
+        try:
+            length = len(chat_row([*prompt, Message(role="assistant", content=text)], tokenizer).tokens)
+        except UserError:  # the answer holds an EOS
+            lost = True
         lost = lost or bool(lost_characters(text, tokenizer))
     return Candidate(text, row["n_tokens"], row["finish_reason"], row["reason"], length, lost)
 

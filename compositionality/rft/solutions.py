@@ -17,7 +17,7 @@ from compositionality.ranges import REQUIRED, Fraction, NonEmptyStr, NonNegative
 from compositionality.rft.rows import to_table
 from compositionality.tasks.behaviours import ANALYSIS_LEVELS, PLAIN, Behaviours, flat
 from compositionality.tasks.registry import task_of
-from compositionality.types import Problem
+from compositionality.types import Message, Problem
 
 STEP = "write_solutions"
 
@@ -63,7 +63,7 @@ def _write(settings: SolutionSettings, folder: Path) -> dict[str, Any]:
     folder.mkdir()
     pairs = list(_written(settings))
     write_table(to_table([row for row, _ in pairs]), folder / "train.parquet")
-    chats = [[turn["content"] for turn in row["messages"]] for row, _ in pairs]
+    chats = [[turn["content"] for turn in row["messages"][-2:]] for row, _ in pairs]
     characters = sum(len(solution) for _, solution in chats)
     plain = sum(chat == plain for chat, (_, plain) in zip(chats, pairs, strict=True))
     return {"plain": plain, "rows": len(pairs), "mean_characters": characters / max(1, len(pairs))}
@@ -78,6 +78,8 @@ def check(settings: SolutionSettings, *, dry: bool = True) -> Recipe:
     settings.behaviours()
     if settings.prompt_orders > 1 and settings.solution_orders > 1:
         raise UserError("prompt_orders, solution_orders: give one of the two")
+    if settings.limit and settings.parts > 1:
+        raise UserError("limit, parts: give one of the two")
     kept = {key: value for key, value in asdict(settings).items() if key not in ("problems", "output", "force")}
     recipe = Recipe(STEP, kept, {"problems": Path(settings.problems)})
     check_target(Path(settings.output), recipe, force=settings.force)
@@ -96,15 +98,18 @@ def _written(settings: SolutionSettings) -> Iterator[tuple[dict[str, Any], list[
 
     problems = read_problems(Path(settings.problems))
     limit = settings.limit or problems.num_rows // settings.parts
-    for number, problem in enumerate(islice(iterate_problems(problems), limit)):
-        task = task_of(problem.data_source)
+    if limit < 1:
+        raise UserError(f"parts={settings.parts}: {settings.problems} has only {problems.num_rows} problems")
+    chats = zip(iterate_problems(problems), problems["prompt"].to_pylist(), strict=True)
+    for number, (problem, chat) in enumerate(islice(chats, limit)):
+        task, row = task_of(problem.data_source), partial(_row, number, chat[:-1])
         plain = [problem.prompt, solved(problem, PLAIN, settings.seed)]
         for sample in range(settings.prompt_orders):
             asked = task.reworded(problem, settings.seed + sample) if sample else problem
-            yield _row(number, asked, solved(problem, injected, settings.seed), sample), plain
+            yield row(asked, solved(problem, injected, settings.seed), sample), plain
         for sample in range(1, settings.solution_orders):
             other = replace(injected, reordered=True)
-            yield _row(number, problem, solved(problem, other, settings.seed + sample), sample), plain
+            yield row(problem, solved(problem, other, settings.seed + sample), sample), plain
 
 
 def _tagged(problem: Problem, text: str) -> str:
@@ -117,9 +122,9 @@ def _tagged(problem: Problem, text: str) -> str:
     return f"<think>\n{text}\n</think>\n{answer}"
 
 
-def _row(number: int, problem: Problem, text: str, sample: int) -> dict[str, Any]:
-    turns = [{"role": "user", "content": problem.prompt}, {"role": "assistant", "content": text}]
+def _row(number: int, earlier: list[Message], problem: Problem, text: str, sample: int) -> dict[str, Any]:
+    asked, answer = Message(role="user", content=problem.prompt), Message(role="assistant", content=text)
     skills = list(task_of(problem.data_source).skills(problem))
     extra = {"index": problem.index, "split": problem.metadata.get("split"), "sample": sample, "skills": skills}
     shared = {"data_source": problem.data_source, "level": problem.level, "group": problem.group}
-    return {"messages": turns, **shared, "problem": number, "extra_info": extra}
+    return {"messages": [*earlier, asked, answer], **shared, "problem": number, "extra_info": extra}

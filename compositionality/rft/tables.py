@@ -1,12 +1,12 @@
 """Tables cut and joined: a problem file into chunks, one an iteration of rejection fine-tuning; data sets to one."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.data.artefact import (
@@ -18,11 +18,11 @@ from compositionality.data.artefact import (
     name_inputs,
     read_manifest,
 )
-from compositionality.data.json_files import read_text
+from compositionality.data.json_files import parse_json_object, read_text
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems, row_at
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_once, check_ranges
 from compositionality.rft.rows import prompt_key
 
 SAMPLED = "training/sampled_completions"
@@ -74,8 +74,12 @@ def budget(settings: ChunkSettings) -> int | None:
     run = Path(settings.completions_of)
     if settings.rollout_budget or not settings.completions_of or not (run / "final").is_dir():
         return settings.rollout_budget
-    rows = map(json.loads, read_text(run / "metrics.jsonl", "run RL again").splitlines())
-    counts = [row.get(SAMPLED) for row in rows if any(key.endswith(("/grad_norm", "/updates")) for key in row)]
+    path, fix = run / "metrics.jsonl", "run RL again"
+    lines = enumerate(read_text(path, fix).splitlines(), start=1)
+    rows = [parse_json_object(line, f"{path}: line {number}", fix) for number, line in lines]
+    counts: list[Any] = [
+        row.get(SAMPLED) for row in rows if any(key.endswith(("/grad_norm", "/updates")) for key in row)
+    ]
     if not counts or None in counts:
         raise UserError(f"{run}/metrics.jsonl: has no {SAMPLED} for every step; give rollout_budget=COMPLETIONS")
     return int(sum(counts))
@@ -154,7 +158,10 @@ def checked_size(settings: ChunkSettings, n_problems: int) -> int:
 def _chunks_recipe(settings: ChunkSettings) -> Recipe:
     apart = ("problems", "output", "completions_of", "prompts_of", "force")
     kept = {key: value for key, value in asdict(settings).items() if key not in apart}
-    kept |= {"rollout_budget": budget(settings), **(stream_of(settings) or {})}
+    kept["rollout_budget"] = budget(settings)
+    if stream := stream_of(settings):
+        del kept["seed"]
+        kept |= {f"stream_{key}": value for key, value in stream.items()}
     if not settings.rollout_budget and not settings.completions_of:
         del kept["n_samples"]
     return Recipe("split_chunks", kept, {"problems": Path(settings.problems)})
@@ -207,9 +214,7 @@ def named_inputs(settings: MergeSettings) -> list[Path]:
     inputs = [Path(path) for path in settings.inputs]
     if len(inputs) < 2:
         raise UserError("inputs: give two or more files or folders, as inputs=[A,B]")
-    twice = next((path for number, path in enumerate(inputs) if path in inputs[:number]), None)
-    if twice is not None:
-        raise UserError(f"inputs: {twice} is there twice; give each file or folder once")
+    check_once("inputs", settings.inputs)
     return inputs
 
 
@@ -266,12 +271,12 @@ def _keys(path: Path) -> Iterator[str]:
 
 def _join(paths: Sequence[Path], output: Path) -> int:
     """Write the rows of ``paths`` one after the other; return their number."""
-    schema = read_table(paths[0]).schema.remove_metadata()
+    schema = pa.schema([field.with_nullable(True) for field in read_table(paths[0]).schema])
     output.parent.mkdir(parents=True, exist_ok=True)
     total = 0
     with pq.ParquetWriter(output, schema, compression="zstd") as writer:
         for path in paths:
-            table = read_table(path).replace_schema_metadata()
+            table = read_table(path).cast(schema)
             writer.write_table(table)
             total += table.num_rows
     return total

@@ -23,6 +23,7 @@ TEXT = (
 )
 """A chat template that adds nothing to a prompt."""
 OTHER_FILES = ("*/*", "consolidated*")  # sub-folders and weights in other formats
+ADAPTER = "adapter_config.json"
 AGAIN = "download or export the model again"
 
 
@@ -93,6 +94,8 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
     """
     path = resolve_model(path_or_id)
     config = read_config(path)
+    if (path / ADAPTER).is_file():  # transformers would load it on top, without a word
+        raise UserError(f"{path}: holds an adapter ({ADAPTER}); give a folder with it merged (peft: merge_and_unload)")
     _check_weights(path)
     tokenizer = load_tokenizer(path, chat_template=chat_template)
     vocabulary = text_config(config).get("vocab_size")

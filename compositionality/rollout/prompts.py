@@ -1,14 +1,18 @@
 """Chats to prompt tokens, by the tokenizer's own template, and the checks that they fit and lose nothing."""
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import Chat
+from compositionality.types import Message
 
 AnyChat = TypeVar("AnyChat", bound=Chat)
 SHOWN = 5  # characters in a message
+OPENED_THOUGHT = re.compile(r"<think>\s*\Z")
 
 
 def prompt_tokens(tokenizer: Any, messages: Chat) -> list[int]:
@@ -70,3 +74,60 @@ def lost_characters(text: str, tokenizer: Any) -> str:
 
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
+
+
+# ---- chats with answers
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRow:
+    """Tokens of one row; ``loss_mask`` has a 1 for each token of an assistant's turn, its EOS included."""
+
+    tokens: list[int]
+    loss_mask: list[int]
+
+
+def chat_row(messages: list[Message], tokenizer: Any) -> ChatRow:
+    """Return the tokens of a checked row. Each assistant's turn is cut off behind its EOS; what follows is context.
+
+    The cut at the start of a turn is made in the text, before it is tokenised, as in a rollout.
+    """
+    tokens: list[int] = []
+    loss_mask: list[int] = []
+    text = ""
+    for turn, message in enumerate(messages):
+        if message["role"] != "assistant":
+            continue
+        last = turn == len(messages) - 1
+        opened, closed = _opened_and_closed(messages[: turn + 1], tokenizer)
+        if not opened.startswith(text):
+            raise UserError("the chat template rewrites earlier turns; split the conversation into rows of one answer")
+        prompt_ids = tokenizer(opened[len(text) :], add_special_tokens=False)["input_ids"]
+        answer = tokenizer(closed[len(opened) :], add_special_tokens=False)["input_ids"]
+        if answer.count(tokenizer.eos_token_id) != 1:
+            raise UserError(f"turn {turn} does not hold exactly one EOS ({tokenizer.eos_token}) once it is tokenised")
+        end = answer.index(tokenizer.eos_token_id) + 1
+        tokens += prompt_ids + (answer[:end] if last else answer)
+        loss_mask += [0] * len(prompt_ids) + [1] * end + [0] * (0 if last else len(answer) - end)
+        text = closed
+    return ChatRow(tokens, loss_mask)
+
+
+def _opened_and_closed(messages: list[Message], tokenizer: Any) -> tuple[str, str]:
+    """Return the text of a chat up to where its last turn, the assistant's, begins, and with it.
+
+    Templates that open a thought in the prompt, or leave thoughts out of what is past, do not render an answer as it
+    was sampled. It then follows the prompt as it is, with an EOS.
+    """
+    opened = chat_text(tokenizer, messages[:-1], add_generation_prompt=True)
+    closed, answer = chat_text(tokenizer, messages), messages[-1]["content"] or ""
+    if closed.startswith(opened) and answer.strip() in closed[len(opened) :]:
+        return opened, closed
+    thought = OPENED_THOUGHT.search(opened)  # the response may open it once more
+    return opened, opened + answer.removeprefix(thought[0] if thought else "") + tokenizer.eos_token
+
+
+def chat_text(tokenizer: Any, messages: list[Message], *, add_generation_prompt: bool = False) -> str:
+    """Return ``messages`` rendered by the chat template."""
+    text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
+    return text

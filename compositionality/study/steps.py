@@ -1,6 +1,7 @@
 """A step of a study: a command with its variables and words, its typed settings, what it reads and writes."""
 
 import fnmatch
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from compositionality.config.problem_sets import check_problem_set, file_setting
 from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.artefact import manifest_path, read_manifest
 from compositionality.errors import UserError
-from compositionality.study.model import Replicate
+from compositionality.study.model import ROOTS, Replicate
 from compositionality.study.scripts import read_script, words_of
 from compositionality.train.run_folder import flatten
 
@@ -125,7 +126,8 @@ class Step:
 
     def shell(self) -> str:
         """Return its command for bash, from the repository's root."""
-        given = [f"{key}={shlex.quote(value)}" for key, value in self.variables.items()]
+        roots = {key: os.environ[key] for key in ROOTS.values() if os.environ.get(key)}
+        given = [f"{key}={shlex.quote(value)}" for key, value in {**roots, **self.variables}.items()]
         program, *words = self.command("")
         return " ".join([*given, program or "${PYTHON:-.venv/bin/python}", shlex.join(words)])
 
@@ -133,12 +135,16 @@ class Step:
         """Return why it would run: missing, older than what it reads, other settings; empty if it is done."""
         if not self.outputs:
             return "a script of several steps" if self.script else "no output"
+        if self.flat.get("force"):
+            return "force"
         for result in map(self._result, self.outputs):
             manifest = read_manifest(result) if result.exists() else None
             if manifest is None:
                 return f"missing: {result}"
-            recorded = {key: value for key, value in manifest.settings.items() if isinstance(value, int | float | bool)}
-            if other := [key for key, value in recorded.items() if self.flat.get(key) not in (value, None)]:
+            recorded = {key: value for key, value in manifest.settings.items() if _is_choice(value)}
+            if other := [
+                key for key, value in recorded.items() if self.flat.get(key) != value and _is_choice(self.flat.get(key))
+            ]:
                 return f"other settings: {other[0]}={self.flat[other[0]]}, made with {recorded[other[0]]}"
             made = manifest_path(result).stat().st_mtime
             if newer := [path for path in map(Path, self.inputs) if path.is_file() and path.stat().st_mtime > made]:
@@ -151,6 +157,11 @@ class Step:
             return Path(output + VERBS[self.entry_point].result)
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
         return min(rollouts.glob("[!.]*"), default=rollouts)
+
+
+def _is_choice(value: object) -> bool:
+    """Return whether a setting is a number, a switch or a word; paths are inputs, which are known by their content."""
+    return isinstance(value, int | float) or (isinstance(value, str) and "/" not in value)
 
 
 def settings_of(name: str, words: Sequence[str]) -> Any:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from compositionality.data.problems import row_at
-from compositionality.train.chat_rows import ChatRow
+from compositionality.rollout.prompts import ChatRow
 
 
 class MicroBatch(NamedTuple):

@@ -152,7 +152,8 @@ def check_folder(folder: Path, settings: ChatTemplateSettings) -> None:
     from jinja2 import TemplateError
 
     from compositionality.rollout.model_folder import check_model
-    from compositionality.train.chat_rows import chat_text, check_template
+    from compositionality.rollout.prompts import chat_text
+    from compositionality.train.chat_rows import check_template
     from compositionality.types import Message
 
     tokenizer, name = check_model(folder).tokenizer, settings.chat_template

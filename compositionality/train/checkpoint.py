@@ -97,7 +97,7 @@ def export(policy: Any, tokenizer: Any, target: Path) -> None:
         target.mkdir(parents=True, exist_ok=True)
         policy.model.config.architectures = [type(policy.model).__name__]  # vLLM and verl choose their code by it
         policy.model.config.save_pretrained(target)
-        policy.model.generation_config.save_pretrained(target)
+        policy.model.generation_config.to_json_file(target / "generation_config.json")  # as it is, valid or not
         tokenizer.save_pretrained(target)
         write_for_both_generations(target)
         save_torch_state_dict(weights, target)

@@ -6,7 +6,8 @@ from pathlib import Path
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
-from compositionality.train.chat_rows import ChatRow, check_generation_prompt, check_template, load_rows
+from compositionality.rollout.prompts import ChatRow
+from compositionality.train.chat_rows import check_generation_prompt, check_template, load_rows
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.lora import check_adapters
 from compositionality.train.memory import check_training

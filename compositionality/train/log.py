@@ -89,7 +89,8 @@ class TensorBoard:
     def __init__(self, out: Path, settings: Mapping[str, Any]) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self.writer = SummaryWriter(str(out / "tensorboard"))
+        rows = read_metrics(out / "metrics.jsonl")  # what a killed run wrote beyond them goes
+        self.writer = SummaryWriter(str(out / "tensorboard"), purge_step=rows[-1]["step"] + 1 if rows else None)
         self.writer.add_hparams(public_settings(settings), {}, run_name=".")
 
     def write(self, values: Mapping[str, float], step: int) -> None:

@@ -28,13 +28,13 @@ from torch.distributed.device_mesh import DeviceMesh
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
+from compositionality.rollout.prompts import ChatRow
 from compositionality.train.batches import Batches, ChatBatches, MicroBatch, micro_batches
-from compositionality.train.chat_rows import ChatRow
 from compositionality.train.checkpoint import export, load_checkpoint, save_checkpoint
 from compositionality.train.dist import device, memory_metrics, on_first_rank, rank, start_processes
 from compositionality.train.inputs import read_sft_inputs
 from compositionality.train.log import Progress, SupervisedLog
-from compositionality.train.lora import trainable
+from compositionality.train.lora import stored, trainable
 from compositionality.train.metrics import TOKENS, TRAINED, sft_report
 from compositionality.train.policy import (
     Policy,
@@ -165,7 +165,8 @@ class Fit:
 
     def publish(self, target: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
         """Write the trained model as the artefact ``target`` and end the log. A collective call; rank 0 writes."""
-        facts = {"parameters": sum(parameter.numel() for parameter in self.policy.parameters()), **facts}
+        sizes = {name: parameter.numel() for name, parameter in self.policy.named_parameters()}
+        facts = {"parameters": sum(sizes[weight] for weight, *_ in stored(sizes).values()), **facts}
         with new_artefact(target, recipe, facts) if rank() == 0 else nullcontext(target) as partial:
             export(self.policy, self.tokenizer, partial)
         if self.log:

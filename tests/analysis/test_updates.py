@@ -71,7 +71,12 @@ def tokenizer(model_folder: Path) -> Any:
 
 
 def queries_of(problems: list[Problem], tokenizer: Any, advantage: str) -> list[Query]:
-    return [to_query(n, problem, completions(problem, n), tokenizer, advantage) for n, problem in enumerate(problems)]
+    return [
+        to_query(
+            n, problem, [{"role": "user", "content": problem.prompt}], completions(problem, n), tokenizer, advantage
+        )
+        for n, problem in enumerate(problems)
+    ]
 
 
 def objective(policy: Policy, old: dict[int, torch.Tensor], queries: list[Query], how: InfluenceSettings) -> float:

@@ -29,6 +29,7 @@ def row(expression: str, x: str, source: str = "codeio-forward-incomplete-depth2
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), path)
     return path
 

@@ -203,6 +203,15 @@ def test_the_papers_file_repeats_problems(tmp_path: Path) -> None:
     assert (level["rows"], level["duplicates"], level["solvable"], level["wrong_gold"]) == (2000, 141, 1, 0)
 
 
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    files = [write_rows(tmp_path / name / "train.parquet", [countdown_row([3, 5, 7], 22)]) for name in "ab"]
+    audit_data(AuditData(files=[str(path) for path in files], output=str(tmp_path / "audit.json")))
+    assert [*json.loads((tmp_path / "audit.json").read_text())] == ["a/train.parquet", "b/train.parquet"]
+    for lists in ({"files": [str(files[0])] * 2}, {"files": [str(files[0])], "against": [str(files[1])] * 2}):
+        with pytest.raises(UserError, match=r"train.parquet is there twice; give each file or folder once"):
+            audit_data(AuditData(**lists))
+
+
 def test_what_cannot_be_audited_is_one_line(tmp_path: Path) -> None:
     mixed = write_rows(tmp_path / "m.parquet", [countdown_row([3, 5, 7], 22), row("func_3(x)", "abc")])
     with pytest.raises(UserError, match=r"m.parquet: rows of different tasks"):

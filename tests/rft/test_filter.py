@@ -158,6 +158,8 @@ def test_several_folders_count_as_samples_of_the_same_prompts(tmp_path: Path, pr
     train = read_table(output / "train.parquet").to_pylist()
     assert [(row["problem"], row["messages"][-1]["content"]) for row in train] == [(1, "x")]
     assert not (output / "test.parquet").exists()
+    with pytest.raises(UserError, match=r"rollouts: .*a is there twice"):
+        filter_rollouts(FilterSettings(rollouts=[str(first)] * 2, problems=str(problems), output=str(tmp_path / "no")))
 
 
 def test_nothing_kept_shows_responses_and_says_what_to_try(

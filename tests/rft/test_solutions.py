@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -90,11 +91,23 @@ def test_a_solution_between_tags(problems: Path, tmp_path: Path) -> None:
         rows(problems, tmp_path / "compact", tags=True)
 
 
+def test_turns_before_the_question_stay(problems: Path, tmp_path: Path) -> None:
+    system = {"role": "system", "content": "Be brief."}
+    table = pq.read_table(problems).to_pylist()
+    asked = [{**row, "prompt": [system, *row["prompt"]]} for row in table]
+    pq.write_table(pa.Table.from_pylist(asked), tmp_path / "asked.parquet")
+    plain, found = (rows(path, tmp_path / path.stem) for path in (problems, tmp_path / "asked.parquet"))
+    assert [row["messages"] for row in found] == [[system, *row["messages"]] for row in plain]
+    assert read_manifest(tmp_path / "asked").facts["plain"] == len(plain)
+
+
 def test_bad_input_is_one_line(problems: Path, tmp_path: Path) -> None:
     for changes, message in (
         ({"analysis": 5}, "analysis"),
         ({"prompt_orders": 2, "solution_orders": 2}, "give one of the two"),
         ({"analysis": 1, "analysis_chance": 0.5}, "give one of the two"),
+        ({"limit": 2, "parts": 2}, "limit, parts: give one of the two"),
+        ({"parts": 13}, "parts=13: .*sft.parquet has only 12 problems"),
     ):
         with pytest.raises(UserError, match=message):
             rows(problems, tmp_path / "bad", **changes)

@@ -142,6 +142,14 @@ def merge(inputs: list[Path], output: Path, *, allow: bool = False) -> Path:
     )
 
 
+def test_columns_that_may_be_empty_and_those_that_may_not_go_together(tmp_path: Path) -> None:
+    one, other = (sft_file(tmp_path / f"{name}.parquet", [name]) for name in "ab")
+    table = read_table(other)
+    strict = [field.with_nullable(table[field.name].null_count > 0) for field in table.schema]
+    write_table(table.cast(pa.schema(strict)), other)
+    assert read_table(merge([one, other], tmp_path / "c.parquet")).num_rows == 2
+
+
 def test_problem_files_are_joined_in_order(tmp_path: Path) -> None:
     a, b = (
         problem_file(tmp_path / f"{name}.parquet", [problem(index) for index in numbers])

@@ -326,11 +326,13 @@ def test_variants_are_studies_in_folders_of_their_own() -> None:
     ]
 
 
-def test_a_plan_is_written_as_bash_and_make() -> None:
+def test_a_plan_is_written_as_bash_and_make(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = plan(asked(profile="tiny", arms=("rl-level2",)))
+    monkeypatch.setenv("CKPT_DIR", "/elsewhere")
     bash = shown(steps, "bash")
     assert subprocess.run(["bash", "-n"], input=bash, text=True, check=False).returncode == 0
     assert "STUDY=s SEED=0" in bash
+    assert all(line.startswith("CKPT_DIR=/elsewhere ") for line in bash.splitlines()[1:])
     assert re.search(r"^seed0\.stage1: .*seed0\.base.*seed0\.stage1-filter", shown(steps, "make"), re.MULTILINE)
 
 
@@ -386,6 +388,8 @@ def test_why_a_step_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert again.why() == ""
     (other,) = plan(asked(arms=("rft",), words=("rft-chunks:rows_per_chunk=21",)), ["rft-chunks"])
     assert other.why() == "other settings: rows_per_chunk=21, made with 20"
+    (forced,) = plan(asked(arms=("rft",), words=(*words[1:], "rft-chunks:force=true")), ["rft-chunks"])
+    assert forced.why() == "force"
     Path(again.settings.problems).touch()
     (older,) = plan(asked(arms=("rft",), words=words[1:]), ["rft-chunks"])
     assert older.why().startswith("older: ")

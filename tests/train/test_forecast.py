@@ -179,8 +179,8 @@ def test_p22_the_completions_that_verl_writes_down(tmp_path: Path) -> None:
     ("rows", "limit", "budget"), [(128, 256, 4096), (8, 900, 512), (40, 64, 16384), (300, 70, 1000)]
 )
 def test_the_largest_micro_batch_is_no_less_than_the_trainers_cut(rows: int, limit: int, budget: int) -> None:
+    from compositionality.rollout.prompts import ChatRow
     from compositionality.train.batches import micro_batches
-    from compositionality.train.chat_rows import ChatRow
 
     bound = train_memory.largest_batch(rows, limit, budget).computed
     for seed in range(20):

@@ -242,6 +242,31 @@ def test_tensorboard_has_curves_completions_and_settings(logged: Callable[..., P
 
 
 @pytest.mark.full
+def test_tensorboard_has_a_step_once_after_a_kill(tmp_path: Path) -> None:
+    """What the killed process wrote beyond its last checkpoint goes, as it does from metrics.jsonl."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def go_on(rate: float, *steps: int) -> None:
+        log = RunLog(tmp_path, ["tensorboard"], "rl", {})
+        for step in steps:
+            log.write({"step": step, "actor/lr": rate})
+        log.close()
+
+    go_on(0.1, 1, 2, 3, 4)
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:2]))
+    go_on(0.2, 3, 4, 5)
+    points = EventAccumulator(str(tmp_path / "tensorboard")).Reload().Scalars("actor/lr")
+    assert [(point.step, round(point.value, 6)) for point in points] == [
+        (1, 0.1),
+        (2, 0.1),
+        (3, 0.2),
+        (4, 0.2),
+        (5, 0.2),
+    ]
+
+
+@pytest.mark.full
 def test_verls_loggers_serve_the_single_engine(
     logged: Callable[..., Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,9 +15,8 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.rollout.prompts import prompt_tokens
+from compositionality.rollout.prompts import chat_row, prompt_tokens
 from compositionality.rollout.settings import CollectSettings
-from compositionality.train.chat_rows import chat_row
 from compositionality.train.engines import train_grpo, train_sft
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings

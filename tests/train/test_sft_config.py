@@ -13,8 +13,8 @@ from sft_assets import make_model, make_rows, overrides
 from compositionality import memory
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
+from compositionality.rollout.prompts import ChatRow
 from compositionality.train import engines
-from compositionality.train.chat_rows import ChatRow
 from compositionality.train.engines import settle_cluster, train_sft
 from compositionality.train.sft_settings import SftSettings, check_settings
 from compositionality.train.verl import configure, launch, preflight, sft

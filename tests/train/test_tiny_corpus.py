@@ -138,6 +138,27 @@ def test_of_targets_the_pairs_alone_are_composed_as_often_as_their_share():
             Corpus(Mix(pair_chain=0.1, pairs=wrong), DROP)
 
 
+@pytest.mark.parametrize(
+    ("mix", "said"),
+    [
+        ({"letters": "éa"}, "mix.letters=éa: give letters from a to z"),
+        ({"letters": "a:b"}, "mix.letters=a:b"),
+        ({"letters": ""}, "mix.letters=: give"),
+        ({"shortest_input": 7}, r"shortest_input, longest_input, max_length = 7, 6, 10: none may be above the next"),
+        ({"max_length": 5}, r"shortest_input, longest_input, max_length = 3, 6, 5"),
+        ({"longest_input": 1, "shortest_input": 1, "max_length": 1}, r"mix.max_length=1: too short for what"),
+    ],
+)
+def test_p18_strings_that_cannot_be_are_one_line(mix, said):
+    with pytest.raises(UserError, match=said):
+        texts(Corpus(Mix(**mix), DROP), 50)
+
+
+def texts(corpus, count):
+    rng = Random(3)
+    return [corpus.exchange(rng) for _ in range(count)]
+
+
 def test_a_targets_name_says_nothing_about_its_definition(exchanges):
     seen = Counter(pair for prompt, _ in tasks(exchanges) for pair in shown(prompt).items())
     right = sum(count for (number, definition), count in seen.items() if ATOMS[number].name == definition)

@@ -29,6 +29,7 @@ knows part of the names, knows how to compose other functions, and composes targ
 to the other; Stage 1 teaches the names, and what RL adds to that is what the study measures.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -37,7 +38,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from compositionality.errors import UserError
-from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveInt
+from compositionality.ranges import Fraction, NonNegativeInt, PositiveInt
 from compositionality.tasks.string.functions import (
     ATOMS,
     TEXT_LENGTHS,
@@ -61,6 +62,8 @@ from compositionality.train.tiny.graphs import GraphText, quantity_tokens
 from compositionality.train.tiny.numbers import NumberText
 from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
 
+MOST_DRAWS = 10_000
+"""Of a composition and its string, until no result is too long."""
 PRIOR_CALLS = 5
 """One in so many calls with a definition in sight is of a prior function."""
 
@@ -85,8 +88,8 @@ class Mix:
     pairs: list[list[NonNegativeInt]] = field(default_factory=list)  # function numbers, outermost first: [[1, 2]]
     target_chain: Fraction = 0.0  # compositions of target functions: for the scaling study alone
     most_calls: PositiveInt = 4  # functions in one of these exchanges
-    deepest: PositiveInt = 6  # functions of the longest composition
-    letters: NonEmptyStr = "abcdefghij"  # of the strings
+    deepest: Annotated[int, Ge(2)] = 6  # functions of the longest composition
+    letters: str = "abcdefghij"  # of the strings, from a to z
     shortest_input: PositiveInt = 3  # characters
     longest_input: PositiveInt = 6  # characters
     max_length: PositiveInt = 10  # characters of a result
@@ -96,7 +99,7 @@ class Mix:
     countdown: Fraction = 0.0  # of all text: arithmetic and two-number Countdown
     two_numbers: Fraction = 0.02  # of that: games with two numbers
     other_games: Fraction = 0.5  # of that: other games
-    largest_value: PositiveInt = 20  # largest number in them
+    largest_value: Annotated[int, Ge(2)] = 20  # largest number in them
     igsm: Fraction = 0.0  # of all text: problems of iGSM and their single steps
     modulus: Annotated[int, Ge(2)] = 10  # of that arithmetic
 
@@ -112,6 +115,7 @@ class Corpus:
     def __init__(self, mix: Mix, drop: Iterable[int] = ()):
         self.targets = [frozen_operation(function) for function in select_functions("all", drop=drop)]
         self.mix = mix
+        self._check_strings()
         self.pairs = self._chains(mix.pairs)
         self.priors = [frozen_operation(function) for function in prior_functions(mix.prior_functions)]
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
@@ -160,10 +164,12 @@ class Corpus:
     ) -> Exchange:
         """Return what ``draw`` gives on a ``string`` (None: an input) of which it makes no string that is too long."""
         string = string or self.input_string
-        while True:
+        for _ in range(MOST_DRAWS):
             chain, text = draw(rng), string(rng)
             if all(1 <= len(result) <= self.mix.max_length for result in run_steps(chain, text)):
                 return compact_prompt(chain, text, show_definitions=show_definitions), compact_trace(chain, text)
+        names = "".join(compact_name(operation) for operation in chain)
+        raise UserError(f"mix.max_length={self.mix.max_length}: too short for what {names} and its like make; raise it")
 
     def visible_chain(self, rng: Random) -> Exchange:
         """Return two or more prior functions under names of targets, with a definition of each name."""
@@ -226,6 +232,15 @@ class Corpus:
             after = self._draw(rng, self._all)(text)
             text = after if 1 <= len(after) <= self.mix.max_length else text
         return text
+
+    def _check_strings(self) -> None:
+        """Raise UserError for strings that the tokenizer cannot write, or of no possible length."""
+        mix = self.mix
+        if not re.fullmatch("[a-z]+", mix.letters):
+            raise UserError(f"mix.letters={mix.letters}: give letters from a to z, in which a model reads its strings")
+        if not mix.shortest_input <= mix.longest_input <= mix.max_length:
+            lengths = f"{mix.shortest_input}, {mix.longest_input}, {mix.max_length}"
+            raise UserError(f"mix.shortest_input, longest_input, max_length = {lengths}: none may be above the next")
 
     def _chains(self, pairs: Sequence[Sequence[int]]) -> list[Chain]:
         """Return the compositions of ``mix.pairs``. UserError for one of other functions than targets, or of one."""

@@ -15,7 +15,8 @@ from compositionality.errors import UserError
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import check_context, check_model, read_config, text_config
-from compositionality.train.chat_rows import ChatRow, check_generation_prompt, check_template, read_rows, too_long
+from compositionality.rollout.prompts import ChatRow
+from compositionality.train.chat_rows import check_generation_prompt, check_template, read_rows, too_long
 from compositionality.train.lora import check_adapters
 from compositionality.train.prompts import check_problems_last, row_format_of_run, tokenize_problems
 from compositionality.train.settings import LoraSettings

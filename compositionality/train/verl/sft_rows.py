@@ -8,7 +8,8 @@ from omegaconf import DictConfig
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from compositionality.train.chat_rows import chat_row, read_messages
+from compositionality.rollout.prompts import chat_row
+from compositionality.train.chat_rows import read_messages
 
 
 class ChatRows(Dataset[dict[str, Tensor]]):  # type: ignore[misc]

@@ -112,6 +112,17 @@ def test_p13_the_export_reloads(small, whole):
         assert torch.equal(tensor, saved[name])
 
 
+def test_a_temperature_in_the_models_folder_is_written_as_it_was(small, tmp_path):
+    """Transformers reads one without do_sample, and refuses to save it: no run ends at a checkpoint for that."""
+    model = shutil.copytree(small / "model", tmp_path / "model")
+    given = json.loads((model / "generation_config.json").read_text()) | {"temperature": 0.6, "top_p": 0.9}
+    (model / "generation_config.json").write_text(json.dumps(given))
+    run = settings(small, tmp_path / "run", f"model.path={model}", "trainer.steps=1", "trainer.eval_every=1")
+    train(run)
+    written = json.loads((tmp_path / "run" / "final" / "generation_config.json").read_text())
+    assert (written["temperature"], written["top_p"]) == (0.6, 0.9)
+
+
 def test_a_finished_run_that_is_lengthened_ends_with_the_same_bytes(small, whole, two_steps, tmp_path, capsys):
     out = shutil.copytree(two_steps, tmp_path / "run")
     train(settings(small, out))

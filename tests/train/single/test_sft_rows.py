@@ -10,8 +10,9 @@ import pytest
 
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
+from compositionality.rollout.prompts import ChatRow, chat_row
 from compositionality.train.batches import ChatBatches, micro_batches
-from compositionality.train.chat_rows import COLUMNS, ChatRow, chat_row, load_rows
+from compositionality.train.chat_rows import COLUMNS, load_rows
 from compositionality.train.sft import new_batches
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.tokenizer import build_tokenizer
@@ -22,7 +23,7 @@ def tokenizer() -> Any:
     return build_tokenizer(["reverse"])
 
 
-def turns(*texts: str) -> list[dict[str, str]]:
+def turns(*texts: Any) -> list[dict[str, Any]]:
     return [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
 
 
@@ -116,7 +117,10 @@ def test_a_run_by_tokens_sees_so_many(n_rows: int, batch: int) -> None:
         (None, "row 2: messages must hold"),
         (turns("a"), "row 2: messages must hold a user's and an assistant's turn"),
         (turns("a", ""), "row 2: the last of its messages must be an assistant's, with content"),
-        (turns("a", "b")[::-1], "row 2: the last of its messages must be an assistant's"),
+        (turns("a", "b")[::-1], "row 2: the first of its messages is an assistant's"),
+        (turns("a", "b", "c"), "row 2: the last of its messages must be an assistant's"),
+        (turns("a", None, "c", "d"), "row 2: every one of its messages must have a role and a content of text"),
+        ([{"role": None, "content": "a"}, *turns("a", "b")], "row 2: every one of its messages must have a role"),
         (turns("a", "b<|end|>"), r"row 2: the answer holds the EOS token <\|end\|>"),
     ],
 )
@@ -172,7 +176,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
         ),
         (
             '{"prompt": "a", "response": "b"}\n{"prompt": "a", "response": null}',
-            "row 1: the last of its messages must be",
+            "row 1: every one of its messages must have a role and a content of text",
         ),
         ('{"prompt": 1, "response": "b"}', "row 0: every one of its messages must have a role and a content of text"),
         ('{"prompt": "a", "response": ', "line 1: damaged"),
