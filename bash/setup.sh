@@ -5,7 +5,7 @@
 #   bash bash/setup.sh --tensorboard  also TensorBoard, for trainer.logger=[tensorboard]; it is in --full
 #   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium (tests of the HTML page) and
 #                                bubblewrap (sandbox of model-written programs, README in compositionality/domains/code)
-#   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see README.md)
+#   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see bash/README.md)
 #   bash bash/setup.sh --client=NAME   (CPU) an environment for itself, .clients/NAME, from tests/adapters/NAME.lock: bash/test.sh --adapters
 # --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
 # at first (CUDA 13: 580.65 or newer), CUDA is tried last. Reads requirements-*.lock. Writes .venv or .clients/NAME.

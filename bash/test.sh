@@ -2,7 +2,7 @@
 # Set-up, then lint, types and tests. Writes nothing but .venv and caches.
 #   bash bash/test.sh          everything that two CPU cores can run in minutes; installs verl, Ray and vLLM
 #   bash bash/test.sh --fast   from the small set-up: the tests that need neither verl nor Ray nor vLLM and are not long;
-#                              about 7 minutes of processor time, and set-up
+#                              about 8 minutes of processor time, and set-up
 #   bash bash/test.sh --slow   then also the slow tests (whole studies, runs that are killed, several processes) and quick benchmarks
 #   bash bash/test.sh --rest   all of it but what --fast does
 #   bash bash/test.sh --adapters[=NAME,…]   the clients of compositionality/adapters, each with its real package in an environment

@@ -116,6 +116,7 @@ def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
     if not settings.files:
         raise UserError("files: give one file or more, as files=[A.parquet,B.parquet]")
     if settings.report_only:
+        is_to_be_checked(*settings.files, dry=dry)
         return
     if not settings.output:
         raise UserError("no value for output; give output=FOLDER, or report_only=true")

@@ -10,8 +10,9 @@ from compositionality.types import PromptGroup
 
 
 class Control(StrEnum):
-    """``shuffled``: the rewards of a step, permuted across all its completions. ``random``: 1 with the share of right
-    answers in the step as probability, else 0. ``format``: 1 for every readable, finished answer, else 0."""
+    """Of what is sampled at a time, with dynamic sampling a part of a step. ``shuffled``: its rewards, permuted across
+    all its completions. ``random``: 1 with its share of right answers as probability, else 0. ``format``: 1 for every
+    readable, finished answer, else 0."""
 
     NONE = "none"
     SHUFFLED = "shuffled"
@@ -25,7 +26,7 @@ def shape_of(control: str, shape: str) -> str:
 
 
 def replace_rewards(control: str, groups: Sequence[PromptGroup], seed: Sequence[int]) -> None:
-    """Replace the rewards of a step's groups, in place, where ``control`` asks for it; a failed verdict stays None."""
+    """Replace, in place, the rewards of groups that were sampled together; a failed verdict stays None."""
     if control not in (Control.SHUFFLED, Control.RANDOM):
         return
     judged = [(group, place) for group in groups for place, value in enumerate(group.rewards) if value is not None]

@@ -28,11 +28,11 @@ from torch.distributed.checkpoint.planner import ReadItem
 from compositionality.data.artefact import write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
-from compositionality.train.dist import rank
+from compositionality.train.dist import on_first_rank, rank
 from compositionality.train.lora import whole_weights
 from compositionality.train.metrics import DAMAGED, STEP_ROW
 from compositionality.train.model_texts import write_for_both_generations
-from compositionality.train.run_folder import folder, mark_complete
+from compositionality.train.run_folder import HASHES, folder, mark_complete
 
 STATE = "state.json"
 MODEL_FOLDER = "huggingface"
@@ -115,10 +115,11 @@ def save_checkpoint(
     row: Mapping[str, Any],
 ) -> None:
     """Write ``steps``/global_step_N: model and optimizer (DCP), a Hugging Face folder, ``state`` (JSON types),
-    the step's ``row`` of metrics; marked complete at the end. A collective call."""
+    the step's ``row`` of metrics; marked complete at the end. Replaces one of this step. A collective call."""
     import torch.distributed.checkpoint as dcp
 
     path = folder(steps, step)
+    on_first_rank(lambda: (path / HASHES).unlink(missing_ok=True))
     dcp.save(distributed_state(policy, optimizer), checkpoint_id=path)
     export(policy, tokenizer, path / MODEL_FOLDER)
     if rank() == 0:

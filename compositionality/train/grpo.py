@@ -80,7 +80,6 @@ from compositionality.train.policy import (
 )
 from compositionality.train.prompts import TokenizedProblem, problem_at, refill_size, too_few_groups
 from compositionality.train.run_folder import (
-    complete_steps,
     folder,
     is_finished,
     prune,
@@ -96,10 +95,10 @@ from compositionality.types import Completion, PromptGroup, Reason, TrainSample,
 Batch = dict[str, Tensor]
 """A micro-batch on the device.
 
-``tokens_BT``, ``loss_mask_BT``: prompt and response, padded at the ends; 1 for response tokens. ``advantage_N``.
+``tokens_BT``: prompt and response, padded at the ends. ``loss_mask_BT``: 1 for response tokens. ``advantage_N``.
 ``weight_N``: the token's coefficient in the loss of the whole update. ``share_N``: 1 / response tokens of the update,
-for means of metrics. ``rollout_logp_N``: log-probs of the sampler. ``old_logp_N``, with several updates a step, and
-``ref_logp_N``, with a KL term: log-probs of the policy before the first of them, and of the reference model.
+for means of metrics. Log-probs: ``rollout_logp_N`` of the sampler; ``old_logp_N`` of the policy before the step, if
+that has several updates; ``ref_logp_N`` of the reference model, if there is a KL term.
 """
 DROPPED = "training/filter_groups/discarded_surplus_samples"
 VALIDATION_SAMPLE = -1  # numbers of completions in validation go down from here: their seeds are no training seeds
@@ -187,7 +186,7 @@ class GrpoTrainer:
                 metrics |= self.evaluate(step)
             metrics |= {"training/global_step": step, "training/epoch": (self.position - 1) // len(self.problems)}
             self.row = {"step": step, **self.compute.add(metrics)}
-            self.write_samples(step, groups)  # a run that is killed after saving does not make them again
+            self.write_samples(step, groups)  # before saving: what goes on from there does not write them again
             if self.is_due(step, trainer.save_every):
                 self.save(step)
             self.log(self.row)
@@ -203,7 +202,7 @@ class GrpoTrainer:
     # -- rollout
 
     def collect(self, step: int) -> tuple[list[PromptGroup], dict[str, float]]:
-        """Return the groups of this step, without those that carry no signal, and metrics of all that were sampled.
+        """Return the groups that enter the update (``is_useful``), and metrics of all that were sampled.
 
         With dynamic sampling, prompts are asked until the batch is full (UserError if that takes too many); what is
         sampled beyond it is dropped, as verl does.
@@ -220,9 +219,9 @@ class GrpoTrainer:
             if len(useful) >= wanted:
                 break
             n_prompts = refill_size(wanted - len(useful), len(kept) / len(groups), largest=wanted)
+        self.position = next_position
         if algorithm.dynamic_sampling and len(useful) < wanted:
             self.stop_without_signal(step, len(useful), len(sampled))
-        self.position = next_position
         metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
         return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}
 
@@ -236,12 +235,12 @@ class GrpoTrainer:
         rollout, positions = self.settings.rollout, range(position, position + n_prompts)
         problems = [problem_at(place, self.problems, self.settings.data) for place in positions]
         groups = self.rollout.generate(problems, positions, range(rollout.n))
-        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))  # in place, in a control
+        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))  # controls: in place
         return groups
 
     def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
-        """Raise UserError, after the state before ``step`` is saved."""
-        if on_first_rank(lambda: step > 1 and step - 1 not in complete_steps(self.steps)):
+        """Raise UserError, after the state before ``step`` is saved: the same command goes on with other prompts."""
+        if step > 1:
             self.save(step - 1)
         limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"
         raise UserError(too_few_groups(step, kept, self.settings.data.prompts_per_step, prompts, limit))
@@ -294,23 +293,22 @@ class GrpoTrainer:
         """Add the gradients of one micro-batch's share of the loss; return its shares of the metrics."""
         algorithm, weight_N, share_N = self.settings.algorithm, batch["weight_N"], batch["share_N"]
         logp_N, entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
-        old_N, rollout_N = batch.get("old_logp_N", logp_N.detach()), batch["rollout_logp_N"]
-        loss_N = policy_loss(logp_N, old_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high)
+        old_logp_N, rollout_logp_N = batch.get("old_logp_N", logp_N.detach()), batch["rollout_logp_N"]
+        loss_N = policy_loss(logp_N, old_logp_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high)
         if algorithm.importance_cap is not None:
-            loss_N = loss_N * importance_weight(old_N, rollout_N, algorithm.importance_cap)
+            loss_N = loss_N * importance_weight(old_logp_N, rollout_logp_N, algorithm.importance_cap)
         total_N = loss_N - self.entropy_coef * entropy_N
         metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), ENTROPY: (share_N * entropy_N).sum()}
         if self.reference is not None:
             kl_N = kl_estimate(algorithm.kl, logp_N, batch["ref_logp_N"])
             total_N = total_N + algorithm.kl_coef * kl_N
             metrics["actor/kl_loss"] = (weight_N * kl_N).sum()
-        (
-            weight_N * total_N
-        ).sum().backward()  # summed, never averaged, over micro-batches and data ranks (policy.shard)
-        clipped_N = is_clipped(logp_N.detach(), old_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high)
+        (weight_N * total_N).sum().backward()  # gradients add up over micro-batches and data ranks, see policy.shard
+        clips = algorithm.clip_low, algorithm.clip_high
+        clipped_N = is_clipped(logp_N.detach(), old_logp_N, batch["advantage_N"], *clips)
         metrics["actor/pg_clipfrac"] = (share_N * clipped_N).sum()
-        metrics["actor/ppo_kl"] = (share_N * (old_N - logp_N)).sum()
-        self.gap.add(old_N, rollout_N, weight_N > 0)
+        metrics["actor/ppo_kl"] = (share_N * (old_logp_N - logp_N)).sum()
+        self.gap.add(old_logp_N, rollout_logp_N, weight_N > 0)
         return {name: value.detach() for name, value in metrics.items()}
 
     def optimizer_step(self, step: int) -> float:
@@ -378,7 +376,7 @@ class GrpoTrainer:
     def save(self, step: int) -> None:
         """Write a checkpoint; complete ones that are neither among the last nor the best are deleted."""
         judges = self.rollout.judges
-        state = {"position": self.position, "judged": judges.judged, "judge_errors": judges.errors}  # of the first rank
+        state = {"position": self.position, "judged": judges.judged, "judge_errors": judges.errors}  # judges of rank 0
         save_checkpoint(self.steps, step, self.policy, self.optimizer, self.tokenizer, state=state, row=self.row)
         if rank() == 0:
             prune(self.steps, self.settings.trainer.keep, keep_best=self.settings.trainer.keep_best)
@@ -576,27 +574,27 @@ def to_batch(samples: Sequence[TrainSample], weights: Sequence[float], share: fl
 # ---- losses: one number for each token; how much each token weighs
 
 
-def policy_loss(logp_N: Tensor, old_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
+def policy_loss(logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
     """Return PPO's clipped surrogate for each token, with separate lower and upper bounds (DAPO's clip-higher)."""
-    ratio_N = (logp_N - old_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    ratio_N = (logp_N - old_logp_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     clipped_N = ratio_N.clamp(1 - clip_low, 1 + clip_high)
     return -torch.minimum(ratio_N * advantage_N, clipped_N * advantage_N)
 
 
-def is_clipped(logp_N: Tensor, old_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
+def is_clipped(logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
     """Return where the clipped ratio gives the larger loss, so that the token has no gradient."""
-    ratio_N = (logp_N - old_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    ratio_N = (logp_N - old_logp_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     return ratio_N.clamp(1 - clip_low, 1 + clip_high) * advantage_N < ratio_N * advantage_N
 
 
-def importance_weight(old_N: Tensor, sampler_N: Tensor, cap: float) -> Tensor:
+def importance_weight(old_logp_N: Tensor, rollout_logp_N: Tensor, cap: float) -> Tensor:
     """Return truncated importance sampling: p(token) of the trainer over that of the sampler, at most ``cap``."""
-    return (old_N - sampler_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().clamp(max=cap)
+    return (old_logp_N - rollout_logp_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp().clamp(max=cap)
 
 
-def kl_estimate(kind: str, logp_N: Tensor, reference_N: Tensor) -> Tensor:
+def kl_estimate(kind: str, logp_N: Tensor, ref_logp_N: Tensor) -> Tensor:
     """Return Schulman's estimators k1, k2, k3 of KL(policy || reference) for each sampled token."""
-    difference_N = logp_N - reference_N
+    difference_N = logp_N - ref_logp_N
     if kind == "k1":
         return difference_N
     if kind == "k2":

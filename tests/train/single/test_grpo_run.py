@@ -314,17 +314,24 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
         train(settings(small, tmp_path / "other", *DAPO, "algorithm.max_generation_batches=3"))
 
 
-def test_dynamic_sampling_without_signal_stops_with_a_checkpoint(small, tmp_path, monkeypatch):
+@pytest.mark.parametrize("save_every", [0, 1])
+def test_dynamic_sampling_without_signal_goes_on_with_other_prompts(small, tmp_path, monkeypatch, save_every):
     """From step 3 on all answers are wrong; nothing would be saved before the end. Then the signal is back."""
-    out, more, steps = tmp_path / "run", [*DAPO, "trainer.save_every=0", "algorithm.max_generation_batches=2"], []
-    original = GrpoTrainer.collect
-    monkeypatch.setattr(GrpoTrainer, "collect", lambda self, step: steps.append(step) or original(self, step))
+    out, steps, asked = tmp_path / "run", [], []
+    more = [*DAPO, f"trainer.save_every={save_every}", "algorithm.max_generation_batches=2"]
+    collect, sample_groups = GrpoTrainer.collect, GrpoTrainer.sample_groups
+    monkeypatch.setattr(GrpoTrainer, "collect", lambda self, step: steps.append(step) or collect(self, step))
+    monkeypatch.setattr(
+        GrpoTrainer, "sample_groups", lambda self, *where: asked.append(where) or sample_groups(self, *where)
+    )
     monkeypatch.setattr(PromptGroup, "has_signal", lambda *_, **__: steps[-1] < 3 or Path(out, "repaired").exists())
     with pytest.raises(UserError, match=r"step 3: only \d of the 8 groups needed .*the state so far is saved"):
         train(settings(small, out, *DAPO, *more))
-    assert complete_steps(out / "steps") == [2]
+    assert complete_steps(out / "steps")[-1] == 2
     (out / "repaired").touch()
+    so_far = len(asked)
     train(settings(small, out, *DAPO, *more, "algorithm.max_generation_batches=9"))
+    assert asked[so_far][0] == sum(asked[so_far - 1])
     assert verify(out / "final").facts["step"] == 4
 
 
