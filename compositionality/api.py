@@ -10,7 +10,7 @@ Every function raises UserError, a line that says what to correct, where the com
     model = train("grpo", "checkpoints/base", rows, "checkpoints/rl", profile="smoke")
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from compositionality.data.create_problems import draw_problems, problem_settings
+from compositionality.data.problems import RowSettings, problem_of
 from compositionality.errors import UserError
 from compositionality.evaluate.gold import GoldSolution, load, read_solution, score
 from compositionality.gpus import count_gpus
@@ -32,9 +33,15 @@ from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.rollout.settings import CollectSettings
 from compositionality.stats import pass_at_k as unbiased
 from compositionality.train import train as train
-from compositionality.types import Message, Problem, Verdict
+from compositionality.types import Message, Problem, Verdict, storable
 
 Row = Problem | Mapping[str, Any]
+NOT_OF_SAMPLES = (
+    *(entry.name for entry in fields(RowSettings)),
+    *("problems", "output", "n_samples", "limit", "force", "rows_per_shard", "reward", "max_error_rate"),
+    *("judge_workers", "judge_timeout_s"),
+)
+"""Keys of ``collect_rollouts`` about files and judges."""
 SMALL = 5_000_000
 """Parameters up to which one thread computes on a CPU: of many, small matrices make most wait for the others."""
 
@@ -45,6 +52,7 @@ def problems(task: str, mode: str = "", **settings: Any) -> pd.DataFrame:
     ``settings`` are the keys of ``compositionality create_problems task=TASK --help``: count, split, seed, levels …
     The same settings give the same rows, on any machine. UserError for an unknown task, mode or key.
     """
+    _refuse(settings, ("output", "avoid", "force"))
     schema = problem_settings([f"task={task}", f"mode={mode}"])
     drawn = draw_problems(validated(schema, {"task": task, "mode": mode, "output": "none", **settings}))
     return pd.DataFrame([asdict(problem) for problem in drawn])
@@ -54,11 +62,16 @@ def judge(problem: Row | str, response: str, data_source: str = "") -> Verdict:
     """Return score (1.0: right), reason and answer that was read of a response to a problem.
 
     ``problem``: a row of ``problems``, or a ground truth, then with the ``data_source`` that says which task judges.
-    A thought before the last ``</think>`` is cut. UserError for a data source that no task has.
+    A thought before the last ``</think>`` is cut. UserError for a data source that no task has, and for what is no
+    problem or no text.
     """
+    if not isinstance(response, str):
+        raise UserError(f"response={response!r}: is no text")
     if isinstance(problem, str):
         return judge_response(data_source, response, problem)
-    asked = _problem(problem)
+    asked, _ = _asked(problem)
+    if data_source not in ("", asked.data_source):
+        raise UserError(f"data_source={data_source}: the problem has its own, {asked.data_source}; leave this one out")
     return judge_response(asked.data_source, response, asked.ground_truth)
 
 
@@ -70,14 +83,17 @@ def sample(model: str | Path, prompts: Sequence[str | Chat] | pd.Series, n: int 
     seed, engine … A finish_reason "length" says that max_tokens ended the response. UserError for a model or prompts
     that cannot be sampled here.
     """
-    values = {"model": str(model), "n_samples": n, "problems": ".", "output": ".", **settings}
-    asked = settle_engine(validated(CollectSettings, values))
-    chats = [_chat(prompt) for prompt in prompts]
+    _refuse(settings, NOT_OF_SAMPLES)
+    if isinstance(prompts, str | pd.DataFrame):
+        raise UserError("prompts: give a list of texts or chats, or the column of a frame")
+    chats = [_chat(prompt, f"prompts: number {number}") for number, prompt in enumerate(prompts)]
     if not chats:
         raise UserError("prompts: there are none")
+    values = {"model": str(model), "n_samples": n, "problems": ".", "output": ".", **settings}
+    asked = settle_engine(validated(CollectSettings, values))
     remote = asked.engine == "openai"
     longest = 0 if remote else check_chats(asked, check_model(model), chats, "prompts")
-    units = [(prompt, number) for prompt in range(len(chats)) for number in range(n)]
+    units = [(prompt, number) for prompt in range(len(chats)) for number in range(asked.n_samples)]
     with _threads_for(None if remote else model), closing(open_engine(asked, longest)) as engine:
         seeds = [request_seed(asked.seed, *unit) for unit in units]
         done = engine.generate([chats[prompt] for prompt, _ in units], seeds, asked.sampling())
@@ -96,11 +112,14 @@ def gold_log_prob(model: str | Path, problems: pd.DataFrame) -> pd.Series:
     """Return the exact log-probability (natural, temperature 1, EOS included) of each problem's gold solution.
 
     One forward pass in float32, no sampling; with the index of ``problems``. NaN: the task writes no gold solution, or
-    it does not fit the model's window or template. UserError for a folder that holds no model.
+    it does not fit the model's window or template. ``problems``: of ``problems``, or of a problem file. UserError for
+    a folder that holds no model, and for rows that are no problems.
     """
     folder = check_model(model)
-    rows = [_problem(row) for _, row in problems.iterrows()]
-    solutions = [read_solution(_chat(row.prompt), row, folder) for row in rows]
+    if not isinstance(problems, pd.DataFrame):
+        raise UserError(f"problems: {type(problems).__name__} is no frame, as problems() returns")
+    rows = [_asked(row) for _, row in problems.iterrows()]
+    solutions = [read_solution(chat, row, folder) for row, chat in rows]
     known = {place: gold.row for place, gold in enumerate(solutions) if isinstance(gold, GoldSolution)}
     with _threads_for(folder.path):
         scored = score(load(folder.path), [*known.values()]) if known else []
@@ -112,20 +131,56 @@ def gold_log_prob(model: str | Path, problems: pd.DataFrame) -> pd.Series:
 def pass_at_k(n: int, c: int, k: int) -> float:
     """Return the chance that k of n samples, c of them right, hold a right one (unbiased; Chen et al. 2021).
 
-    UserError unless 0 ≤ c ≤ n and 1 ≤ k ≤ n.
+    UserError unless they are whole numbers, 0 ≤ c ≤ n and 1 ≤ k ≤ n.
     """
+    n, c, k = (_whole(name, value) for name, value in (("n", n), ("c", c), ("k", k)))
     if not 0 <= c <= n:
         raise UserError(f"c={c}: must lie between 0 and the number of samples, {n}")
     return float(unbiased.pass_at_k(np.array([c]), np.array([n]), [k])[0, 0])
 
 
-def _problem(row: Row) -> Problem:
-    """Return the problem of a row; columns of the user's own are left out."""
-    return row if isinstance(row, Problem) else Problem(**{entry.name: row[entry.name] for entry in fields(Problem)})
+def _refuse(settings: Mapping[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        if name in settings:
+            raise UserError(f"{name}: has no effect here; leave it out")
 
 
-def _chat(prompt: str | Chat) -> Chat:
-    return [Message(role="user", content=prompt)] if isinstance(prompt, str) else prompt
+def _whole(name: str, value: float) -> int:
+    """Return a whole number, which sums of scores hold as floats."""
+    if not isinstance(value, int | float | np.number) or value != int(value):
+        raise UserError(f"{name}={value!r}: is no whole number")
+    return int(value)
+
+
+def _asked(row: Row) -> tuple[Problem, Chat]:
+    """Return the problem of a row, of ``problems`` or of a problem file, and its prompt; other columns are left out."""
+    if isinstance(row, Problem):
+        return row, _chat(row.prompt, "prompt")
+    if not isinstance(row, Mapping | pd.Series):
+        raise UserError(f"problem: {type(row).__name__} is no row of problems() or of a problem file")
+    names = [entry.name for entry in fields(Problem)]
+    in_file = "reward_model" in row and "ground_truth" not in row
+    wanted = ["data_source", "level", "group", "prompt", "reward_model", "extra_info"] if in_file else names
+    if missing := [name for name in wanted if name not in row]:
+        raise UserError(f"problem: has no {missing[0]}; give a row of problems() or of a problem file")
+    if not in_file:
+        problem = Problem(**{name: row[name] for name in names})
+        return problem, _chat(problem.prompt, "prompt")
+    chat = [*row["prompt"]]
+    return problem_of({**row, "prompt": chat}), chat
+
+
+def _chat(prompt: object, where: str) -> Chat:
+    """Return a prompt as a chat. UserError, which begins with ``where``, for what is neither a text nor a chat."""
+    chat = [Message(role="user", content=prompt)] if isinstance(prompt, str) else prompt
+    if not isinstance(chat, list) or not chat or not all(map(_is_turn, chat)):
+        raise UserError(f"{where}: {prompt!r} is neither a text nor a chat, [{{role: user, content: text}}, …]")
+    return chat
+
+
+def _is_turn(turn: object) -> bool:
+    texts = [turn.get(key) for key in ("role", "content")] if isinstance(turn, dict) else [None]
+    return all(isinstance(text, str) and storable(text) == text for text in texts)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from assets import save, tiny_model
 
 import compositionality
 from compositionality import gold_log_prob, judge, pass_at_k, problems, sample, train
+from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.errors import UserError
 from compositionality.evaluate.gold import load
 from compositionality.rollout.model_folder import check_model
@@ -24,6 +25,8 @@ from compositionality.tasks.registry import known_task
 from compositionality.train.tiny.corpus import definition_names
 from compositionality.types import Problem, Reason
 
+TURN = {"role": "user", "content": "a"}
+ROW = Problem("string", 1, "g", "p", "x", 0, {})
 OPTIONS = {"levels": [1, 2], "count": 6, "style": "compact", "max_length": 20}
 
 
@@ -44,6 +47,14 @@ def test_problems_are_rows_that_a_judge_takes() -> None:
         assert judge(asked, "no idea").reason is not Reason.CORRECT
     assert judge(problem.ground_truth, gold, problem.data_source).score == 1.0
     assert judge(json.dumps({"target": 6, "numbers": [2, 3]}), "<answer>2 * 3</answer>", "countdown").score == 1.0
+
+
+def test_rows_of_a_problem_file_are_problems_too(model: Path, tmp_path: Path) -> None:
+    settings = settings_for("string", output=str(tmp_path / "p.parquet"), **OPTIONS)
+    rows, table = pd.read_parquet(create_problems(settings)), problems("string", **OPTIONS)
+    problem = Problem(**table.iloc[0])
+    assert judge(rows.iloc[0], known_task(problem.data_source).gold(problem)).score == 1.0
+    assert gold_log_prob(model, rows).equals(gold_log_prob(model, table))
 
 
 def test_samples_are_rows_by_prompt_and_depend_on_the_seed_alone(model: Path) -> None:
@@ -99,6 +110,11 @@ def test_training_takes_a_frame_and_is_the_command(model: Path, tmp_path: Path) 
     step = {"data__prompts_per_step": 4, "data__max_prompt_tokens": 64, "rollout": {"n": 2, "max_tokens": 8}}
     final = train("grpo", tuned, rows, tmp_path / "rl", **step, **short)
     assert check_model(final)
+    for name, own in (("mine", tmp_path / "mine.parquet"), ("sft/final", tmp_path / "sft/final.parquet")):
+        rows.to_parquet(own)
+        with pytest.raises(UserError, match="is there, and not as rows of an earlier call; give another output"):
+            train("sft", model, rows[:2], tmp_path / name, force=True, **short)
+        assert len(pd.read_parquet(own)) == 6
     again = train("grpo", tuned, tmp_path / "rl.parquet", tmp_path / "rl", **step, **short)  # the same problems
     assert again == final
     assert {"level", "reward_model"} <= {*pd.read_parquet(tmp_path / "rl.parquet")}
@@ -115,8 +131,10 @@ def test_the_package_has_its_functions_and_no_others_and_is_not_hidden_by_a_room
     assert compositionality.train.run_folder is run_folder
 
 
-def test_pass_at_k_is_a_number() -> None:
-    assert pass_at_k(10, 3, 4) == pytest.approx(1 - math.comb(7, 4) / math.comb(10, 4))
+@pytest.mark.parametrize("n", [10, 10.0, np.int64(10), np.float32(10)])
+def test_pass_at_k_is_a_number(n: float) -> None:
+    """Also of sums of scores."""
+    assert pass_at_k(n, 3.0, 4) == pytest.approx(1 - math.comb(7, 4) / math.comb(10, 4))
 
 
 @pytest.mark.parametrize(
@@ -129,6 +147,57 @@ def test_pass_at_k_is_a_number() -> None:
         (lambda: sample("none", ["text"], temperature=-1), "temperature=-1: must be at least 0"),
         (lambda: train("ppo", "none", "rows.parquet", "out"), "method 'ppo': unknown; give grpo or sft"),
         (lambda: train("sft", "none", "rows.parquet", "out", optim__rate=1), "optim.rate: no such setting"),
+        *(
+            (lambda prompt=prompt: sample("none", [prompt]), "prompts: number 0: .* is neither a text nor a chat")
+            for prompt in (
+                None,
+                math.nan,
+                3,
+                b"a",
+                [],
+                {"role": "user"},
+                [{"role": "user"}],
+                [TURN | {"content": None}],
+                TURN,
+                "\ud800",
+                [TURN, "a"],
+            )
+        ),
+        *(
+            (lambda prompts=prompts: sample("none", prompts), "prompts: give a list of texts or chats")
+            for prompts in ("text", pd.DataFrame({"prompt": ["a"]}))
+        ),
+        *(
+            (lambda key=key: sample("none", ["text"], **{key: "x"}), f"{key}: has no effect here; leave it out")
+            for key in ("prompt_template", "limit", "n_samples", "force", "problems", "judge_workers")
+        ),
+        (lambda: problems("string", output="x"), "output: has no effect here"),
+        *(
+            (lambda problem=problem: judge(problem, "text"), told)
+            for problem, told in (
+                (None, "problem: NoneType is no row"),
+                (pd.DataFrame({"prompt": ["a"]}), "problem: DataFrame is no row"),
+                ({"ground_truth": "x"}, "problem: has no data_source; give a row of problems"),
+                ({"reward_model": {}, "data_source": "string"}, "problem: has no level; give a row"),
+            )
+        ),
+        *(
+            (lambda response=response: judge("{}", response, "countdown"), "response=.*: is no text")
+            for response in (None, math.nan, b"a")
+        ),
+        (lambda: judge(ROW, "text", "countdown"), "data_source=countdown: the problem has its own, string"),
+        (lambda: gold_log_prob("none", [ROW]), "none: no such model folder"),
+        *(
+            (lambda rows=rows: train("sft", "none", rows, "out"), "rows: .* is neither a frame nor the path of a file")
+            for rows in (None, [{"prompt": "a"}], pd.Series(["a"]), iter(["a"]))
+        ),
+        (lambda: train("sft", "none", "rows.parquet", None), "output=None: give a folder"),
+        (lambda: train("sft", "none", "rows.parquet", "out", force="false"), "force='false': give True or False"),
+        (lambda: train("sft", "none", "rows.parquet", "out", dry_run=True), "dry_run: a check by the command"),
+        *(
+            (lambda given=given: pass_at_k(*given), r"[nck]=.*: is no whole number")
+            for given in ((8, 3.5, 4), (8, 3, 2.5), ("8", 3, 4), (8, None, 4))
+        ),
         (lambda: pass_at_k(4, 5, 1), "c=5: must lie between 0 and the number of samples, 4"),
         (lambda: pass_at_k(4, 1, 5), "k=5: must lie between 1 and the number of samples, 4"),
     ],

@@ -127,6 +127,8 @@ def draw_problems(settings: CreateProblems) -> Iterator[Problem]:
 
 def check(settings: CreateProblems) -> tuple[Task, Mode, Recipe]:
     """Return task, mode and recipe of these settings. UserError for what the task, or the place, refuses."""
+    if Path(settings.output).suffix != ".parquet":
+        raise UserError(f"output={settings.output}: must end in .parquet")
     task, name, mode, options = _options(settings)
     avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
     stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}

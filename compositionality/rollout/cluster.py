@@ -81,10 +81,10 @@ def check_answers(address: str) -> None:
     if not host or not port.isdigit():
         raise UserError(f"run.ray_address: {address!r} is not HOST:PORT")
     try:
-        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-    except OSError as error:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
         raise UserError(
-            f"no Ray cluster answers at {address} ({error.strerror or error}); "
+            f"no Ray cluster answers at {address} ({getattr(error, 'strerror', None) or error}); "
             f"start one with: ray start --head --port={port}"
         ) from error
 

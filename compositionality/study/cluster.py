@@ -54,7 +54,7 @@ def own_address(others: Sequence[str]) -> str:
     A machine's own name is often 127.0.1.1 to itself, or stands for several networks. Without others: 127.0.0.1.
     """
     for host in others:
-        with suppress(OSError):
+        with suppress(OSError, UnicodeError):
             family, kind, protocol, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
             with socket.socket(family, kind, protocol) as probe:
                 probe.connect(target)  # sends nothing

@@ -81,13 +81,18 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
 
 
 def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield the last steps; the page and the record, which read whole folders, come behind all others."""
+    """Yield the last steps; the page and the record, which read whole folders, come behind all others.
+
+    The audit, which nothing but the page waits for, comes behind the steps that need the machine to themselves.
+    """
     earlier, finals = [step.key for step in steps], list[str]()
+    alone = [step.key for step in steps if not step.one_lane]
     for name, entry_point, keys in _commands(request, steps):
+        after = {"audit": alone, "page": [*earlier, *finals], "record": [*earlier, *finals]}
         texts = {key: flow_list(value) if isinstance(value, list) else value for key, value in keys.items()}
         yield Step(
             name, request.replicates[0], request.profile, entry_point, whole=True, one_lane=True,
-            after=(*earlier, *finals) if name in ("page", "record") else (),
+            after=tuple(after.get(name, ())),
             words=tuple(f"{key}={value}" for key, value in texts.items() if value is not None),
             test_seed=request.test_seed,
         )  # fmt: skip

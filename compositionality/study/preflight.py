@@ -230,6 +230,8 @@ class Forecast:
 def preflight(settings: PreflightSettings) -> None:
     """Print the table. UserError, after it, for what does not fit."""
     if settings.compare:
+        if settings.profile:
+            raise UserError("compare=true: compares all GPU profiles; leave profile out")
         print(comparison())
         return
     profile = settings.profile or os.environ.get("PROFILE") or "single"
@@ -260,6 +262,8 @@ def forecast_of(settings: PreflightSettings) -> Forecast:
     here = this_machine(Path("checkpoints", name), settings.nodes)
     gpus = 0 if profile.device == "cpu" else here.gpus if settings.gpus is None else settings.gpus
     memory = settings.gpu_memory_gb * GB if settings.gpu_memory_gb else here.gpu_bytes
+    if profile.device == "cpu" and (settings.gpus or settings.gpu_memory_gb):
+        raise UserError(f"profile={name} computes on a CPU; leave gpus and gpu_memory_gb out")
     if profile.device == "gpu" and not (gpus and memory):
         raise UserError(f"profile={name} needs GPUs and none is here; give gpus=… gpu_memory_gb=… of the machine meant")
     host = settings.host_memory_gb * GB if settings.host_memory_gb else here.host_bytes

@@ -113,7 +113,10 @@ def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> St
     words = {"results": flow_list(results), "runs": flow_list(runs), "replicate": "true", "output": request.kept(place)}
     after = tuple(step.key for step in steps if step.place in (place, place.shared) and not step.whole)
     given = tuple(f"{key}={value}" for key, value in words.items())
-    return Step("record-replicate", place, request.profile, "write_record", words=given, after=after, one_lane=True)
+    return Step(
+        "record-replicate", place, request.profile, "write_record", words=given, after=after, one_lane=True,
+        test_seed=request.test_seed,
+    )  # fmt: skip
 
 
 def restore(request: Request) -> None:

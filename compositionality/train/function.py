@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compositionality.data.artefact import Recipe, config_hash, make
+from compositionality.data.artefact import Recipe, config_hash, make, read_manifest
 from compositionality.errors import UserError
 from compositionality.ranges import typed_text
 from compositionality.train.run_folder import flatten
@@ -17,6 +17,7 @@ from compositionality.yaml_files import flow_list
 if TYPE_CHECKING:
     import pandas as pd
 
+STEP = "train_rows"
 VERBS = {"grpo": "train_grpo", "sft": "train_sft"}
 
 
@@ -38,10 +39,18 @@ def train(
     if method not in VERBS:
         raise UserError(f"method {method!r}: unknown; give {' or '.join(VERBS)}")
     values = {key.replace("__", "."): value for key, value in flatten(settings).items() if key}
+    if not isinstance(force := settings.get("force", False), bool):
+        raise UserError(f"force={force!r}: give True or False")
+    if "dry_run" in settings:
+        raise UserError(f"dry_run: a check by the command: compositionality {VERBS[method]} … --dry-run")
+    if not isinstance(output, str | Path):
+        raise UserError(f"output={output!r}: give a folder")
     files = [rows] if isinstance(rows, str | Path) else rows
-    if not isinstance(files, Sequence):
-        replace = bool(settings.get("force")) or not Path(output).exists()
+    if hasattr(files, "columns"):
+        replace = force or not Path(output).exists()
         files = [_written(files, Path(f"{output}.parquet"), as_problems=method == "grpo", replace=replace)]
+    if not isinstance(files, list | tuple) or not all(isinstance(file, str | Path) for file in files):
+        raise UserError(f"rows: {type(rows).__name__} is neither a frame nor the path of a file, or a list of paths")
     values |= {"model.path": model, "data.train_files": flow_list(map(str, files)), "trainer.output": output}
     words = [f"{key}={typed_text(value)}" for key, value in values.items()]
     command = [sys.executable, "-m", "compositionality", VERBS[method], *words]
@@ -55,19 +64,24 @@ def train(
 
 
 def _written(rows: "pd.DataFrame", path: Path, *, as_problems: bool, replace: bool) -> Path:
-    """Write a frame unless it is there. UserError for one that is no table, or if another was written there before."""
+    """Write a frame unless it is there; ``replace`` one that was written by this before.
+
+    UserError for a frame that is no table, and for a file that is there and is no such frame, or another one.
+    """
     import pyarrow as pa
 
     from compositionality.data.parquet import write_table
     from compositionality.data.problems import to_table
 
-    names = [entry.name for entry in fields(Problem)]
+    names, manifest = [entry.name for entry in fields(Problem)], read_manifest(path)
+    if path.exists() and (manifest is None or manifest.step != STEP):
+        raise UserError(f"{path}: is there, and not as rows of an earlier call; give another output")
     try:
         if as_problems and {*names} <= {*rows.columns}:
             table = to_table([Problem(**row) for row in rows[names].to_dict("records")], "train")
         else:
             table = pa.Table.from_pandas(rows, preserve_index=False)
-        recipe = Recipe("train_rows", {"rows": config_hash({"rows": table.to_pylist()})})
+        recipe = Recipe(STEP, {"rows": config_hash({"rows": table.to_pylist()})})
         make(path, recipe, lambda partial: write_table(table, partial), force=replace)
     except pa.ArrowException as error:
         raise UserError(f"rows: {' '.join(str(error).split())}; leave that column out") from error

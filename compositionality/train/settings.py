@@ -115,6 +115,8 @@ def check_split(config: Mapping[str, Any], ranks: int) -> None:
 
 def check_lora(model: ModelSettings, mesh: MeshSettings) -> None:
     """Raise UserError for adapters beside layers that ranks share, which single-file trainers lack, or without peft."""
+    if not model.lora.rank and model.lora != LoraSettings():
+        raise UserError("model.lora.alpha, model.lora.targets: say something of adapters; give model.lora.rank too")
     if model.lora.rank and mesh.tensor > 1:
         raise UserError(f"model.lora.rank={model.lora.rank}: needs mesh.tensor=1, or engine=verl")
     if model.lora.rank:

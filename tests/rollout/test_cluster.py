@@ -55,6 +55,20 @@ def test_p18_an_address_that_is_none_is_one_line(address: str) -> None:
         check_answers(address)
 
 
+@pytest.mark.parametrize("host", ["node..1", "a" * 64])
+def test_p18_a_host_of_no_possible_name_is_one_line(host: str) -> None:
+    with pytest.raises(UserError, match="no Ray cluster answers at"):
+        check_answers(f"{host}:1")
+
+
+@pytest.mark.parametrize("brackets", ["{}", "[{}]"])
+def test_a_head_may_have_an_address_of_version_6(brackets: str) -> None:
+    with socket.socket(socket.AF_INET6) as head:
+        head.bind(("::1", 0))
+        head.listen()
+        check_answers(f"{brackets.format('::1')}:{head.getsockname()[1]}")
+
+
 def test_the_address_of_a_head_is_the_one_that_others_can_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a name that nobody knows nor the loopback."""
 

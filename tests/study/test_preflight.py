@@ -41,6 +41,13 @@ def test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower(capsys: pyte
     assert "lower trainer.micro_batch_tokens" in capsys.readouterr().out.replace("\n", " ")
 
 
+def test_p18_settings_that_would_be_dropped_are_refused() -> None:
+    with pytest.raises(UserError, match="profile=tiny computes on a CPU; leave gpus and gpu_memory_gb out"):
+        preflight(PreflightSettings("tiny", gpus=8))
+    with pytest.raises(UserError, match="compares all GPU profiles; leave profile out"):
+        preflight(PreflightSettings("paper", compare=True))
+
+
 def test_p18_a_gpu_profile_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(UserError, match="profile=paper needs GPUs and none is here; give gpus="):

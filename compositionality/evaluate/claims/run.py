@@ -13,6 +13,7 @@ from compositionality.data.artefact import (
     config_hash,
     exclusive,
     file_hash,
+    is_to_be_checked,
     verify,
     write_derived,
 )
@@ -70,7 +71,7 @@ class ClaimsSettings:
 
 def decide_claims(settings: ClaimsSettings) -> Path:
     """Write ``output`` (claims.json) and print the table. The same results give the same bytes."""
-    file, statuses, changes = check(settings)
+    file, statuses, changes = check(settings, dry=False)
     frozen = Frozen(Path(settings.registration)) if settings.registration else None
     results, left_out = _read(settings.results, file, frozen.registration if frozen else None)
     decided = claim_rows([*file.claims, *file.controls], results)
@@ -116,17 +117,17 @@ def _check_agrees(decided: Sequence[dict[str, Any]], record: Path) -> None:
             raise UserError(f"{record}: {what}; find what changed, then --post-hoc")
 
 
-def check(settings: ClaimsSettings) -> tuple[ClaimsFile, Statuses, list[str]]:
+def check(settings: ClaimsSettings, *, dry: bool = True) -> tuple[ClaimsFile, Statuses, list[str]]:
     """Return the claims of the settings, their registration status, and notes on what was changed.
 
     UserError for an output, claims or a registration that cannot be.
     """
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
-    if settings.registration:
+    if settings.registration and is_to_be_checked(settings.registration, dry=dry):
         frozen = Frozen(Path(settings.registration))
         return _registered(frozen, settings.claims or frozen.registration.claims, post_hoc=settings.post_hoc)
-    if settings.post_hoc:
+    if settings.post_hoc and not settings.registration:
         raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
     return read_claims_file(settings.claims or "composition"), {}, []
 

@@ -104,6 +104,12 @@ def test_flops_of_an_update_leave_out_frozen_weights(adapted: Path) -> None:
     assert first["compute/flops"] - start["compute/flops"] == pytest.approx(n * (2 * sampled + 4 * trained))
 
 
+@pytest.mark.parametrize("lora", [LoraSettings(alpha=8), LoraSettings(targets=["q_proj"])])
+def test_p18_adapters_without_a_rank_are_refused(lora: LoraSettings) -> None:
+    with pytest.raises(UserError, match=r"say something of adapters; give model.lora.rank too"):
+        check_lora(ModelSettings(lora=lora), MeshSettings())
+
+
 def test_p18_without_peft_one_line_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "peft", None)
     with pytest.raises(UserError, match=r"^model.lora.rank=1: the package peft is not installed; run: bash bash/setup"):
