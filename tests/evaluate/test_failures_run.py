@@ -133,6 +133,6 @@ def test_single_folders_find_their_problem_file(home: Path) -> None:
 def test_p18_what_does_not_fit_is_one_line(home: Path) -> None:
     with pytest.raises(UserError, match="no answers of best there"):
         find_failures(settings(home, models=["best"]))
-    problem_file(home / "heldout.parquet.new", seed=9).replace(home / "heldout.parquet")
+    problem_file(home / "other_seed.parquet", seed=9).replace(home / "heldout.parquet")
     with pytest.raises(UserError, match="answers none of the files in problems"):
         find_failures(settings(home))
