@@ -221,8 +221,9 @@ def exact_rows(replicate: str, level: int, functions: str, probs: Any, **columns
 
 def test_functions_are_read_from_the_outermost_to_the_one_that_the_gold_solution_applies_first(tmp_path: Path) -> None:
     words = {"count": 60, "levels": [1, 2, 3], "functions": "heldout", "split": "test", "style": "compact"}
-    create_problems(settings_for("string", output=str(tmp_path / "problems.parquet"), **words))
-    problems, place = read_problems(tmp_path / "problems.parquet"), ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})
+    path, place = tmp_path / "problems.parquet", ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})
+    create_problems(settings_for("string", output=str(path), **words))
+    problems = read_problems(path)
     write(problem_columns(problems).assign(arm="base", file="f", gold_log_prob=-1.0), tmp_path / RESULTS)
     exact = read_exact(Results.of([joined([])], [place]), {"base": "base"})
     solutions = [TASK.gold(problem).splitlines() for problem in iterate_problems(problems)]
