@@ -116,6 +116,10 @@ def test_p18_a_variable_that_scripts_used_to_read_is_answered() -> None:
     assert done.stderr == "error: ENGINE=verl: give it with the profile: PROFILE=tiny/verl\n"
     done = run(f"{SECTION}/stage1_rft.sh", DATA="x")
     assert done.stderr == "error: DATA=x: this script does not sample; give TRAIN_FILES\n"
+    for files in ("[a/b.parquet,c/d.parquet]", "b.parquet"):
+        done = run(f"{SECTION}/stage1_rft.sh", TRAIN_FILES=files)
+        assert done.returncode == 2
+        assert f"TRAIN_FILES={files}: which file to validate on is not clear; give VAL_FILES too" in done.stderr
 
 
 def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> None:
