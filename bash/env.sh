@@ -14,7 +14,6 @@ step=$(realpath "$0")
 cd -P "$(dirname "${BASH_SOURCE[0]}")/.." # as realpath, also where the way here is a link
 step=${step#"$PWD/bash/"} step=${step%.sh}
 fail() { echo "error: $*" >&2 && exit 2; }
-while read -r old new; do [[ -z ${!old:-} ]] || fail "$old=${!old}: $new"; done <bash/replaced.txt
 PROBLEMS=${DATA:-}
 [[ -z $PROBLEMS ]] || grep -q PROBLEMS "bash/$step.sh" || fail "DATA=$DATA: this script does not sample; give TRAIN_FILES"
 if [[ -n ${TRAIN_FILES:-} && -z ${VAL_FILES+given} && ($TRAIN_FILES == \[* || $TRAIN_FILES != */*) ]] && grep -q '{TRAIN_FILES%' "bash/$step.sh"; then

@@ -107,13 +107,7 @@ def test_the_folders_of_a_run() -> None:
             assert told["trainer.output"].startswith(f"{checkpoints}/{place}/")
 
 
-def test_p18_a_variable_that_scripts_used_to_read_is_answered() -> None:
-    for line in (ROOT / "bash/replaced.txt").read_text().splitlines():
-        name, _, instead = line.partition(" ")
-        done = run(f"{SECTION}/stage1_rft.sh", **{name: "x"})
-        assert (done.returncode, done.stderr) == (2, f"error: {name}=x: {instead}\n")
-    done = run("bash/study.sh", ENGINE="verl", DRY_RUN="1")
-    assert done.stderr == "error: ENGINE=verl: give it with the profile: PROFILE=tiny/verl\n"
+def test_p18_files_that_a_script_cannot_take_are_answered() -> None:
     done = run(f"{SECTION}/stage1_rft.sh", DATA="x")
     assert done.stderr == "error: DATA=x: this script does not sample; give TRAIN_FILES\n"
     for files in ("[a/b.parquet,c/d.parquet]", "b.parquet"):

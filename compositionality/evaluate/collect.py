@@ -32,13 +32,14 @@ from compositionality.evaluate.results import replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
 from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
 from compositionality.rollout.collect import check as check_collection
-from compositionality.rollout.collect import collect
+from compositionality.rollout.collect import collect, settle_engine
 from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings, SamplingSettings, check_settings
+from compositionality.rollout.settings import recipe as rollout_recipe
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
-from compositionality.rollout.store import rollout_manifest
+from compositionality.rollout.store import is_of_others, rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
 from compositionality.types import CHAIN, Problem, Reason
@@ -220,12 +221,17 @@ def _ask(jobs: Sequence[CollectSettings], *, force: bool) -> None:
     with ExitStack() as stack:
         engine = cache(lambda: stack.enter_context(closing(open_engine(jobs[0], longest_prompt(jobs)))))
         for job in jobs:
-            try:
-                collect(job, engine)
-            except UserError:
-                if not force:
-                    raise
-                collect(replace(job, force=True), engine)
+            collect(replace(job, force=force and _holds_others(job)), engine)
+
+
+def _holds_others(job: CollectSettings) -> bool:
+    """Return whether the answers in its place, or an unfinished run there, are of another model or other settings."""
+    made = rollout_recipe(settle_engine(job))
+    try:
+        is_done(job.output, made)
+    except UserError:
+        return True
+    return is_of_others(job.output, made.identity())
 
 
 def longest_prompt(jobs: Sequence[CollectSettings]) -> int:

@@ -18,15 +18,12 @@ from compositionality.data.artefact import (
     name_inputs,
     read_manifest,
 )
-from compositionality.data.json_files import parse_json_object, read_text
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems, row_at
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_once, check_ranges
 from compositionality.rft.rows import prompt_key
 
-SAMPLED = "training/sampled_completions"
-"""Key of a row of metrics.jsonl: completions that a step of RL has sampled."""
 SPLITS = ("train.parquet", "test.parquet")
 
 
@@ -74,15 +71,11 @@ def budget(settings: ChunkSettings) -> int | None:
     run = Path(settings.completions_of)
     if settings.rollout_budget or not settings.completions_of or not (run / "final").is_dir():
         return settings.rollout_budget
-    path, fix = run / "metrics.jsonl", "run RL again"
-    lines = enumerate(read_text(path, fix).splitlines(), start=1)
-    rows = [parse_json_object(line, f"{path}: line {number}", fix) for number, line in lines]
-    counts: list[Any] = [
-        row.get(SAMPLED) for row in rows if any(key.endswith(("/grad_norm", "/updates")) for key in row)
-    ]
-    if not counts or None in counts:
-        raise UserError(f"{run}/metrics.jsonl: has no {SAMPLED} for every step; give rollout_budget=COMPLETIONS")
-    return int(sum(counts))
+    manifest = read_manifest(run / "final")
+    completions = manifest.facts.get("training", {}).get("completions") if manifest else None
+    if not completions:
+        raise UserError(f"{run}/final: does not say how many completions it had; give rollout_budget=COMPLETIONS")
+    return int(completions)
 
 
 def stream_of(settings: ChunkSettings) -> dict[str, Any] | None:

@@ -35,7 +35,8 @@ from compositionality.stats.estimate import over_problems
 from compositionality.types import Completion, Reason, Verdict, storable
 
 STEP = "collect_rollouts"
-OURS = {"recipe.json", "shards", "hashes"}
+RECIPE = "recipe.json"
+OURS = {RECIPE, "shards", "hashes"}
 OF_OTHERS = (
     "{}: holds half-finished rollouts of other settings or inputs; run those again to finish them, "
     "or pass --force to drop them"
@@ -104,6 +105,12 @@ def shard_table(
 # ---- writing
 
 
+def is_of_others(output: Path, identity: Identity) -> bool:
+    """Return whether half-finished rollouts of ``output`` are of other settings or inputs."""
+    begun = working_path(output) / RECIPE
+    return begun.is_file() and begun.read_text() != json.dumps(identity, indent=1)
+
+
 class WorkingFolder:
     """``.OUT.working`` beside OUT, from which a killed collection is resumed.
 
@@ -115,9 +122,7 @@ class WorkingFolder:
         self._output, self._identity = output, identity
         self.path = working_path(output)
         self.shards, self.hashes = self.path / "shards", self.path / "hashes"
-        recipe = json.dumps(identity, indent=1)
-        recipe_file = self.path / "recipe.json"
-        if recipe_file.is_file() and recipe_file.read_text() != recipe:
+        if is_of_others(output, identity):
             if not force:
                 raise UserError(OF_OTHERS.format(self.path))
             remove(self.path)
@@ -125,7 +130,7 @@ class WorkingFolder:
             if path.name not in OURS:
                 raise UserError(f"{path}: not of a collection of rollouts; move it away")
         self.path.mkdir(parents=True, exist_ok=True)
-        write_text(recipe_file, recipe)
+        write_text(self.path / RECIPE, json.dumps(identity, indent=1))
         for folder in (self.shards, self.hashes):
             folder.mkdir(exist_ok=True)
 
@@ -175,7 +180,7 @@ def working_path(output: Path) -> Path:
 
 def check_unfinished(output: Path, recipe: Recipe) -> None:
     """Raise UserError if half-finished rollouts of ``output`` are of other settings; inputs are not hashed."""
-    begun = working_path(output) / "recipe.json"
+    begun = working_path(output) / RECIPE
     if not begun.is_file():
         return
     with contextlib.suppress(ValueError):

@@ -140,12 +140,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
 def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[str, str]) -> Request:
     """Return what is asked for by the settings, else by variables of bash/env.sh, else by the profile.
 
-    UserError for a variable that scripts used to read (bash/replaced.txt says what to give instead), or one of them.
+    UserError for a variable of a single script.
     """
-    for line in (BASH / "replaced.txt").read_text().splitlines():
-        name, _, instead = line.partition(" ")
-        if given.get(name):
-            raise UserError(f"{name}={given[name]}: {instead}")
     for name in STEP_VARIABLES:
         if given.get(name):
             raise UserError(

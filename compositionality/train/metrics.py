@@ -28,9 +28,9 @@ SAMPLED = "training/sampled_completions"
 GROUPS, SIGNAL = "training/filter_groups/generated_prompts", "training/filter_groups/with_signal"
 """Their groups, and those of them with signal."""
 UPDATES, NO_SIGNAL = "training/updates", "training/no_signal"
+"""Updates of a step; 1 for a step that has no signal (every advantage is 0), else 0."""
 SMALLEST_ADVANTAGE = 1e-6
 """Smaller ones count as zero: a step without others is one without signal."""
-"""Updates of a step; 1 for a step that has no signal (every advantage is 0), else 0."""
 TOKENS, ENTROPY = "training/loss_tokens", "actor/entropy"
 """Tokens that the loss was taken on since the row before, RL or supervised; mean entropy of the policy."""
 

@@ -132,10 +132,11 @@ def check_problems_last(files: str, problems: int, epochs: int, batch: int, step
 
 def too_few_groups(step: int, kept: int, needed: int, prompts: int, limit: str) -> str:
     """Return the message of a run whose problems give no signal; ``limit`` is the setting that ended the search."""
+    saved = "; the same command goes on with other problems" if step > 1 else ""  # from its checkpoint
     return (
         f"step {step}: only {kept} of the {needed} groups needed had completions that differ, after {prompts} prompts "
-        f"({limit}): the problems are too easy or too hard for this model; the state so far is saved. Give others, or "
-        "train on what signal there is: algorithm.dynamic_sampling=false"
+        f"({limit}): the problems are too easy or too hard for this model{saved}. Give others, or train on what signal "
+        "there is: algorithm.dynamic_sampling=false"
     )
 
 

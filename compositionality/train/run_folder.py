@@ -33,7 +33,7 @@ RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
 OF_VERL = ("train_grpo", "train_sft")
 """Steps of its recipes."""
-OF_A_RUN = ("steps", "metrics.jsonl", "tensorboard", "train.log", "rollouts", "validation")
+OF_A_RUN = ("best", "steps", "metrics.jsonl", "tensorboard", "train.log", "rollouts", "validation", "samples")
 """What a run that starts over writes anew."""
 TRACKER = "latest_checkpointed_iteration.txt"
 FINISHED = "finished"

@@ -1,6 +1,5 @@
 """Chunks of problems for iterative rejection fine-tuning and the budget that sizes them; data sets joined to one."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -62,26 +61,21 @@ def test_the_budget_of_rl_is_never_exceeded(tmp_path: Path) -> None:
 
 
 def test_a_budget_may_be_that_of_a_finished_run(tmp_path: Path) -> None:
-    """A validation has no completions; a run that is not finished, or does not say, is named."""
-    run = tmp_path / "rl"
-    (run / "final").mkdir(parents=True)
-    rows = [
-        {"step": 0, "val/acc": 1},
-        {"step": 1, "grad_norm": 1, "x/grad_norm": 1, "training/sampled_completions": 10},
-        {"step": 2, "training/updates": 1, "training/sampled_completions": 10},  # without a sample for its update
-    ]
-    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    output, chunks = cut(tmp_path, completions_of=str(run), n_samples=2, chunks=5)
+    """A run that is not finished, or does not say, is named."""
+    for run, facts in (("rl", {"training": {"completions": 20}}), ("mute", {"training": {"completions": None}})):
+        with new_artefact(tmp_path / run / "final", Recipe("train_grpo", {}), facts) as folder:
+            folder.mkdir(parents=True)
+    output, chunks = cut(tmp_path, completions_of=str(tmp_path / "rl"), n_samples=2, chunks=5)
     assert [len(chunk) for chunk in chunks] == [2] * 5
     manifest = read_manifest(output)
     assert manifest is not None
     assert manifest.settings["rollout_budget"] == 20
-    (run / "metrics.jsonl").write_text('{"step": 1, "x/grad_norm": 1}\n')
-    with pytest.raises(UserError, match=r"metrics.jsonl: has no training/sampled_completions for every step"):
-        cut(tmp_path, "other", completions_of=str(run))
-    (run / "final").rmdir()
+    with pytest.raises(UserError, match=r"mute/final: does not say how many completions it had; give rollout_budget"):
+        cut(tmp_path, "other", completions_of=str(tmp_path / "mute"))
+    (tmp_path / "rl").rename(tmp_path / "unfinished")
+    (tmp_path / "rl").mkdir()
     with pytest.raises(UserError, match="rl: no finished run, and as many completions are to be sampled as it has"):
-        cut(tmp_path, "other", completions_of=str(run))
+        cut(tmp_path, "other", completions_of=str(tmp_path / "rl"))
 
 
 def test_the_problems_may_be_those_that_a_run_was_asked_in_its_order(tmp_path: Path) -> None:

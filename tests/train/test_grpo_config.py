@@ -361,6 +361,9 @@ def test_the_recipe_holds_what_the_weights_depend_on(model, tmp_path):
     assert not [key for key, value in same.items() if str(model) in str(value) or str(tmp_path) in str(value)]
     for word in ("optim.lr=1e-5", "reward.shape=paper", "verl.trainer.total_epochs=2"):
         assert settings(word) != settings()
+    how = ("trainer.micro_batch_tokens=9000", "model.activation_checkpointing=true", "reward.max_error_rate=0.5")
+    for word in (*how, "algorithm.max_generation_batches=7", "rollout.gpu_memory=0.3"):
+        assert settings("algorithm.dynamic_sampling=true", word) == settings("algorithm.dynamic_sampling=true"), word
 
 
 def test_a_dry_run_prints_the_whole_command(capsys, tmp_path, monkeypatch):

@@ -145,6 +145,7 @@ def test_only_what_changes_the_weights_is_part_of_the_recipe(tmp_path: Path) -> 
 
     before = recipe()
     conveniences = ("trainer.keep=9", "trainer.save_every=7", "verl.trainer.project_name=x", "verl.data.num_workers=1")
+    conveniences += ("trainer.micro_batch_tokens=9000", "model.activation_checkpointing=true")
     assert recipe(*conveniences, "force=true") == before
     for word in ("optim.lr=1", "data.max_length=9", "data.seed=2", "trainer.epochs=9", "verl.engine.seed=1"):
         assert recipe(word) != before, word

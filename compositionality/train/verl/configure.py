@@ -76,6 +76,8 @@ NOT_THE_RESULT = (
     "data.train_files",
     "data.val_files",
     "data.num_workers",
+    "data.max_token_len_per_gpu",
+    "model.enable_gradient_checkpointing",
     *(f"trainer.{key}" for key in ("default_local_dir", "default_hdfs_dir", "project_name", "experiment_name")),
     *(f"trainer.{key}" for key in ("logger", "save_freq", "test_freq", "max_ckpt_to_keep", "profile_interval")),
     *(f"trainer.{key}" for key in ("resume_mode", "resume_from_path", "device", "nnodes", "n_gpus_per_node")),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from compositionality.data.artefact import Recipe, exclusive, name_inputs
+from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, name_inputs
 from compositionality.data.problems import RowSettings
 from compositionality.errors import UserError
 from compositionality.reward.function import FunctionSettings
@@ -31,7 +31,7 @@ from compositionality.train.verl.preflight import check_grpo_inputs, check_grpo_
 from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.grpo_trainer"
-SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "max_error_rate", "export_dtype", "rows")
+SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "export_dtype", "rows")
 SETTINGS_OF_VERL = ("data", "algorithm", "actor_rollout_ref", "trainer.total_", "trainer.nnodes", "trainer.n_gpus")
 NOT_THE_RESULT = (
     "data.train_files",
@@ -44,7 +44,10 @@ NOT_THE_RESULT = (
     "actor_rollout_ref.rollout.gpu_memory_utilization",
     "actor_rollout_ref.rollout.val_kwargs",
     "actor_rollout_ref.rollout.prometheus",  # verl puts the model's path there
+    "algorithm.filter_groups.max_num_gen_batches",
 )
+HOW_IT_COMPUTES = ("max_token_len_per_gpu", "enable_gradient_checkpointing")
+"""Ends of keys that another machine, or less memory, may change."""
 
 
 def train(config: DictConfig) -> None:
@@ -56,6 +59,8 @@ def train(config: DictConfig) -> None:
     command = [sys.executable, "-m", MODULE, str(out / "config.yaml")]
     if config.run.dry_run:
         check_grpo_inputs(config)
+        if is_to_be_checked(config.run.model, dry=True):
+            settle_template(config)
         check_run(out, make_recipe(config), force=config.run.force)
         print(launch.shell_line(command, variables))
         return
@@ -79,7 +84,10 @@ def make_recipe(config: DictConfig) -> Recipe:
     settings = {
         key: value
         for key, value in flat.items()
-        if key.startswith(chosen) and not key.startswith(NOT_THE_RESULT) and ".profiler." not in key
+        if key.startswith(chosen)
+        and not key.startswith(NOT_THE_RESULT)
+        and not key.endswith(HOW_IT_COMPUTES)
+        and ".profiler." not in key
     }
     settings["train_files"] = names = name_inputs("train_files", config.run.train_files)  # in the order of the problems
     files = dict(zip(names, map(Path, config.run.train_files), strict=True))
