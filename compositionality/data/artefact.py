@@ -224,11 +224,10 @@ def check_place(target: Path, recipe: Recipe) -> None:
 def check_no_strangers(target: Path) -> None:
     """Raise UserError if a folder of ours holds a file that its manifest does not name."""
     manifest = read_manifest(target) if target.is_dir() else None
-    if manifest is None:
-        return
-    for path in target.rglob("*"):
+    named = manifest.files if manifest else {}
+    for path in target.rglob("*") if manifest else ():
         name = path.relative_to(target).as_posix()
-        if not path.is_dir() and path.name != MANIFEST and name not in manifest.files:
+        if not path.is_dir() and path.name != MANIFEST and name not in named:
             raise UserError(f"{target / name}: not of this result; move it away, or pass --force to delete it")
 
 
@@ -320,7 +319,9 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
 
 
 def _finish_publishing(target: Path) -> None:
-    """Take the manifest that a process killed between the two renames of ``publish`` left, if it fits."""
+    """Take what a process killed between the two renames of ``publish`` left: an old folder, a manifest that fits."""
+    if (old := beside(target, "old")).is_dir() and not target.exists():
+        os.replace(old, target)
     pending = beside(target, PENDING)
     if not pending.is_file():
         return
@@ -328,8 +329,7 @@ def _finish_publishing(target: Path) -> None:
         manifest = Manifest.model_validate_json(pending.read_bytes())
         if target.is_file() and manifest.files.get(target.name) == file_hash(target):
             os.replace(pending, manifest_path(target))
-            return
-    pending.unlink()
+    pending.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -115,6 +115,27 @@ def test_p07_kill_between_the_renames_of_publishing(
     assert target.read_text() == expected[0]
 
 
+@pytest.mark.parametrize("killed_after", [0, 1])
+def test_p08_a_kill_while_a_folder_is_replaced_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
+) -> None:
+    target, replace, renamed = tmp_path / "folder", os.replace, list[Path]()
+    make_folder(target, recipe(tmp_path), a="a")
+
+    def dying_replace(source: Path, destination: Path) -> None:
+        if len(renamed) == killed_after and target in (source, destination):
+            raise KeyboardInterrupt
+        renamed.extend([destination] if target in (source, destination) else [])
+        replace(source, destination)
+
+    monkeypatch.setattr(artefact.os, "replace", dying_replace)
+    with suppress(KeyboardInterrupt):
+        make_folder(target, recipe(tmp_path), b="b")
+    monkeypatch.undo()
+    assert is_done(target, recipe(tmp_path))
+    assert sorted(path.name for path in target.iterdir()) == ["a", "manifest.json"]
+
+
 def test_folder_is_replaced_whole(tmp_path: Path) -> None:
     target = tmp_path / "folder"
     make_folder(target, recipe(tmp_path), a="a")
