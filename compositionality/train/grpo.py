@@ -239,7 +239,7 @@ class GrpoTrainer:
         return groups
 
     def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
-        """Raise UserError, after the state before ``step`` is saved: the same command goes on with other prompts."""
+        """Raise UserError, after the state before it, if any, is saved: the same command goes on with other prompts."""
         if step > 1:
             self.save(step - 1)
         limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"

@@ -75,7 +75,10 @@ def test_p18_a_damaged_recipe_seal_or_tracker_is_one_line(tmp_path: Path, conten
     (tmp_path / RECIPE).write_bytes(content)
     with pytest.raises(UserError, match=r"recipe\.json: damaged .* --force"):
         resume(tmp_path, RUN, force=False)
+    for left in ("samples", "best"):
+        (tmp_path / left).mkdir()
     assert resume(tmp_path, RUN, force=True) == 0
+    assert not {"samples", "best", "steps"} & {path.name for path in tmp_path.iterdir()}
 
 
 def finished_run(folder: Path, recipe: Recipe) -> None:

@@ -310,7 +310,7 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
     assert report.updates_with_signal == 0
     assert (report.updates, report.updates_without_signal, report.groups_with_signal, report.tokens) == (2, 2, 0, 0)
     assert apart(weights(out / "final"), weights(small / "model")) == 0
-    with pytest.raises(UserError, match=r"step 1: only 0 of the 8 groups .*max_generation_batches=3"):
+    with pytest.raises(UserError, match=r"step 1: only 0 of the 8 groups .*max_generation_batches=3\).*this model\. "):
         train(settings(small, tmp_path / "other", *DAPO, "algorithm.max_generation_batches=3"))
 
 
@@ -325,7 +325,7 @@ def test_dynamic_sampling_without_signal_goes_on_with_other_prompts(small, tmp_p
         GrpoTrainer, "sample_groups", lambda self, *where: asked.append(where) or sample_groups(self, *where)
     )
     monkeypatch.setattr(PromptGroup, "has_signal", lambda *_, **__: steps[-1] < 3 or Path(out, "repaired").exists())
-    with pytest.raises(UserError, match=r"step 3: only \d of the 8 groups needed .*the state so far is saved"):
+    with pytest.raises(UserError, match=r"step 3: only \d of the 8 .*; the same command goes on with other"):
         train(settings(small, out, *DAPO, *more))
     assert complete_steps(out / "steps")[-1] == 2
     (out / "repaired").touch()
