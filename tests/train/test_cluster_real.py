@@ -41,6 +41,7 @@ class Cluster:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         self.variables = {**kept, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 2}
         self.variables |= {"PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
+        self.variables["RAY_health_check_timeout_ms"] = "60000"  # other tests may keep the cores
         head = ("--head", f"--port={self.address.partition(':')[2]}", "--include-dashboard=false")
         self.nodes = [self.start("head", *head, f"--temp-dir={self.temp}")]
         self.wait(1)
