@@ -86,7 +86,7 @@ PUBLISHED = {
             ["run_multi_domain"],
             {"PROFILE": "paper", "MODEL_PATH": "m", "TRAIN_FILES": "t/a.parquet"},
             "train_grpo passk",
-            {"data.train_files": "[t/a.parquet]", "data.val_files": "[t/holdout.parquet]"},
+            {"data.train_files": "t/a.parquet", "data.val_files": "t/holdout.parquet"},
         ),
         (
             ["run_single_domain", "math"],
@@ -104,13 +104,13 @@ def test_domains_are_prepared_trained_on_by_the_published_settings_and_measured(
     trained, asked = values(told[-2]), values(told[-1])
     assert {**PUBLISHED, **own}.items() <= trained.items()
     assert trained["profile"].endswith("/verl")
-    assert (f"[{asked['problems']}]", asked["n_samples"]) == (trained["data.val_files"], "128")
+    assert (asked["problems"], asked["n_samples"]) == (trained["data.val_files"], "128")
     if "prepare_guru" in steps:
         made = values(told[-3])
-        assert trained["data.train_files"] == f"[{made['output']}/train.parquet]"
-        assert trained["data.val_files"] == f"[{made['output']}/holdout.parquet]"
+        assert trained["data.train_files"] == f"{made['output']}/train.parquet"
+        assert trained["data.val_files"] == f"{made['output']}/holdout.parquet"
         assert (made["domains"], made.get("train_domains")) == (DOMAINS, "[math]" if script[1:] else None)
-        assert made["files"] == "[g]" if "DATA" in given else f"[{values(told[1])['output']}]"
+        assert made["files"] == ("g" if "DATA" in given else values(told[1])["output"])
 
 
 def test_an_unknown_domain_is_one_line_before_anything_is_made(tmp_path: Path) -> None:
