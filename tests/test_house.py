@@ -47,7 +47,9 @@ def test_no_room_has_more_lines_than_its_row_and_no_row_is_loose() -> None:
     for room, most in rows.items():
         pattern = room if room.endswith(".py") else f"{room}/**/*.{'sh' if room == 'bash' else 'py'}"
         lines = sum(len(path.read_text().splitlines()) for path in ROOT.glob(pattern))
-        assert lines <= most, f"{room}: {lines} lines, of at most {most}: tests/rooms.yaml"
+        assert lines <= most, (
+            f"{room}: {lines} lines, of at most {most}: raise its row in tests/rooms.yaml, say what for"
+        )
         assert lines >= 0.95 * most, f"{room}: only {lines} lines, lower its row in tests/rooms.yaml"
     rooms = {f"compositionality/{path.parent.name}" for path in ROOT.glob("compositionality/*/__init__.py")}
     assert rooms == {room for room in rows if room.startswith("compositionality/") and not room.endswith(".py")}
@@ -97,7 +99,8 @@ def test_every_exception_of_length_is_needed() -> None:
 def test_the_trainer_to_read_stays_short() -> None:
     """The loop with its formulas, and the model, sharding and optimizer below it."""
     files = [ROOT / "compositionality/train" / name for name in ("grpo.py", "policy.py")]
-    assert sum(path.read_text().count("\n") for path in files) < 900
+    lines = sum(path.read_text().count("\n") for path in files)
+    assert lines < 900, f"{lines} lines: what is not of GRPO itself goes into a module beside them"
 
 
 def test_scripts_are_valid_bash() -> None:

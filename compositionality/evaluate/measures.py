@@ -1,7 +1,9 @@
 """What is measured of a model on a problem: a name, and a function of rows of the table.
 
 A measure returns two arrays (P,): counts or values, and out of how many; Σ values / Σ weights is the figure of the
-problems together. A new one is an entry of ``MEASURES``. pass@k follows from its name: ``pass@8``, ``pass@N`` (all
+problems together. A new one is an entry of ``MEASURES``; if it counts something new, a column too (``table.SCHEMA``,
+counted in ``collect.py``; in ``table.ADDED``, so that older tables are read). Claims on accuracy take those that
+``claims/model.py`` lists. pass@k follows from its name: ``pass@8``, ``pass@N`` (all
 samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are right. From exact probabilities (``gold.py``):
 ``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and against a base ``beyond@1e-6``, ``support_kept``,
 ``support_gained``, ``support_lost``.

@@ -108,6 +108,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     check_surroundings(settings, os.environ)
     for step in steps:
         _ = step.settings  # every word is known before anything starts
+    if not settings.only:
+        check_training_files(steps)
     check_lasting_problems(steps)
     check_pairs(steps)
     if settings.print:
@@ -220,6 +222,21 @@ def backend_of(settings: RunStudySettings, request: Request) -> Backend:
     cpu_lanes = min(len(os.sched_getaffinity(0)), MOST_LANES)
     lanes = cpu_lanes if not request.gpu else len(gpus) if len(gpus) > 1 else max(request.settings.lanes, 1)
     return Local(1 if verl else settings.lanes or lanes, gpus)
+
+
+def check_training_files(steps: Sequence[Step]) -> None:
+    """UserError for a training whose file, in a study's folder of data, is not there and made by no step."""
+    made = {Path(output) for step in steps for output in step.outputs}
+    for step in steps:
+        if step.entry_point not in ("train_grpo", "train_sft"):
+            continue
+        study = Path(step.place.folder("data")).parent
+        for path in map(Path, step.settings.data.train_files):
+            if study in path.parents and not path.exists() and made.isdisjoint((path, *path.parents)):
+                raise UserError(
+                    f"{step.name}: data.train_files: {path} is not there, and no step of the study makes it (files of "
+                    "problems: compositionality/config/problems)"
+                )
 
 
 def check_lasting_problems(steps: Sequence[Step]) -> None:

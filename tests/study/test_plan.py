@@ -16,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
 from compositionality.study.plan import in_order, plan
-from compositionality.study.run import check_pairs, dry_run, shown
+from compositionality.study.run import check_pairs, check_training_files, dry_run, shown
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.run_folder import flatten
@@ -348,6 +348,11 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Monkey
         0.28,
         "checkpoints/s/seed0/stage2-rl-dapo",
     )
+    check_training_files(plan(asked(arms=("rl-dapo",))))
+    other = "    env: {TRAIN_FILES: '{data}/string_task/stage2_level3/train.parquet'}\n    colour"
+    (tmp_path / "section41_42.yaml").write_text(text.replace("    colour: '#123456'", f"{other}: '#123456'"))
+    with pytest.raises(UserError, match=r"rl-dapo: data.train_files: data/.*stage2_level3/train.parquet is not there"):
+        check_training_files(plan(asked(arms=("rl-dapo",))))
 
 
 @pytest.mark.parametrize(

@@ -370,4 +370,5 @@ def _check(where: str, comparison: Comparison) -> None:
         known = (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…")
         fits = all(name in ("", CORRECT) or is_pass_at_k(name) for name in (measure, base_measure))
     if not fits:
-        raise UserError(f"{where}measure={measure}: of {comparison.metric}, must be one of {', '.join(known or ())}")
+        names = ", ".join(known or ()) + (", gold_…" if comparison.metric is Metric.ACCURACY else "")
+        raise UserError(f"{where}measure={measure}: of {comparison.metric}, must be one of {names}")

@@ -353,6 +353,11 @@ def _algorithm_keys(algorithm: AlgorithmSettings, max_tokens: int) -> dict[str, 
             "algorithm.dynamic_sampling=true (others replace them) or algorithm.drop_equal_groups=false (they stay)"
         )
     actor, on_policy = "actor_rollout_ref.actor", algorithm.updates_per_step == 1
+    if algorithm.advantage not in ADVANTAGES:  # of a reader's own
+        raise UserError(
+            f"algorithm.advantage={algorithm.advantage}: engine=verl does not have it; name it in ADVANTAGES "
+            "(train/verl/configure.py), or take engine=single"
+        )
     estimator, by_std = ADVANTAGES[algorithm.advantage]
     keys = {
         "algorithm.adv_estimator": estimator,
