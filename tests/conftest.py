@@ -1,5 +1,6 @@
 """Markers of whole folders, files and tests, in one place."""
 
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -186,11 +187,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(BEGAN, str(time.time()))
+    gc.set_threshold(50_000)  # every collection visits all that is imported: a sixth of the time of the tests
     if config.pluginmanager.has_plugin("hypothesispytest"):  # clients' environments have none
         from hypothesis import settings
 
         settings.register_profile("tests", deadline=None)  # a busy machine is no fault
         settings.load_profile("tests")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

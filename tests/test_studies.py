@@ -62,9 +62,9 @@ def test_behaviour_injection_to_influences_claims_and_page_and_nothing_is_made_a
 ) -> None:
     names = ("vanilla", "bridge", "subgoals")
     given["ARMS"] = " ".join(f"sft-{name} rl-{name}" for name in names)
-    for again in (False, True):
-        shown = finished("behavior_injection/run_all", "base:steps=80", **given)
-        assert (f"{given['CKPT_DIR']}/s/seed0/rl-bridge/final is already there" in shown) == again
+    for more in ([], ["only=[*bridge*]"]):
+        shown = finished("behavior_injection/run_all", "base:steps=80", *more, **given)
+        assert (f"{given['CKPT_DIR']}/s/seed0/rl-bridge/final is already there" in shown) == bool(more)
     results = tmp_path / "RESULTS_DIR/s"
     summary = pd.read_csv(results / "behavior_injection/summary.csv")
     assert {*summary["model"]} == {"base", *given["ARMS"].split()}

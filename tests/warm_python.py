@@ -11,6 +11,7 @@ trainer_runs.py (verl's trainers, with Ray and vLLM, when they are killed). What
 (run.processes=2) must start from a plain one: each of them imports the program anew.
 """
 
+import gc
 import importlib
 import json
 import multiprocessing
@@ -94,6 +95,7 @@ def serve(address: str, *more: str) -> None:
     """Answer starts until the input ends."""
     for name in (*PACKAGES, *more):
         importlib.import_module(name)
+    gc.freeze()  # forks share what no collection visits
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)

@@ -6,6 +6,7 @@ profile says of this entry point, see config/profile.py); ``step=SECTION/STEP`` 
 line, where the value is in YAML's flow style (``3``, ``null``, ``[a, b]``, ``{a: 1}``), a path or a text as it is.
 """
 
+import gc
 import os
 import re
 import signal
@@ -108,6 +109,7 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
         code, message = UserError.exit_code, f"error: {on_one_line(without_secrets(system_error(error)))}"
     if message:
         print(message, file=sys.stderr, flush=True)
+    gc.freeze()  # else the interpreter's end visits all that was imported, for one or two seconds
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         os._exit(code)  # a thread of gloo that wakes up in the middle of Python's clean-up would abort the process
     sys.exit(code)
