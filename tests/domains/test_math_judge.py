@@ -83,15 +83,8 @@ def test_fewer_mistakes_than_the_scorers_of_others(verdicts, capsys):
         return bool(verify(parse(f"${gold}$"), parse(f"\\boxed{{{answer}}}")))
 
     hangs = (
-        "9^{9^{9",
-        "9**9",
-        "99999",
-        "int_0",
-        "(((((",
-        "77777",
-        "5!",
-        "^{99}",
-    )  # of which the others may never come back
+        "9^{9^{9", "9**9", "99999", "int_0", "(((((", "77777", "5!", "^{99}",
+    )  # of which the others may never come back  # fmt: skip
     easy = [(case, label) for cases, label in ((RIGHT, True), (WRONG, False)) for case in cases
             if not any(part in case[1] for part in hangs)]  # fmt: skip
     told = {}

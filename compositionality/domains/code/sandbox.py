@@ -216,16 +216,8 @@ def _bwrap(contained: Containment, limits: Limits) -> list[str]:
     """Return the command line in front of the interpreter's."""
     size = ["--size", str(limits.scratch_mb * _MIB)] if "--size" in contained.options else []
     words = [
-        contained.bwrap,
-        "--unshare-all",
-        "--unshare-user",
-        "--uid",
-        "65534",
-        "--gid",
-        "65534",
-        "--cap-drop",
-        "ALL",
-    ]
+        contained.bwrap, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL",
+    ]  # fmt: skip
     words += ["--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "sandbox", "--clearenv"]
     words += ["--disable-userns"] if "--disable-userns" in contained.options else []
     for name in _SYSTEM:

@@ -39,23 +39,9 @@ from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Ve
 
 _FUNCTION = re.compile(r"func_\d+")
 PROBES = (
-    "abcdefghij",
-    "hello",
-    "Queue7",
-    "aabbccddee",
-    "bookkeeper",
-    "zyxwvu",
-    "A1b2C3d4",
-    "racecar",
-    "e",
-    "xq",
-    "«k»-«m»",
-    "mississippi9",
-    "GHIJklmno",
-    "tt_uu|v",
-    "oiuae3",
-    "dhbfgcjdface",
-)
+    "abcdefghij", "hello", "Queue7", "aabbccddee", "bookkeeper", "zyxwvu", "A1b2C3d4", "racecar", "e", "xq",
+    "«k»-«m»", "mississippi9", "GHIJklmno", "tt_uu|v", "oiuae3", "dhbfgcjdface",
+)  # fmt: skip
 _OUR_WORDS = json_prompt("", "").partition("\n")[0]
 _MAIN = re.compile(r"def main_solution\(.*", re.DOTALL)
 
