@@ -182,7 +182,8 @@ def read_rows(
                 counts["other_domain"] += 1
     for domain in settings.domains:
         if not any(row.domain == domain for row in rows):
-            raise UserError(f"domains: no row of {domain} in {', '.join(map(str, files))}; leave it out")
+            why = f" ({len(refused):,} rows cannot be used; the first: {refused[0].reason})" if refused else ""
+            raise UserError(f"domains: no row of {domain} in {', '.join(map(str, files))}{why}; leave it out")
     if settings.check_gold:
         rows = _with_right_gold(rows, refused, settings.workers, counts)
     counts["refused"] = len(refused)

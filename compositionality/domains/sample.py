@@ -11,11 +11,12 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers, check_ranges
-from compositionality.tasks.registry import find_task
+from compositionality.tasks.registry import BUILT_IN, find_task
 from compositionality.types import Problem
 
 STEP = "make_domain_sample"
-DOMAINS = ("math", "code", "logic", "simulation", "stem", "table")
+DOMAINS = [name for name, place in BUILT_IN.items() if "domains" in place and name != "reasoning_gym"]
+"""Of reasoning-gym one names the data set first."""
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 OPEN, CLOSE = "<answer>", "</answer>"
 THOUGHT_START, THOUGHT_END = "<think>", "</think>"
 MAX_LITERAL, MAX_DEPTH = 20_000, 16
-UNREADABLE = object()  # what read_literal returns for text that is no literal
+UNREADABLE = object()  # what is returned for text that is no literal
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
@@ -79,6 +79,14 @@ def has_box(response: str) -> bool:
 def without_styles(text: str) -> str:
     r"""Return ``text`` with the content of ``\text{…}``, ``\mathrm{…}`` and their kin in place of them."""
     return _STYLED.sub(r"\1", text).strip()
+
+
+def read_json(text: str) -> Any:
+    """Return the value of JSON text; ``UNREADABLE`` if it is none, or is nested too deep."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return UNREADABLE
 
 
 def read_literal(text: str) -> Any:

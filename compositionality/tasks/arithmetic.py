@@ -135,7 +135,8 @@ def apply(sign: str, left: Exact, right: Exact) -> Exact | None:
     """Return the result of one exact operation; None if it divides by zero."""
     if sign == "/":
         return Fraction(left, right) if right else None
-    return _WHOLE[sign](left, right)
+    return WHOLE[sign](left, right)
 
 
-_WHOLE: dict[str, Callable[[Exact, Exact], Exact]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+WHOLE: dict[str, Callable[[Exact, Exact], Exact]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+"""What the signs do but division, which leaves the whole numbers."""

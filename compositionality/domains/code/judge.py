@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from compositionality.domains.code.sandbox import Limits, SandboxError, run_script, run_tests
 from compositionality.errors import UserError
+from compositionality.tasks.answers import read_json
 from compositionality.types import Reason, Verdict
 
 _LOG = logging.getLogger(__name__)
@@ -81,12 +82,9 @@ def read_truth(ground_truth: str) -> CodeTruth:
 
 def json_fields(text: str) -> dict[str, Any]:
     """Return the object that a ground truth is. Raise UserError if it is none."""
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"ground_truth {text[:60]!r} is no JSON; make the problem file again") from error
+    fields = read_json(text)
     if not isinstance(fields, dict):
-        raise UserError(f"ground_truth {text[:60]!r} is no object; give functional, pytest, or inputs and outputs")
+        raise UserError(f"ground_truth {text[:60]!r} is no JSON object: give functional, pytest, or inputs and outputs")
     return fields
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from compositionality.tasks.answers import bracket_depth
+from compositionality.tasks.answers import bracket_depth, read_json
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
 
 Entry = Mapping[str, Any]
@@ -109,16 +109,9 @@ def _vertices_once(answer: str, entry: Entry) -> bool:
     return sorted(vertices) == sorted(entry["metadata"]["puzzle"]["vertices"])
 
 
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _lists_of_lists(answer: str, _entry: Entry) -> bool:
     """Take a JSON list of lists of texts."""
-    lists = _json(answer)
+    lists = read_json(answer)
     return isinstance(lists, list) and all(
         isinstance(inner, list) and all(isinstance(text, str) for text in inner) for inner in lists
     )
@@ -126,7 +119,7 @@ def _lists_of_lists(answer: str, _entry: Entry) -> bool:
 
 def _moves_boxes(answer: str, _entry: Entry) -> bool:
     """Take a JSON list of plans; the scorer would move targets to the boxes as well."""
-    plans = _json(answer)
+    plans = read_json(answer)
     return isinstance(plans, list) and all(
         isinstance(plan, dict)
         and all(re.fullmatch(_AGENT, name) and re.fullmatch(_MOVE, str(move)) for name, move in plan.items())

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from compositionality.domains.code.judge import CodeTruth, last_program, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain, apply_all
 from compositionality.errors import UserError
-from compositionality.tasks.answers import with_distinct_keys
+from compositionality.tasks.answers import read_json, with_distinct_keys
 from compositionality.tasks.task import Mode, truth_text
 from compositionality.types import Problem, Reason, Verdict
 
@@ -98,10 +98,7 @@ def read_truth(ground_truth: str) -> SimulationTruth:
 
 def _fields(text: str) -> dict[str, Any] | None:
     for attempt in (text, f"{{{text}}}"):
-        try:
-            fields = json.loads(attempt)
-        except (ValueError, RecursionError):
-            continue
+        fields = read_json(attempt)
         if isinstance(fields, dict) and fields.keys() & {"output", "input", "functional"}:
             return fields
     return None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from compositionality.domains.stem.judge import LETTERS, ChoiceTruth, FreeTruth, judge_choice, judge_free
 from compositionality.errors import UserError
+from compositionality.tasks.answers import read_json
 from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
 from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
@@ -118,10 +119,7 @@ class StemTask(Task):
 
 
 def _is_truth(text: str) -> bool:
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
+    fields = read_json(text)
     return isinstance(fields, dict) and ("letter" in fields or {"question", "answer"} <= set(fields))
 
 

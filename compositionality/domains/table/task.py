@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from compositionality.domains.math.units import unit_of
 from compositionality.errors import UserError
-from compositionality.tasks.answers import last_box, without_styles
+from compositionality.tasks.answers import last_box, read_json, without_styles
 from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
 from compositionality.tasks.stream import check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
@@ -97,7 +97,8 @@ class TableTask(Task):
         del extra_info
         value = ground_truth
         if isinstance(value, str):
-            value = _parsed(value)
+            read = read_json(value)
+            value = read if isinstance(read, list | dict) else value  # any other text is the answer itself
         elif value is not None:
             value = json.loads(truth_text(value))
         if isinstance(value, dict):
@@ -122,15 +123,6 @@ class TableTask(Task):
 
     def gold(self, problem: Problem) -> str:
         return f"\\boxed{{{'|'.join(self.parse_truth(problem.ground_truth))}}}"
-
-
-def _parsed(text: str) -> Any:
-    """Return a JSON list or object; any other text is the answer itself."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, list | dict) else text
 
 
 def _damaged(ground_truth: Any) -> UserError:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compositionality.errors import UserError
+from compositionality.tasks.arithmetic import WHOLE
 from compositionality.tasks.countdown.wording import OPERATORS, Calculation
 
 LEVELS = range(2, 7)  # how many numbers a problem gives
@@ -155,12 +156,7 @@ def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
 
 
 def _operate(left: Value, operator: str, right: Value) -> Value:
-    if operator == "+":
-        value = left + right
-    elif operator == "-":
-        value = left - right
-    else:
-        value = left * right if operator == "*" else Fraction(left) / right
+    value = Fraction(left) / right if operator == "/" else WHOLE[operator](left, right)
     return value.numerator if value.denominator == 1 else value
 
 

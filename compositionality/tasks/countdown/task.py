@@ -37,18 +37,6 @@ class CountdownPaperOptions:
     levels: tuple[int, ...] = (2,)  # how many numbers
 
 
-@dataclass(frozen=True, slots=True)
-class CountdownFacts:
-    """One problem, solved again; ``fewest``: how many of the numbers reach the target without the others."""
-
-    truth: Truth
-    solutions: int
-    whole: bool
-    fewest: int
-    wrong_gold: bool
-    wrong_stream: bool
-
-
 class CountdownTask(Task):
     """Reach a target from given numbers; the level is how many there are."""
 
@@ -146,43 +134,46 @@ class CountdownTask(Task):
         )
         return tuple(sorted(listed)) == truth.numbers and problem.prompt == rendered
 
-    def facts(self, problem: Problem) -> CountdownFacts:
-        """Solve the problem again and compare it with its row. UserError for one that is too large to solve."""
+    def facts(self, problem: Problem) -> dict[str, Any]:
+        """Solve the problem again and compare it with its row. UserError for one that is too large to solve.
+
+        fewest: how many of the numbers reach the target without the others.
+        """
         truth = read_ground_truth(problem.ground_truth)
         solutions = solve(truth.numbers, truth.target, truth.operators, "any")
         level = len(truth.numbers)
         allowed = [solution for solution in solutions if truth.use == "any" or solution.operations == level - 1]
         gold = problem.metadata.get("expression")
         text_truth = ground_truth(truth.numbers, truth.target, "text", truth.use, truth.operators)
-        return CountdownFacts(
-            truth=truth,
-            solutions=len(allowed),
-            whole=any(solution.whole for solution in allowed),
-            fewest=min([solution.operations + 1 for solution in solutions], default=level),
-            wrong_gold=gold is not None and judge_countdown(text_answer(gold), text_truth).score < 1,
-            wrong_stream=_in_wrong_stream(problem, truth),
-        )
+        return {
+            "truth": truth,
+            "solutions": len(allowed),
+            "whole": any(solution.whole for solution in allowed),
+            "fewest": min([solution.operations + 1 for solution in solutions], default=level),
+            "wrong_gold": gold is not None and judge_countdown(text_answer(gold), text_truth).score < 1,
+            "wrong_stream": _in_wrong_stream(problem, truth),
+        }
 
-    def figures(self, facts: Sequence[CountdownFacts]) -> dict[str, Any]:
+    def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
         """Return shares of rows, and how many solutions they have.
 
         fewer_numbers: trivial rows, whose target some of the numbers reach without the others; target_given: it is even
         one of them.
         """
-        level = len(facts[0].truth.numbers)
-        solutions = [row.solutions for row in facts]
-        targets = [row.truth.target for row in facts]
+        level = len(facts[0]["truth"].numbers)
+        solutions = [row["solutions"] for row in facts]
+        targets = [row["truth"].target for row in facts]
         return {
-            "wrong_gold": sum(row.wrong_gold for row in facts),
-            "wrong_stream": sum(row.wrong_stream for row in facts),
+            "wrong_gold": sum(row["wrong_gold"] for row in facts),
+            "wrong_stream": sum(row["wrong_stream"] for row in facts),
             "solvable": fmean(count > 0 for count in solutions),
-            "whole": fmean(row.whole for row in facts),
+            "whole": fmean(row["whole"] for row in facts),
             "solutions_mean": fmean(solutions),
             "solutions_median": median(solutions),
             "solutions_max": max(solutions),
-            "fewer_numbers": fmean(row.fewest < level for row in facts),
-            "target_given": fmean(row.fewest == 1 for row in facts),
-            "equal_numbers": fmean(len(set(row.truth.numbers)) < level for row in facts),
+            "fewer_numbers": fmean(row["fewest"] < level for row in facts),
+            "target_given": fmean(row["fewest"] == 1 for row in facts),
+            "equal_numbers": fmean(len(set(row["truth"].numbers)) < level for row in facts),
             "target_lowest": min(targets),
             "target_highest": max(targets),
         }

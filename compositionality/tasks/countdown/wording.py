@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from compositionality.tasks.arithmetic import WHOLE
+
 OPERATORS = "+-*/"
 
 _TASK = """Countdown: reach {target}.
@@ -30,11 +32,7 @@ class Calculation(NamedTuple):
     @property
     def result(self) -> int:
         """Return the value that takes the place of both."""
-        if self.operator == "+":
-            return self.left + self.right
-        if self.operator == "-":
-            return self.left - self.right
-        return self.left * self.right if self.operator == "*" else self.left // self.right
+        return self.left // self.right if self.operator == "/" else int(WHOLE[self.operator](self.left, self.right))
 
 
 def text_prompt(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> str:

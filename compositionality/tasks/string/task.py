@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from statistics import fmean, quantiles
@@ -44,28 +44,6 @@ PROBES = (
 )  # fmt: skip
 _OUR_WORDS = json_prompt("", "").partition("\n")[0]
 _MAIN = re.compile(r"def main_solution\(.*", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class StringFacts:
-    """One problem, evaluated again.
-
-    reducible: without some operators the value is the same; other_order: in another order of the functions too (None:
-    no chain). depth_is_level: the real depth is the level; wrong_stream: the input belongs to another split
-    or seed.
-    """
-
-    names: list[str]
-    length: int
-    input_named: bool
-    input_matters: bool
-    depth_is_level: bool
-    no_ops: int
-    constants: int
-    reducible: bool
-    other_order: bool | None
-    wrong_gold: bool
-    wrong_stream: bool
 
 
 class StringTask(Task):
@@ -167,8 +145,12 @@ class StringTask(Task):
         main = _MAIN.search(code)
         return main is not None and main[0].strip() in problem.prompt and x in problem.prompt
 
-    def facts(self, problem: Problem) -> StringFacts:
-        """Evaluate the problem again, operator by operator. UserError if it is no row of the string task."""
+    def facts(self, problem: Problem) -> dict[str, Any]:
+        """Evaluate the problem again, operator by operator. UserError if it is no row of the string task.
+
+        reducible: without some operators the value is the same; other_order: in another order of the functions too
+        (None: no chain). real_depth: it is the level; wrong_stream: the input belongs to another split or seed.
+        """
         program, x, output = read_row(problem)
         if output is None:
             raise UserError("is no row of the string task (no ref_output)")
@@ -176,41 +158,33 @@ class StringTask(Task):
         depths = real_depths(applied)
         value = program.value(x)
         chain = as_chain(program)
-        return StringFacts(
-            names=program.functions,
-            length=len(output),
-            input_named=program.uses_input,
-            input_matters=_input_matters(program),
-            depth_is_level=(depths[-1] if depths else 0) == problem.level,
-            no_ops=sum(step.value in step.given for step in applied),
-            constants=sum(depth < 0 for depth in depths),
-            reducible=is_reducible(program, x),
-            other_order=None if chain is None else another_order(chain, x, value),
-            wrong_gold=value != output,
-            wrong_stream=_in_wrong_stream(x, problem.metadata),
-        )
+        shares = {
+            "wrong_gold": value != output,
+            "wrong_stream": _in_wrong_stream(x, problem.metadata),
+            "input_named": program.uses_input,
+            "input_matters": _input_matters(program),
+            "with_no_op": any(step.value in step.given for step in applied),
+            "with_constant": any(depth < 0 for depth in depths),
+            "real_depth": (depths[-1] if depths else 0) == problem.level,
+            "reducible": is_reducible(program, x),
+        }
+        other_order = None if chain is None else another_order(chain, x, value)
+        return {"shares": shares, "other_order": other_order, "length": len(output), "functions": program.functions}
 
-    def figures(self, facts: Sequence[StringFacts]) -> dict[str, Any]:
+    def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
         """Return shares of rows, ``other_order`` of ``chains``; ``balance`` is rarest over commonest function."""
-        lengths = sorted(fact.length for fact in facts)
+        lengths = sorted(fact["length"] for fact in facts)
         deciles = quantiles(lengths, n=10, method="inclusive") if len(lengths) > 1 else lengths * 9
-        chains = [fact for fact in facts if fact.other_order is not None]
-        functions = Counter(name for fact in facts for name in fact.names)
+        orders = [fact["other_order"] for fact in facts if fact["other_order"] is not None]
+        functions = Counter(name for fact in facts for name in fact["functions"])
         return {
-            "wrong_gold": sum(fact.wrong_gold for fact in facts),
-            "wrong_stream": sum(fact.wrong_stream for fact in facts),
-            "input_named": _share(facts, lambda fact: fact.input_named),
-            "input_matters": _share(facts, lambda fact: fact.input_matters),
-            "with_no_op": _share(facts, lambda fact: fact.no_ops > 0),
-            "with_constant": _share(facts, lambda fact: fact.constants > 0),
-            "real_depth": _share(facts, lambda fact: fact.depth_is_level),
-            "reducible": _share(facts, lambda fact: fact.reducible),
-            "other_order": _share(chains, lambda fact: bool(fact.other_order)) if chains else None,
-            "chains": len(chains),
+            **super().figures([fact["shares"] for fact in facts]),
+            "other_order": fmean(orders) if orders else None,
+            "chains": len(orders),
             "length_median": deciles[4],
             "length_p90": deciles[8],
             "length_max": lengths[-1],
-            "functions_mean": fmean(len(fact.names) for fact in facts),
+            "functions_mean": fmean(len(fact["functions"]) for fact in facts),
             "balance": min(functions.values()) / max(functions.values()) if functions else 0.0,
             "functions": dict(sorted(functions.items(), key=lambda item: int(item[0].removeprefix("func_")))),
         }
@@ -295,10 +269,6 @@ def _in_wrong_stream(x: str, metadata: Mapping[str, Any]) -> bool:
     """Return whether a clean row's input has a checksum that belongs to another split or seed."""
     seed = metadata.get("seed")
     return seed is not None and owner(x) != (metadata.get("split"), seed % SEED_CLASSES)
-
-
-def _share(facts: Sequence[StringFacts], test: Callable[[StringFacts], bool]) -> float:
-    return sum(map(test, facts)) / len(facts)
 
 
 @lru_cache(maxsize=64)
