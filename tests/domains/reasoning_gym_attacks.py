@@ -282,15 +282,15 @@ def problems_of(dataset: str) -> list[Problem]:
     return [TASK.problem(options, "train", 1, index) for index in range(PROBLEMS)]
 
 
-def measure(dataset: str, ours: JudgePool, library: JudgePool) -> Row:
-    """Put all attacks on the first problems of a data set to both judges."""
+def measure(dataset: str, ours: JudgePool, library: JudgePool | None) -> Row:
+    """Put all attacks on the first problems of a data set to both judges, or to ours alone."""
     problems = problems_of(dataset)
     known = [problem for problem in problems if known_answer(json.loads(problem.ground_truth)) is not None]
     gold = ours.judge([JudgeInput(one.data_source, TASK.gold(one), one.ground_truth) for one in known])
     tries = [(problem, attack) for problem in problems for attack in attacks(problem)]
     items = [JudgeInput(problem.data_source, attack.response, problem.ground_truth) for problem, attack in tries]
     MARK.unlink(missing_ok=True)
-    theirs = library.judge(items)
+    theirs = library.judge(items) if library else []
     ran = MARK.exists()
     MARK.unlink(missing_ok=True)
     verdicts = ours.judge(items)
@@ -298,7 +298,7 @@ def measure(dataset: str, ours: JudgePool, library: JudgePool) -> Row:
         raise AssertionError(f"{dataset}: our judge ran the text of an answer")
 
     def named(found: list[Verdict], reason: Reason) -> tuple[str, ...]:
-        names = {attack.name for (_, attack), one in zip(tries, found, strict=True) if one.reason is reason}
+        names = {attack.name for (_, attack), one in zip(tries, found, strict=False) if one.reason is reason}
         return tuple(name for name in dict.fromkeys(attack.name for _, attack in tries) if name in names)
 
     right = "none" if not known else "1" if all(one.score == 1 for one in gold) else "not 1"
@@ -314,14 +314,17 @@ def datasets() -> list[str]:
     return sorted(set(DATASETS) - set(NOT_ATTACKED))
 
 
-def pools() -> tuple[JudgePool, JudgePool]:
-    """Our judge, and the library's scorers, each in a process of its own."""
-    return JudgePool(max_error_rate=1.0), JudgePool(1, 3.0, 1.0, function=f"{__file__}:library_judge")
+def our_pool() -> JudgePool:
+    return JudgePool(max_error_rate=1.0)
+
+
+def library_pool() -> JudgePool:
+    """The library's scorers, in a process of their own."""
+    return JudgePool(1, 3.0, 1.0, function=f"{__file__}:library_judge")
 
 
 def main(names: list[str]) -> None:
-    ours, library = pools()
-    with ours, library:
+    with our_pool() as ours, library_pool() as library:
         print(HEADER)
         rows = []
         for name in names or datasets():

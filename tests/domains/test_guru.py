@@ -110,7 +110,9 @@ def test_unusable_rows_are_counted_with_their_reason_and_too_many_are_an_error(t
     words = [f"files=[{write(tmp_path / 'a.parquet', [*sums(6), *bad])}]"]
     with pytest.raises(UserError, match=r"a.parquet: row 6: ground_truth .* \(4 of 10 rows .* max_refused=0.01"):
         prepared(tmp_path, *words)
-    with pytest.raises(UserError, match=r"no row of code in .* \(4 rows cannot be used; the first: ground_truth .*brace"):
+    with pytest.raises(
+        UserError, match=r"no row of code in .* \(4 rows cannot be used; the first: ground_truth .*brace"
+    ):
         prepared(tmp_path, *words, "domains=[code]")
     assert not (tmp_path / "out").exists()
     assert len(prepared(tmp_path, *words, "max_refused=0.5")["train"]) == 6

@@ -26,10 +26,15 @@ SAMPLE = [
 
 
 @pytest.fixture(scope="module")
-def pools() -> Iterator[tuple[JudgePool, JudgePool]]:
-    ours, library = corpus.pools()
-    with ours, library:
-        yield ours, library
+def ours() -> Iterator[JudgePool]:
+    with corpus.our_pool() as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[JudgePool]:
+    with corpus.library_pool() as pool:
+        yield pool
 
 
 def table() -> dict[str, str]:
@@ -44,16 +49,18 @@ def test_the_table_has_every_data_set_of_the_library() -> None:
 
 
 @pytest.mark.parametrize("dataset", SAMPLE)
-def test_p04_attacks_of_a_sample(dataset: str, pools: tuple[JudgePool, JudgePool]) -> None:
-    row = corpus.measure(dataset, *pools)
+def test_p04_attacks_of_a_sample(dataset: str, ours: JudgePool) -> None:
+    """Put to our judge alone: the library's scorers hang and die on many."""
+    row = corpus.measure(dataset, ours, None)
     assert not row.errors
-    assert row.line() == table()[dataset]
+    found, written = (line.split("|") for line in (row.line(), table()[dataset]))
+    assert [found[cell] for cell in (1, 2, 3, 6)] == [written[cell] for cell in (1, 2, 3, 6)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dataset", sorted(set(corpus.datasets()) - set(SAMPLE)))
-def test_p04_attacks_of_all(dataset: str, pools: tuple[JudgePool, JudgePool]) -> None:
-    row = corpus.measure(dataset, *pools)
+@pytest.mark.parametrize("dataset", corpus.datasets())
+def test_p04_attacks_of_all(dataset: str, ours: JudgePool, library: JudgePool) -> None:
+    row = corpus.measure(dataset, ours, library)
     assert not row.errors
     assert row.line() == table()[dataset]
 
@@ -78,16 +85,14 @@ ACCEPTED: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("dataset", ACCEPTED)
-def test_right_answers_in_other_forms_are_right(dataset: str, pools: tuple[JudgePool, JudgePool]) -> None:
+def test_right_answers_in_other_forms_are_right(dataset: str, ours: JudgePool) -> None:
     problem = corpus.problems_of(dataset)[0]
     answer = ACCEPTED[dataset](json.loads(problem.ground_truth)["answer"])
     item = JudgeInput(problem.data_source, f"<answer>{answer}</answer>", problem.ground_truth)
-    assert pools[0].judge([item])[0].reason is Reason.CORRECT, answer
+    assert ours.judge([item])[0].reason is Reason.CORRECT, answer
 
 
-def test_p05_a_scorer_that_fails_is_an_error_only_if_it_fails_on_a_readable_answer_too(
-    pools: tuple[JudgePool, JudgePool],
-) -> None:
+def test_p05_a_scorer_that_fails_is_an_error_only_if_it_fails_on_a_readable_answer_too(ours: JudgePool) -> None:
     """The library's scorer raises KeyError for a move off the board, which is the model's doing; a board that is not
     in the row is not."""
     board = {"0.5_0.5": ["box_red"], "0.5_1.5": ["target_red"]}
@@ -97,7 +102,7 @@ def test_p05_a_scorer_that_fails_is_an_error_only_if_it_fails_on_a_readable_answ
         for one in (metadata, {**metadata, "initial_state": 0})
     ]
     answer = '<answer>[{"Agent[0.5, 0.5]": "move(box_red, square[1.5, 0.5])"}]</answer>'
-    verdicts = pools[0].judge([JudgeInput("reasoning_gym/boxnet", answer, row) for row in rows])
+    verdicts = ours.judge([JudgeInput("reasoning_gym/boxnet", answer, row) for row in rows])
     assert [verdict.reason for verdict in verdicts] == [Reason.MALFORMED, Reason.ERROR]
 
 

@@ -186,8 +186,8 @@ def test_p04_never_raises(response: str) -> None:
 
 
 UNITS = [
-    "(", ")", "-", "--", "1", "9", "0", "3+", "3*(", "(-", "3 ", " ", "=", "3=", ",3*5=15\n", "\n", ",", "×", "\\times",
-    "<answer>", "</answer>", "<answer></answer>", "<answer>3*5+7</answer>", "<answer", "\u200b", "１", "**", ",1*1=1\n",
+    "(", ")", "-", "1", "3+", "3*(", "(-", "3 ", " ", "=", ",3*5=15\n", "\n", ",", "×", "\\times",
+    "<answer>", "</answer>", "<answer></answer>", "<answer>3*5+7</answer>", "<answer", "\u200b",
 ]  # fmt: skip
 
 

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.solve import solve
 from compositionality.tasks.countdown.task import TASK, CountdownPaperOptions
 from compositionality.tasks.countdown.wording import text_answer
 from compositionality.tasks.registry import task_of
@@ -34,7 +33,6 @@ def test_the_papers_problems_are_solvable_and_their_gold_answers_right(level: in
     for problem in problems:
         truth = json.loads(problem.ground_truth)
         assert problem.data_source == f"reasoning-gym-countdown-depth{len(truth['numbers'])}"
-        assert solve(truth["numbers"], truth["target"])
         gold = text_answer(problem.metadata["expression"])
         assert task_of(problem.data_source).verdict(gold, problem.ground_truth).reason == Reason.CORRECT
         longer = text_answer(f"{problem.metadata['expression']} + 0")

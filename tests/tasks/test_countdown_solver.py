@@ -78,7 +78,7 @@ def brute_force(numbers: list[int], target: int, operators: str, use: str) -> di
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=4),
     st.integers(1, 40),
@@ -89,7 +89,6 @@ def test_all_solutions_and_no_others(numbers: list[int], target: int, operators:
     expected = brute_force(numbers, target, operators, use)
     found = solve(numbers, target, operators, use)
     assert sorted((one.operations, one.whole) for one in found) == sorted(expected.values())
-    assert bool(solve(numbers, target, operators, use)) == bool(expected)
     truth = ground_truth(numbers, target, "text", use, operators)
     for one in found:
         assert judge_countdown(text_answer(one.expression), truth).reason == Reason.CORRECT, one

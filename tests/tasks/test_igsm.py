@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
 from compositionality.tasks.behaviours import ANALYSIS_LEVELS, BRIDGE, PLAIN, Behaviours, flat
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm import TASK
+from compositionality.tasks.igsm import TASK, generate
 from compositionality.tasks.igsm.draw import MAX_PARENTS
-from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmItem, IgsmOptions, draw_item, level_at
+from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmItem, IgsmOptions, level_at
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.names import BUILT_IN, read_systems
 from compositionality.tasks.igsm.reader import nouns_of, read_prompt
@@ -30,6 +31,8 @@ SIZES = {
     "tiny": IgsmOptions(levels=(2, 3, 4, 5), modulus=10, most_edges=8, most_common=0.25, style="compact"),
     "unmixed": IgsmOptions(levels=(8,), redundant=False, shuffled=False, most_common=1),
 }
+draw_item = cache(generate.draw_item)  # several tests ask the same problems
+problem_of = cache(TASK.problem)
 NOUNS = nouns_of(*[list(reversed(system)) for system in read_systems("")])
 
 
@@ -73,7 +76,7 @@ def check_texts(item: IgsmItem) -> None:
 
 @pytest.mark.parametrize("name", SIZES)
 def test_the_text_alone_determines_the_answer(name: str) -> None:
-    for item in items(SIZES[name], 80, "test"):
+    for item in items(SIZES[name], 60):
         check_texts(item)
 
 
@@ -106,7 +109,7 @@ def test_p02_no_template_is_in_two_splits_and_names_or_orders_do_not_change_it()
 
 def test_no_answer_is_right_too_often() -> None:
     """0 is the answer to one problem in four as they come; 400 problems show 6 % to ± 2.4."""
-    counts = Counter(item.problem.answer for item in items(IgsmOptions(levels=(15,)), 400, "test"))
+    counts = Counter(item.problem.answer for item in items(IgsmOptions(levels=(15,)), 400))
     assert counts.most_common(1)[0][1] / 400 < 0.09
 
 
@@ -148,7 +151,7 @@ def test_no_solution_states_a_wrong_value(name: str, behaviours: str) -> None:
     for style in ("text", "compact"):
         options = replace(SIZES[name], style=style, process=True)
         for index in range(10):
-            problem = TASK.problem(options, "train", 1, index)
+            problem = problem_of(options, "train", 1, index)
             text = TASK.solution(problem, BEHAVIOURS[behaviours], index)
             assert TASK.verdict(text, problem.ground_truth).score == 1, text
             for chain in re.findall(r"\w+ = (.+)\.$" if style == "text" else r"^\w+=(.+)$", text, re.MULTILINE):
@@ -167,7 +170,7 @@ def _value(form: str) -> int:
 def test_how_often_behaviours_occur() -> None:
     """The paper's arms: analysis on half of the eligible equations, six in ten solutions try something in vain."""
     blocked, steps, analysed, eligible = [], 0, 0, 0
-    for item in items(IgsmOptions(law="min-of-two"), 300):
+    for item in items(SIZES["paper"], 300):
         found = plan_steps(item.problem, BRIDGE, Draws(f"{item.index}".encode()))
         blocked.append(sum(bool(step.missing) for step in found))
         steps += len(found)
@@ -238,7 +241,7 @@ def test_a_row_without_its_graph_is_refused() -> None:
 @pytest.mark.parametrize("style", ["text", "compact"])
 def test_padding_makes_a_plain_solution_as_long_as_with_all_behaviours(style: str) -> None:
     for index in range(20):
-        problem = TASK.problem(IgsmOptions(style=style, most_common=1), "train", 1, index)
+        problem = problem_of(IgsmOptions(style=style, most_common=1), "train", 1, index)
         padded, whole, plain = (
             TASK.solution(problem, behaviours, 3) for behaviours in (Behaviours(padded=True), BRIDGE, PLAIN)
         )

@@ -91,9 +91,10 @@ class IgsmItem:
 def draw_item(options: IgsmOptions, split: str, seed: int, index: int) -> IgsmItem:
     """Return the problem at ``index`` of the stream (split, seed). UserError where none is found in MAX_DRAWS."""
     check_split(split, BINS)
-    draws = Draws(f"igsm/{options.content()}/{split}/{seed}/{index}".encode())
+    content = options.content()
+    draws = Draws(f"igsm/{content}/{split}/{seed}/{index}".encode())
     level = level_at(options, draws, index)
-    kept = answer_shares(options, level)
+    kept = answer_shares(IgsmOptions(**dict(content)), level)  # the same for all wordings
     for _ in range(MAX_DRAWS):
         problem = _draw(draws, options, level)
         if problem is None or draws.unit() >= kept.get(problem.answer, 1.0):
