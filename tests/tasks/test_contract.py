@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,12 @@ def more_cases() -> Iterator[Any]:
 @pytest.fixture(params=[*cases(), *more_cases()])
 def wide_case(request: pytest.FixtureRequest) -> tuple[Task, Any]:
     """Also with many other options."""
-    found: tuple[Task, Any] = request.param
-    return found
+    return request.param
 
 
 @pytest.fixture(params=cases())
 def case(request: pytest.FixtureRequest) -> tuple[Task, Any]:
-    found: tuple[Task, Any] = request.param
-    return found
+    return request.param
 
 
 def test_a_task_without_its_package_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +87,7 @@ MUTATIONS: dict[str, Callable[[str], str]] = {
 
 def test_p04_gold_scores_one_and_mutated_gold_none(wide_case: tuple[Task, Any]) -> None:
     task, _ = wide_case
-    for problem in some(wide_case):
+    for problem in some(wide_case, 6 if task.trusted_judge else 2):
         gold = task.gold(problem)
         verdict = judged(task, gold, problem)
         assert verdict.reason is Reason.CORRECT, gold
@@ -119,10 +117,11 @@ def test_p04_attacks_and_the_prompt_itself_score_nothing(case: tuple[Task, Any])
         assert 0 <= verdict.score < 1
 
 
-def test_p04_a_thought_is_never_the_answer(case: tuple[Task, Any]) -> None:
+@pytest.mark.parametrize("first_case", [next(kinds) for _, kinds in groupby(cases(), lambda one: one.id.split()[0])])
+def test_p04_a_thought_is_never_the_answer(first_case: tuple[Task, Any]) -> None:
     """Whether the response opens it or the prompt has; the rest is judged as it is without a thought."""
-    task, _ = case
-    problem = some(case, 1)[0]
+    task, _ = first_case
+    problem = some(first_case, 1)[0]
     gold, lost = task.gold(problem), "I do not know"
     for before, right in (
         ("", True),
