@@ -93,11 +93,7 @@ def test_p05_what_is_no_score_is_an_error_that_says_so(returned: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("text", "it returned 'abc'"),
-        ("raises", "ZeroDivisionError: division by zero"),
-    ],
+    ("name", "said"), [("text", "it returned 'abc'"), ("raises", "ZeroDivisionError: division by zero")]
 )
 def test_p05_failures_are_counted_and_stop_a_run(name: str, said: str) -> None:
     assert [(one.reason, said in one.error) for one in judged(name, "a", "b")] == [(Reason.ERROR, True)] * 2

@@ -170,7 +170,7 @@ def _value(form: str) -> int:
 def test_how_often_behaviours_occur() -> None:
     """The paper's arms: analysis on half of the eligible equations, six in ten solutions try something in vain."""
     blocked, steps, analysed, eligible = [], 0, 0, 0
-    for item in items(SIZES["paper"], 300):
+    for item in items(IgsmOptions(law="min-of-two"), 300):
         found = plan_steps(item.problem, BRIDGE, Draws(f"{item.index}".encode()))
         blocked.append(sum(bool(step.missing) for step in found))
         steps += len(found)

@@ -12,7 +12,7 @@ from compositionality.tasks.string.diagnose import applications, classify, read_
 from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation, run_steps
 from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.program import parse, program_of
-from compositionality.tasks.string.reference import Fault, Reference, read_reference
+from compositionality.tasks.string.reference import Reference, read_reference
 from compositionality.tasks.string.wording import compact_prompt, compact_trace, ground_truth, main_solution
 from compositionality.types import Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
@@ -40,97 +40,89 @@ def diagnosed(truth: str, prompt: str, completion: Completion, verdict: Verdict)
     return finding
 
 
-def compact(*lines: str, finish_reason: str = "stop", level: int = 3) -> tuple[str, int | None, str | None, str | None]:
-    finding = found(*compact_problem(CHAIN[3 - level :]), "\n".join(lines), finish_reason)
-    return finding.failure.value, finding.step, finding.skill, finding.fault
+def told(finding: Diagnosis) -> str:
+    """Class, step, skill and fault."""
+    return f"{finding.failure} {finding.step} {finding.skill} {finding.fault}"
+
+
+def compact(*lines: str, finish_reason: str = "stop", level: int = 3) -> str:
+    return told(found(*compact_problem(CHAIN[3 - level :]), "\n".join(lines), finish_reason))
 
 
 COMPACT = {
-    "right": ([FIRST, SECOND, THIRD], ("correct", None, None, None)),
+    "right": ([FIRST, SECOND, THIRD], "correct None None None"),
     "right answer after a faulty step": (
         ["func_2func_14,func_16:cabbe=cabbe", SECOND, THIRD],
-        ("correct", 1, "func_16", Fault.RESULT),
+        "correct 1 func_16 result",
     ),
-    "one step only": ([FIRST], ("ignores_composition", None, None, None)),
-    "one wrong step only": (["func_2func_14,func_16:cabbe=c"], ("ignores_composition", None, None, None)),
-    "one step, another function": ([",func_2:cabbe=cbb"], ("ignores_composition", None, None, None)),
-    "the input": (["=cabbe"], ("ignores_composition", None, None, None)),
-    "one function's result": (["=cbb"], ("ignores_composition", None, None, None)),
-    "some other string": (["=zzz"], ("format", 1, None, None)),
-    "stopped": ([FIRST, SECOND], ("incomplete_trace", 3, "func_2", None)),
-    "stopped after a wrong step": (
-        [FIRST, "func_2,func_14:cabe=cabe"],
-        ("atomic_error", 2, "func_14", Fault.RESULT),
-    ),
-    "wrong result": ([FIRST, SECOND, ",func_2:ccaabbee=ccb"], ("atomic_error", 3, "func_2", Fault.RESULT)),
-    "wrong string goes in": (
-        [FIRST, SECOND, ",func_2:ccaabbe=ccbb!"],
-        ("miscopied_string", 3, "func_2", Fault.MISCOPIED),
-    ),
+    "one step only": ([FIRST], "ignores_composition None None None"),
+    "one wrong step only": (["func_2func_14,func_16:cabbe=c"], "ignores_composition None None None"),
+    "one step, another function": ([",func_2:cabbe=cbb"], "ignores_composition None None None"),
+    "the input": (["=cabbe"], "ignores_composition None None None"),
+    "one function's result": (["=cbb"], "ignores_composition None None None"),
+    "some other string": (["=zzz"], "format 1 None None"),
+    "stopped": ([FIRST, SECOND], "incomplete_trace 3 func_2 None"),
+    "stopped after a wrong step": ([FIRST, "func_2,func_14:cabe=cabe"], "atomic_error 2 func_14 result"),
+    "wrong result": ([FIRST, SECOND, ",func_2:ccaabbee=ccb"], "atomic_error 3 func_2 result"),
+    "wrong string goes in": ([FIRST, SECOND, ",func_2:ccaabbe=ccbb!"], "miscopied_string 3 func_2 miscopied"),
     "the input again": (
         [FIRST, "func_2,func_14:cabbe=ccaabbbbee", ",func_2:ccaabbbbee=ccb"],
-        ("incorrect_composition", 2, "func_14", Fault.INPUT_AGAIN),
+        "incorrect_composition 2 func_14 input_again",
     ),
     "wrong input": (
         ["func_2func_14,func_16:cabe=cabe", SECOND, ",func_2:ccaabbee=ccb"],
-        ("miscopied_string", 1, "func_16", Fault.MISCOPIED),
+        "miscopied_string 1 func_16 miscopied",
     ),
     "two wrong results: the first": (
         ["func_2func_14,func_16:cabbe=cab", "func_2,func_14:cab=cab", ",func_2:cab=cab"],
-        ("atomic_error", 1, "func_16", Fault.RESULT),
+        "atomic_error 1 func_16 result",
     ),
     "wrong order": (
         ["func_2func_16,func_14:cabbe=ccaabbbbee", "func_2,func_16:ccaabbbbee=cabe", ",func_2:cabe=cb"],
-        ("incorrect_composition", 1, "func_16", Fault.WRONG_ORDER),
+        "incorrect_composition 1 func_16 wrong_order",
     ),
-    "missing": ([FIRST, ",func_2:cabe=cb"], ("incorrect_composition", 2, "func_14", Fault.MISSING)),
+    "missing": ([FIRST, ",func_2:cabe=cb"], "incorrect_composition 2 func_14 missing"),
     "extra in the middle": (
         [FIRST, "func_2func_14,func_16:cabe=cabe", SECOND, ",func_2:ccaabbee=ccb"],
-        ("incorrect_composition", 2, "func_14", Fault.EXTRA),
+        "incorrect_composition 2 func_14 extra",
     ),
-    "extra at the end": (
-        [FIRST, SECOND, THIRD, ",func_16:ccbb=cb"],
-        ("incorrect_composition", 4, None, Fault.EXTRA),
-    ),
+    "extra at the end": ([FIRST, SECOND, THIRD, ",func_16:ccbb=cb"], "incorrect_composition 4 None extra"),
     "another function": (
         [FIRST, "func_2,func_10:cabe=cAbE", ",func_2:cAbE=cb"],
-        ("incorrect_composition", 2, "func_14", Fault.OTHER_FUNCTION),
+        "incorrect_composition 2 func_14 other_function",
     ),
     "the same one twice, one left out": (
         [FIRST, "func_2,func_16:cabe=cabe", ",func_2:cabe=cb"],
-        ("incorrect_composition", 2, "func_14", Fault.MIXED),
+        "incorrect_composition 2 func_14 mixed",
     ),
     "a wrong result, then a missing operator": (
         ["func_2func_14,func_16:cabbe=cab", ",func_2:cab=cb"],
-        ("atomic_error", 1, "func_16", Fault.RESULT),
+        "atomic_error 1 func_16 result",
     ),
-    "a missing operator, then a wrong result": (
-        [FIRST, ",func_2:cabe=cab"],
-        ("incorrect_composition", 2, "func_14", Fault.MISSING),
-    ),
-    "a broken line": ([FIRST, "func_2,func_14:cabe", ",func_2:x=y"], ("format", 2, None, None)),
-    "no answer": ([FIRST, SECOND, ",func_2:ccaabbee="], ("format", None, None, None)),
-    "no text": ([""], ("format", None, None, None)),
+    "a missing operator, then a wrong result": ([FIRST, ",func_2:cabe=cab"], "incorrect_composition 2 func_14 missing"),
+    "a broken line": ([FIRST, "func_2,func_14:cabe", ",func_2:x=y"], "format 2 None None"),
+    "no answer": ([FIRST, SECOND, ",func_2:ccaabbee="], "format None None None"),
+    "no text": ([""], "format None None None"),
     "the note about the rest is not judged": (
         ["func_2,func_16:cabbe=cabe", SECOND, ",func_2:ccaabbee=cc"],
-        ("atomic_error", 3, "func_2", Fault.RESULT),
+        "atomic_error 3 func_2 result",
     ),
 }
 
 
 @pytest.mark.parametrize(("lines", "expected"), COMPACT.values(), ids=COMPACT)
-def test_compact_traces(lines: list[str], expected: tuple[object, ...]) -> None:
+def test_compact_traces(lines: list[str], expected: str) -> None:
     assert compact(*lines) == expected
 
 
 def test_cut_off_comes_before_all_but_correct() -> None:
-    assert compact(FIRST, "func_2,func_1", finish_reason="length")[0] == "overlong"
+    assert compact(FIRST, "func_2,func_1", finish_reason="length").startswith("overlong ")
 
 
 def test_level_1_has_nothing_to_ignore() -> None:
-    assert compact(",func_16:cabbe=cabbe", level=1) == ("atomic_error", 1, "func_16", Fault.RESULT)
-    assert compact(",func_2:cabbe=cbb", level=1) == ("incorrect_composition", 1, "func_16", Fault.OTHER_FUNCTION)
-    assert compact(FIRST.replace("func_2func_14", ""), SECOND, level=1)[3] == Fault.EXTRA
+    assert compact(",func_16:cabbe=cabbe", level=1) == "atomic_error 1 func_16 result"
+    assert compact(",func_2:cabbe=cbb", level=1) == "incorrect_composition 1 func_16 other_function"
+    assert compact(FIRST.replace("func_2func_14", ""), SECOND, level=1).endswith(" extra")
 
 
 def test_parameters_are_part_of_a_compact_name() -> None:
@@ -158,73 +150,72 @@ ENGLISH = {
     "steps in sentences": (
         "Step 1: func_16(\"cabbe\") removes repeats, so it returns 'cabe'.\nStep 2: func_14('cabe') gives 'ccaabbee'.\n"
         'Step 3: func_2("ccaabbee") = "ccb".\n\n{"output": "ccb"}',
-        ("atomic_error", 3, "func_2", Fault.RESULT),
+        "atomic_error 3 func_2 result",
     ),
     "markdown and arrows": (
         "1. **func_16**: applied to `cabbe`\n   - the letter 'b' occurs twice\n   - Result: `cabe`\n"
         '2. **func_14**: doubles every character: "cabe" → "ccaabbe"\n3. `func_2`: ccaabbe → ccbb\n'
         '```json\n{"output": "ccb"}\n```',
-        ("atomic_error", 2, "func_14", Fault.RESULT),
+        "atomic_error 2 func_14 result",
     ),
     "rewriting": (
         'func_2(func_14(func_16("cabbe"))) = func_2(func_14("cabbe")) = func_2("ccaabbbbee") = "ccbbbb"\n'
         '{"output": "ccbbbb"}',
-        ("atomic_error", 1, "func_16", Fault.RESULT),
+        "atomic_error 1 func_16 result",
     ),
     "assignments": (
         'x = func_16("cabbe")\nx = "cabe"\nx = func_14(x)\nx = "ccaabbee"\nfunc_2(x) returns "cb"\n{"output": "cb"}',
-        ("atomic_error", 3, "func_2", Fault.RESULT),
+        "atomic_error 3 func_2 result",
     ),
     "no names, but a result for each": (
         'Removing repeats gives "cabe". Doubling gives "ccaabbe". Without vowels it becomes "ccbb". {"output": "ccbx"}',
-        ("atomic_error", 2, "func_14", Fault.RESULT),
+        "atomic_error 2 func_14 result",
     ),
     "the answer is not the last result": (
         'func_16("cabbe") = "cabe". func_14("cabe") = "ccaabbee". func_2("ccaabbee") = "ccbb". {"output": "ccb"}',
-        ("atomic_error", 3, "func_2", Fault.ANSWER),
+        "atomic_error 3 func_2 answer",
     ),
     "a correction": (
         'func_16("cabbe") = "cabbe". Wait: func_16("cabbe") = "cabe". func_14("cabe") = "ccaabbee". '
         'func_2("ccaabbee") gives "ccb". {"output": "ccb"}',
-        ("atomic_error", 3, "func_2", Fault.RESULT),
+        "atomic_error 3 func_2 result",
     ),
     "wrong order": (
         'First func_14("cabbe") = "ccaabbbbee", then func_16("ccaabbbbee") = "cabe", last func_2("cabe") = "cb". '
         '{"output": "cb"}',
-        ("incorrect_composition", 1, "func_16", Fault.WRONG_ORDER),
+        "incorrect_composition 1 func_16 wrong_order",
     ),
     "one left out": (
         'func_16("cabbe") = "cabe" and func_2("cabe") = "cb". {"output": "cb"}',
-        ("incorrect_composition", 2, "func_14", Fault.MISSING),
+        "incorrect_composition 2 func_14 missing",
     ),
     "one done silently and wrongly": (
         'func_16("cabbe") = "cabe" and func_2("caabbe") = "cbb". {"output": "cbb"}',
-        ("atomic_error", 2, "func_14", Fault.RESULT),
+        "atomic_error 2 func_14 result",
     ),
     "one done silently and rightly": (
         'func_16("cabbe") = "cabe" and func_2("ccaabbee") = "cb". {"output": "cb"}',
-        ("atomic_error", 3, "func_2", Fault.RESULT),
+        "atomic_error 3 func_2 result",
     ),
     "stopped": (
         'func_16("cabbe") = "cabe". func_14("cabe") = "ccaabbee". So: {"output": "ccaabbee"}',
-        ("incomplete_trace", 3, "func_2", None),
+        "incomplete_trace 3 func_2 None",
     ),
     "one function only": (
         'I do not know these. func_2("cabbe") returns "cbb". {"output": "cbb"}',
-        ("ignores_composition", None, None, None),
+        "ignores_composition None None None",
     ),
-    "the input": ('Nothing changes. {"output": "cabbe"}', ("ignores_composition", None, None, None)),
-    "nothing told": ('It is clear. {"output": "zzz"}', ("unparsed", None, None, None)),
-    "two steps untold": ('func_16("cabbe") = "cabe". {"output": "zzz"}', ("unparsed", None, None, None)),
-    "no answer": ('func_16("cabbe") = "cabe", and so on.', ("format", None, None, None)),
-    "right": ('{"output": "ccbb"}', ("correct", None, None, None)),
+    "the input": ('Nothing changes. {"output": "cabbe"}', "ignores_composition None None None"),
+    "nothing told": ('It is clear. {"output": "zzz"}', "unparsed None None None"),
+    "two steps untold": ('func_16("cabbe") = "cabe". {"output": "zzz"}', "unparsed None None None"),
+    "no answer": ('func_16("cabbe") = "cabe", and so on.', "format None None None"),
+    "right": ('{"output": "ccbb"}', "correct None None None"),
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), ENGLISH.values(), ids=ENGLISH)
-def test_english_text(text: str, expected: tuple[object, ...]) -> None:
-    finding = found(ground_truth(INPUT, "ccbb", main_solution(CODE)), "", text)
-    assert (finding.failure.value, finding.step, finding.skill, finding.fault) == expected
+def test_english_text(text: str, expected: str) -> None:
+    assert told(found(ground_truth(INPUT, "ccbb", main_solution(CODE)), "", text)) == expected
 
 
 @pytest.mark.parametrize(("name", "expected"), [("nothing told", None), ("right", None), ("stopped", False)])
@@ -234,16 +225,15 @@ def test_english_text_without_a_step_tells_nothing_of_the_chain(name: str, expec
 
 
 def test_trees_and_operators_without_a_name() -> None:
-    def at(code: str, x: str, text: str) -> tuple[str, int | None, str | None, str | None]:
-        finding = found(ground_truth(x, parse(code).value(x), main_solution(code)), "", text)
-        return finding.failure.value, finding.step, finding.skill, finding.fault
+    def at(code: str, x: str, text: str) -> str:
+        return told(found(ground_truth(x, parse(code).value(x), main_solution(code)), "", text))
 
     joined = 'func_3("zyx") = "xyz". Then "xyz" + "abc" = "xyzab". {"output": "xyzab"}'
-    assert at("(func_3(x) + 'abc')", "zyx", joined) == ("atomic_error", 2, "+", Fault.RESULT)
+    assert at("(func_3(x) + 'abc')", "zyx", joined) == "atomic_error 2 + result"
     woven = 'func_6("abc", "dh") = "abcdh". func_20("abcdh", "jd") = "ajbdch". {"output": "ajbdch"}'
-    assert at("func_20(func_6(x, 'dh'), 'jd')", "abc", woven) == ("atomic_error", 2, "func_20", Fault.RESULT)
+    assert at("func_20(func_6(x, 'dh'), 'jd')", "abc", woven) == "atomic_error 2 func_20 result"
     both = 'func_3("ba") = "ab". func_17("ba") = "ab". func_7("ab", "ab") = "abab". {"output": "abab"}'
-    assert at("func_7(func_3(x), func_17(x))", "ba", both) == ("atomic_error", 3, "func_7", Fault.RESULT)
+    assert at("func_7(func_3(x), func_17(x))", "ba", both) == "atomic_error 3 func_7 result"
 
 
 def test_a_verifiers_failure_is_no_class_of_failure() -> None:

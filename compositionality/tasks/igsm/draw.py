@@ -10,14 +10,7 @@ from math import exp
 from statistics import NormalDist
 
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.graph import (
-    Equation,
-    Item,
-    Quantity,
-    QuantityGraph,
-    children_of,
-    expression_of_total,
-)
+from compositionality.tasks.igsm.graph import Equation, Item, Quantity, QuantityGraph, children_of, expression_of_total
 
 SIZES = (2, 3, 4)  # layers, and items in a layer
 MAX_PARENTS = 4  # of an instance, a constant among them

@@ -155,7 +155,6 @@ class Chain:
     problem: QuantityGraph
     values: dict[Quantity, int] = field(default_factory=dict)
     symbols: dict[str, Quantity] = field(default_factory=dict)
-    solved: list[Quantity] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ def check_chain(text: str, problem: QuantityGraph, names: Names | None) -> Findi
         fault = _fault(line, chain) if line and number <= MAX_LINES else ChainFault.UNREADABLE
         if fault:
             return Finding(fault, number, line.quantity if line else None)
-    if problem.asked not in chain.values or chain.solved[-1] != problem.asked:
+    if next(reversed(chain.values), None) != problem.asked:
         return Finding(ChainFault.UNFINISHED, number + 1, problem.asked)
     return Finding()
 
@@ -238,7 +237,6 @@ def _fault(line: Line, chain: Chain) -> ChainFault | None:
     fault = _wrong_forms(line.forms, quantity, chain)
     if fault is None:
         chain.values[quantity] = evaluate(numbers_in(problem.expression(quantity), chain.values), problem.modulus)
-        chain.solved.append(quantity)
     return fault
 
 

@@ -18,11 +18,7 @@ from compositionality.tasks.igsm.names import Names
 from compositionality.tasks.igsm.wording import FILLER, capital, compact, phrase, premise
 
 _TO_REDUNDANT = 0.3
-_BEGIN = (
-    "- Let {letter} be {phrase}.",
-    "- Next is {phrase}: call it {letter}.",
-    "- {Phrase} is called {letter}.",
-)
+_BEGIN = ("- Let {letter} be {phrase}.", "- Next is {phrase}: call it {letter}.", "- {Phrase} is called {letter}.")
 _AGAIN = ("- Back to {letter}, {phrase}.", "- Now for {letter}, {phrase}.", "- Again {letter}, {phrase}.")
 _LOCKED = (
     "It depends on {missing}, not known yet. I leave it for later.",

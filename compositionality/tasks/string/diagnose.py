@@ -25,11 +25,7 @@ from compositionality.tasks.string.program import INPUT
 from compositionality.tasks.string.reference import Fault, Reference, StatedStep, Trace, read_compact, read_reference
 from compositionality.types import LENGTH, NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
 
-_CLASSES = {
-    Fault.INPUT_AGAIN: Failure.INCORRECT,
-    Fault.MISCOPIED: Failure.MISCOPIED,
-    Fault.RESULT: Failure.ATOMIC,
-}
+_CLASSES = {Fault.INPUT_AGAIN: Failure.INCORRECT, Fault.MISCOPIED: Failure.MISCOPIED, Fault.RESULT: Failure.ATOMIC}
 _UNREADABLE = (Reason.NO_ANSWER, Reason.MALFORMED)
 
 
