@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from igsm_reader import nouns_of, read_prompt
 
 from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
@@ -19,7 +20,6 @@ from compositionality.tasks.igsm.draw import MAX_PARENTS
 from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmItem, IgsmOptions, level_at
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.names import BUILT_IN, read_systems
-from compositionality.tasks.igsm.reader import nouns_of, read_prompt
 from compositionality.tasks.igsm.solution import plan_steps
 from compositionality.tasks.igsm.task import graph_in
 from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
@@ -33,7 +33,7 @@ SIZES = {
 }
 draw_item = cache(generate.draw_item)  # several tests ask the same problems
 problem_of = cache(TASK.problem)
-NOUNS = nouns_of(*[list(reversed(system)) for system in read_systems("")])
+NOUNS = nouns_of(read_systems(""))
 
 
 def items(options: IgsmOptions, count: int, split: str = "train") -> Iterator[IgsmItem]:

@@ -8,6 +8,7 @@ equations of instances are what a problem states; those of abstracts follow from
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 LAYERS = "abcd"
@@ -117,7 +118,7 @@ class QuantityGraph:
             values[quantity] = evaluate(numbers_in(self.expression(quantity), values), self.modulus)
         return values
 
-    @property
+    @cached_property
     def answer(self) -> int:
         return self.values()[self.asked]
 

@@ -4,15 +4,10 @@ Shares nothing with what made the problem but the naming systems, which say what
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compositionality.tasks.igsm.names import Category, LayerNames
-
-Nouns = dict[str, tuple[int, str]]
-"""The layer of each category, 0 the finest, and its noun; by noun and by plural."""
-Name = tuple[str, str]
-"""Owner and what is counted in it: two items, or an item and a category."""
+Nouns = dict[str, tuple[int, str]]  # the layer of each category, 0 the finest, and its noun; by noun and by plural
+Name = tuple[str, str]  # owner and what is counted in it: two items, or an item and a category
 _PHRASE = re.compile(r"the (?:total )?number of (\w+(?: \w+)?) in each (\w+ \w+)", re.IGNORECASE)
 _FACT = re.compile(r"^(The number of \w+ \w+ in each \w+ \w+) equals (.+)\.$", re.MULTILINE)
 _QUESTION = re.compile(r"^What is (.+)\?", re.MULTILINE)
@@ -20,10 +15,6 @@ _MODULO = re.compile(r"modulo (\d+),|^%(\d+);")
 _CODE = re.compile(r"([b-d]\d)([a-d]\d?)")
 _CONSTANT = re.compile(r"(\d+)(?:$| (times|more) |([*+]))")
 _DEEPEST = 200
-
-
-class UnreadableError(ValueError):
-    """A prompt is not in the words of this task, or leaves its question open."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +27,11 @@ class Reading:
     nouns: Nouns
 
     def answer(self) -> int:
-        """Return the value of the quantity in question. UnreadableError where it depends on itself or the unsaid."""
+        """The value of the quantity in question."""
         return self._value(self.asked, {}, 0)
 
     def _value(self, name: Name, known: dict[Name, int], depth: int) -> int:
-        if depth > _DEEPEST:
-            raise UnreadableError(f"{name} depends on itself")
+        assert depth <= _DEEPEST, f"{name} depends on itself"
         if name not in known:
             value = self._fact(name, known, depth + 1) if name in self.facts else self._total(name, known, depth + 1)
             known[name] = value % self.modulus if self.modulus else value
@@ -50,8 +40,8 @@ class Reading:
     def _total(self, name: Name, known: dict[Name, int], depth: int) -> int:
         owner, category = name
         held = [item for holder, item in self.facts if holder == owner]
-        if not held or category not in self.nouns or self._layer(category) >= self._layer(owner):
-            raise UnreadableError(f"nothing is said of {name}")
+        assert held, f"nothing is said of {name}"
+        assert self._layer(category) < self._layer(owner)
         counts = [self._value((owner, item), known, depth) for item in held]
         if self._layer(held[0]) == self._layer(category):
             return sum(counts)
@@ -76,7 +66,6 @@ class Reading:
 
 
 def read_prompt(prompt: str, nouns: Nouns) -> Reading:
-    """Raise UnreadableError for a text that is none of this task."""
     modulo = _MODULO.search(prompt)
     modulus = int(modulo[1] or modulo[2]) if modulo else 0
     if " " in prompt:
@@ -87,20 +76,20 @@ def read_prompt(prompt: str, nouns: Nouns) -> Reading:
         *facts, question_text = prompt.split(";")
         sides = [(left, right) for left, equals, right in (fact.partition("=") for fact in facts) if equals]
         asked = names_in(question_text.removesuffix("?"), nouns)
-    if not asked or not sides:
-        raise UnreadableError("no question, or nothing said")
+    assert asked, "no question"
+    assert sides, "nothing said"
     return Reading({names_in(left, nouns)[0]: right for left, right in sides}, asked[0], modulus, nouns)
 
 
 def names_in(text: str, nouns: Nouns) -> list[Name]:
-    """Return the quantities that a text names, in order, in the singular."""
+    """The quantities that a text names, in order, in the singular."""
     if " " not in text:
         return [(owner, what) for owner, what in _CODE.findall(text)]
     return [(owner, _single(what, nouns)) for what, owner in _PHRASE.findall(text)]
 
 
 def noun_of(thing: str) -> str:
-    """Return the category of an item, or itself: the last word; in the compact style the letter."""
+    """The category of an item, or itself: the last word; in the compact style the letter."""
     return thing.rpartition(" ")[2] if thing[:1].isupper() else thing[0]
 
 
@@ -109,10 +98,10 @@ def _single(thing: str, nouns: Nouns) -> str:
     return f"{kind}{blank}{nouns[noun][1]}" if noun in nouns else thing
 
 
-def nouns_of(*systems: Sequence[Category | LayerNames]) -> Nouns:
-    """Return the nouns of naming systems, each from fine to coarse, and the compact style's letters."""
+def nouns_of(systems) -> Nouns:
+    """The nouns of naming systems, each from coarse to fine, and the compact style's letters."""
     nouns = {letter: (layer, letter) for layer, letter in enumerate("abcd")}
     for system in systems:
-        for layer, category in enumerate(system):
+        for layer, category in enumerate(reversed(system)):
             nouns |= dict.fromkeys((category.noun, category.plural), (layer, category.noun))
     return nouns
