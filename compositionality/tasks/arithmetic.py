@@ -10,6 +10,7 @@ No recursion and no evaluation by Python: tokens, then postfix order, then exact
 """
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -23,6 +24,7 @@ Token = int | str
 
 _DIGITS = frozenset("0123456789")
 _SYMBOLS = frozenset("+-*/()")
+_WORD = re.compile(rf"[0-9]+|[^0-9{SPACE}]")
 _NEGATE = "~"  # a minus in front of a value, while it waits: it becomes 0 - …
 _STRENGTH = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2, _NEGATE: 3}
 _HARMLESS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "÷": "/", "−": "-"})
@@ -47,21 +49,11 @@ def whole_number(text: str) -> int | None:
 def tokenize(text: str) -> list[Token] | None:
     """Return numbers and signs of ``text``, every character accounted for; None if it holds anything else."""
     tokens: list[Token] = []
-    digits = ""
-    for character in text + " ":
-        if character in _DIGITS:
-            digits += character
-            continue
-        if digits:
-            number = whole_number(digits)
-            if number is None:
-                return None
-            tokens.append(number)
-            digits = ""
-        if character in _SYMBOLS:
-            tokens.append(character)
-        elif character not in SPACE:
+    for word in _WORD.findall(text):
+        token = whole_number(word) if word[0] in _DIGITS else word
+        if token is None or not (isinstance(token, int) or token in _SYMBOLS):
             return None
+        tokens.append(token)
     return tokens
 
 

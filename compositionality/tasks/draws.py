@@ -6,9 +6,11 @@ SEED_CLASSES), so streams never overlap (``draw_owned``): half of all problems a
 validation, test and pretraining.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -73,12 +75,8 @@ class Draws:
     def weighted(self, weights: Sequence[float]) -> int:
         """Return an index, with a chance in proportion to its weight."""
         shares = [max(1, round(weight * _RESOLUTION)) for weight in weights]
-        place = self.below(sum(shares))
-        for index, share in enumerate(shares):
-            place -= share
-            if place < 0:
-                return index
-        raise AssertionError
+        ends = list(accumulate(shares))
+        return bisect_right(ends, self.below(ends[-1]))
 
     def text(self, alphabet: str, length: int) -> str:
         """Return a string of ``length`` characters of ``alphabet``."""

@@ -9,14 +9,13 @@ RIGHT = "3*5+7"
 
 @dataclass(frozen=True)
 class Attack:
-    """An answer (what stands between the tags) and the verdict that it deserves; a cheat solves nothing."""
+    """An answer (what stands between the tags) and the verdict that it deserves."""
 
     name: str
     answer: str
     reason: str
     numbers: tuple[int, ...] = NUMBERS
     target: int = TARGET
-    cheat: bool = True
 
     @property
     def truth(self) -> str:
@@ -25,7 +24,7 @@ class Attack:
 
 def fair(name: str, answer: str, reason: str = "correct", numbers: tuple[int, ...] = NUMBERS, target: int = TARGET):
     """Right arithmetic with the right numbers, whether or not its form is accepted."""
-    return Attack(name, answer, reason, numbers, target, cheat=False)
+    return Attack(name, answer, reason, numbers, target)
 
 
 FAIR = [

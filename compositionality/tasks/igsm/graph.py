@@ -106,26 +106,19 @@ class QuantityGraph:
             return expression_of_total(quantity, self.children)
         return expression_of(self.equations[quantity])
 
-    def operations(self, quantity: Quantity) -> int:
-        """Return the number of binary operations of its equation, at least one: the paper's count."""
-        terms = sum(not isinstance(part, str) for part in self.expression(quantity))
-        return max(1, terms - 1)
-
-    def values(self) -> dict[Quantity, int]:
-        """Return the value of every necessary quantity."""
+    @cached_property
+    def answer(self) -> int:
+        """Return the value of the quantity in question."""
         values: dict[Quantity, int] = {}
         for quantity in self.order:
             values[quantity] = evaluate(numbers_in(self.expression(quantity), values), self.modulus)
-        return values
-
-    @cached_property
-    def answer(self) -> int:
-        return self.values()[self.asked]
+        return values[self.asked]
 
     @property
     def level(self) -> int:
-        """Return the operations of all necessary quantities."""
-        return sum(map(self.operations, self.order))
+        """Return the binary operations of all necessary equations, at least one of each: the paper's count."""
+        terms = [sum(not isinstance(part, str) for part in self.expression(quantity)) for quantity in self.order]
+        return sum(max(1, count - 1) for count in terms)
 
 
 def children_of(instances: Iterable[Quantity]) -> dict[Item, tuple[Item, ...]]:
