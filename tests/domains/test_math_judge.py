@@ -71,6 +71,7 @@ def test_p05_a_parser_that_another_antlr4_breaks_is_an_error_in_one_line_and_no_
 
 
 @pytest.mark.full
+@pytest.mark.slow
 def test_fewer_mistakes_than_the_scorers_of_others(verdicts, capsys):
     """Wrong answers taken, right ones refused: ours, PRIME's scorer (as verl has it), math-verify on the box alone."""
     from math_verify import parse, verify

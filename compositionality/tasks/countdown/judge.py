@@ -73,10 +73,14 @@ def read_ground_truth(ground_truth: str) -> Truth:
 
 def _fault(target: Any, numbers: Any, style: Any, use: Any, operators: Any) -> str | None:
     """Return what is wrong with the fields of a ground truth, or None."""
+    if target is None:
+        return "has no target"
     if not _is_whole(target):
-        return f"has no target, a whole number of up to {MAX_DIGITS} digits"
-    if not isinstance(numbers, list) or not 1 <= len(numbers) <= MAX_NUMBERS:
-        return f"has no list of numbers, of which 1 to {MAX_NUMBERS} are judged"
+        return f"has a target that is no whole number of up to {MAX_DIGITS} digits"
+    if not isinstance(numbers, list):
+        return "has no list of numbers"
+    if not 1 <= len(numbers) <= MAX_NUMBERS:
+        return f"has {len(numbers)} numbers; 1 to {MAX_NUMBERS} are judged"
     if not all(_is_whole(number) and number > 0 for number in numbers):
         return f"has numbers that are no positive whole numbers of up to {MAX_DIGITS} digits"
     if style not in STYLES or use not in USES:
