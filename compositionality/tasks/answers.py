@@ -7,6 +7,8 @@ import ast
 import json
 import re
 import warnings
+from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 OPEN, CLOSE = "<answer>", "</answer>"
@@ -95,7 +97,7 @@ def read_literal(text: str) -> Any:
     Text over MAX_LITERAL characters, with brackets over MAX_DEPTH deep or with a repeated JSON key is not read.
     """
     text = _unfenced(text.strip())
-    if len(text) > MAX_LITERAL or bracket_depth(text) > MAX_DEPTH:
+    if len(text) > MAX_LITERAL or max(depths(text)) > MAX_DEPTH:
         return UNREADABLE
     try:
         return json.loads(text, object_pairs_hook=with_distinct_keys)
@@ -130,13 +132,6 @@ def _unfenced(text: str) -> str:
     return body.strip() if _FENCE.fullmatch(first) and last.strip() == "```" else text
 
 
-def bracket_depth(text: str) -> int:
-    """Return how deep brackets nest at most, those inside quotes counted too."""
-    depth = deepest = 0
-    for character in text:
-        if character in "[{(":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "]})":
-            depth -= 1
-    return deepest
+def depths(signs: Iterable[str]) -> list[int]:
+    """Return how many brackets are open at first (none), and behind each of ``signs``, those inside quotes too."""
+    return list(accumulate(((sign in "([{") - (sign in ")]}") for sign in signs), initial=0))

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from typing import Any, ClassVar, NamedTuple, final
 
 from compositionality.errors import UserError
@@ -276,8 +277,8 @@ def truth_text(ground_truth: Any) -> str:
         unpacked = _unpacked(ground_truth["compressed"], "ground_truth")
         return unpacked if isinstance(unpacked, str) else json.dumps(unpacked)
     try:
-        return json.dumps(ground_truth, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
+        return json.dumps(ground_truth, default=methodcaller("tolist"))
+    except (TypeError, ValueError, RecursionError, AttributeError) as error:
         raise UserError(f"ground_truth of type {type(ground_truth).__name__}: give JSON text or a struct") from error
 
 
@@ -306,9 +307,3 @@ def _unpacked(packed: Any, name: str) -> Any:
         return json.loads(text)
     except (ValueError, zlib.error, RecursionError) as error:
         raise UserError(f"{name}: its compressed text cannot be unpacked ({error}); download the file again") from error
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no JSON form")

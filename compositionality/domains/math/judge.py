@@ -7,17 +7,16 @@ pool, and only on expressions whose size bounds the work.
 import json
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
-from itertools import accumulate
 from math import prod
 
 from compositionality.domains.math.units import unit_of
 from compositionality.domains.processor_time import processor_time
 from compositionality.errors import UserError
-from compositionality.tasks.answers import has_box, last_box
+from compositionality.tasks.answers import depths, has_box, last_box
 from compositionality.types import Reason, Verdict
 
 PLUS_MINUS = "\\pm"
@@ -74,17 +73,12 @@ def read_golds(ground_truth: str) -> list[str]:
         except (ValueError, RecursionError) as error:
             raise UserError(f"ground_truth {ground_truth[:60]!r} is no list of answers; correct the row") from error
     for gold in golds:
-        depths = _depths(re.findall(r"\\.|[{}]", gold, re.DOTALL))
-        if not gold.strip() or min(depths) < 0 or depths[-1]:
+        braces = depths(re.findall(r"\\.|[{}]", gold, re.DOTALL))
+        if not gold.strip() or min(braces) < 0 or braces[-1]:
             raise UserError(f"ground_truth {gold[:60]!r} is no answer: it is empty, or a brace is missing")
         if len(gold) > LONGEST:
             raise UserError(f"ground_truth {gold[:60]!r}… has more than {LONGEST} characters; drop the row")
     return golds
-
-
-def _depths(signs: Iterable[str]) -> list[int]:
-    """Return how many brackets are open at first (none), and behind each of ``signs``."""
-    return list(accumulate(((sign in "([{") - (sign in ")]}") for sign in signs), initial=0))
 
 
 # ---- one way of writing, by rules that change no value
@@ -180,7 +174,7 @@ def _names(parts: Sequence[str]) -> list[str]:
 def _split(text: str) -> list[str]:
     """Return the parts between the commas that stand in no bracket."""
     parts, start = list[str](), 0
-    for place, (char, depth) in enumerate(zip(text, _depths(text), strict=False)):
+    for place, (char, depth) in enumerate(zip(text, depths(text), strict=False)):
         if char == "," and not depth:
             parts.append(text[start:place])
             start = place + 1
@@ -192,7 +186,7 @@ def _brackets(text: str) -> tuple[str, str, str] | None:
     for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")):
         if text.startswith(opened) and text.endswith(closed) and len(text) >= len(opened) + len(closed):
             inner = text[len(opened) : len(text) - len(closed)]
-            if min(_depths(inner)) >= 0:
+            if min(depths(inner)) >= 0:
                 return opened, closed, inner
     return None
 
@@ -376,8 +370,8 @@ def _check_symbols() -> None:
 
 def _is_expression(text: str) -> bool:
     """Return whether ``text`` is LaTeX of bounded work: commands, signs, digits, names of at most three letters."""
-    depths = _depths(text)
-    if min(depths) < 0 or depths[-1] or max(depths) > DEEPEST or text.count("{") != text.count("}"):
+    open_ = depths(text)
+    if min(open_) < 0 or open_[-1] or max(open_) > DEEPEST or text.count("{") != text.count("}"):
         return False
     if not text.isascii() or _HEAVY.search(text) or _JOINED.search(text):
         return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from compositionality.tasks.answers import bracket_depth, read_json
+from compositionality.tasks.answers import depths, read_json
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
 
 Entry = Mapping[str, Any]
@@ -40,7 +40,7 @@ def is_readable(dataset: str, answer: str, entry: Entry) -> bool:
     gold = str(entry["answer"] or "")
     if len(answer) > LONGEST + PER_GOLD * len(gold):
         return False
-    if not _PLAIN.union(str(entry.get("question", "")), gold).issuperset(answer) or bracket_depth(answer) > DEEPEST:
+    if not _PLAIN.union(str(entry.get("question", "")), gold).issuperset(answer) or max(depths(answer)) > DEEPEST:
         return False
     form = FORMS.get(dataset, ANY)
     if form.text is not None and not re.fullmatch(form.text, answer):
