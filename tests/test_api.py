@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 from assets import save, tiny_model
+from bash_runs import warm_python
 
 import compositionality
 from compositionality import gold_log_prob, judge, pass_at_k, problems, sample, train
@@ -84,6 +85,13 @@ def test_gold_log_prob_is_that_of_the_solution_and_its_eos(model: Path) -> None:
     assert values.iloc[0] == pytest.approx(float(log_probs.sum()), rel=1e-4)
 
 
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings start in processes that have imported their packages already."""
+    monkeypatch.setattr(sys, "executable", warm_python())
+
+
+@pytest.mark.usefixtures("warm")
 def test_the_code_of_the_readme_runs(model: Path, tmp_path: Path) -> None:
     (tmp_path / "base").symlink_to(model)
     text = (Path(__file__).parents[1] / "bash" / "README.md").read_text()
@@ -96,6 +104,7 @@ def test_the_code_of_the_readme_runs(model: Path, tmp_path: Path) -> None:
     assert done.stdout.split()[:3] == ["pass@4", "gold_log_prob", "level"]
 
 
+@pytest.mark.usefixtures("warm")
 def test_training_takes_a_frame_and_is_the_command(model: Path, tmp_path: Path) -> None:
     """Run again it does nothing; with other rows it is refused, before it has changed the file of the first."""
     rows, short = problems("string", **OPTIONS), {"trainer": {"steps": 1}, "run__device": "cpu"}
@@ -146,7 +155,6 @@ def test_pass_at_k_is_a_number(n: float) -> None:
         (lambda: sample("none", ["text"]), "none: no such model folder"),
         (lambda: sample("none", ["text"], temperature=-1), "temperature=-1: must be at least 0"),
         (lambda: train("ppo", "none", "rows.parquet", "out"), "method 'ppo': unknown; give grpo or sft"),
-        (lambda: train("sft", "none", "rows.parquet", "out", optim__rate=1), "optim.rate: no such setting"),
         *(
             (lambda prompt=prompt: sample("none", [prompt]), "prompts: number 0: .* is neither a text nor a chat")
             for prompt in (
@@ -205,3 +213,12 @@ def test_pass_at_k_is_a_number(n: float) -> None:
 def test_p18_bad_input_is_a_line(call: Callable[[], object], told: str) -> None:
     with pytest.raises(UserError, match=told):
         call()
+
+
+@pytest.mark.usefixtures("warm")
+def test_p18_a_refused_training_keeps_no_rows(tmp_path: Path) -> None:
+    """Of a call that has begun nothing, as by a misspelt key; what an earlier one wrote stays."""
+    rows = pd.DataFrame({"prompt": ["a"], "response": ["b"]})
+    with pytest.raises(UserError, match=r"optim.rate: no such setting"):
+        train("sft", "none", rows, tmp_path / "out", optim__rate=1)
+    assert not [path for path in tmp_path.iterdir() if not path.name.endswith(".lock")]
