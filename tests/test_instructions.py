@@ -27,6 +27,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import keys_of
 from compositionality.study.run import RunStudySettings, run_study
 from compositionality.study.steps import IS_STEP_WORD, settings_of
+from compositionality.tasks.igsm import generate
 
 SYSTEMS = load()
 ROWS = list(rows(SYSTEMS))
@@ -37,6 +38,16 @@ def marked(part: Part, row: Row) -> object:
     """A row as a parameter, with the marks that it asks for."""
     marks = [getattr(pytest.mark, name) for name in ("full", "slow") if getattr(row, name)]
     return pytest.param(part, row, marks=marks, id=f"{row.command or part.behind}"[:90])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_draws() -> Iterator[None]:
+    """How often iGSM's answers come is counted in fewer problems of each level, which takes most of a check's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generate, "_SAMPLE", 60)
+        generate.answer_shares.cache_clear()
+        yield
+    generate.answer_shares.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -142,9 +142,10 @@ def _options(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
     name, mode = _mode(task, settings.mode)
     given = {entry.name: getattr(settings, entry.name) for entry in fields(mode.options)}
     options = mode.options(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
-    levels = len(getattr(options, "levels", ()))
-    few = levels if levels and settings.count % levels == 0 else settings.count  # refused if all are, by their number
-    next(iter(task.problems(options, settings.split, settings.seed, few)), None)
+    draw = partial(task.problems, options, settings.split, settings.seed)
+    drawn = draw(settings.count)  # refused by their number
+    few = len(getattr(options, "levels", ()))
+    next(iter(draw(few) if few else drawn), None)
     return task, name, mode, options
 
 
