@@ -13,6 +13,7 @@ Every function raises UserError, a line that says what to correct, where the com
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -93,18 +94,14 @@ def sample(model: str | Path, prompts: Sequence[str | Chat] | pd.Series, n: int 
     asked = settle_engine(validated(CollectSettings, values))
     remote = asked.engine == "openai"
     longest = 0 if remote else check_chats(asked, check_model(model), chats, "prompts")
-    units = [(prompt, number) for prompt in range(len(chats)) for number in range(asked.n_samples)]
+    units = [*product(range(len(chats)), range(asked.n_samples))]
     with _threads_for(None if remote else model), closing(open_engine(asked, longest)) as engine:
         seeds = [request_seed(asked.seed, *unit) for unit in units]
         done = engine.generate([chats[prompt] for prompt, _ in units], seeds, asked.sampling())
-    return pd.DataFrame(
-        {
-            "prompt": [prompt for prompt, _ in units],
-            "sample": [number for _, number in units],
-            "response": [completion.text for completion in done],
-            "n_tokens": [completion.n_tokens for completion in done],
-            "finish_reason": [completion.finish_reason for completion in done],
-        }
+    return pd.DataFrame(units, columns=["prompt", "sample"]).assign(
+        response=[completion.text for completion in done],
+        n_tokens=[completion.n_tokens for completion in done],
+        finish_reason=[completion.finish_reason for completion in done],
     )
 
 

@@ -4,14 +4,13 @@ And what is in the place of a result and is not ours stays as it is (P21). Every
 would type it. Nothing may be left of a refused start.
 """
 
-import os
 import re
-import runpy
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import bash_runs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +18,6 @@ from assets import save, string_task, tiny_model
 
 from compositionality.data.problems import to_table
 
-ROOT = Path(__file__).resolve().parents[1]
 BASES = {  # words with which a dry run passes; what is in capitals is made below
     "train_grpo": "model.path=MODEL data.train_files=[TRAIN] trainer.output=OUT data.max_prompt_tokens=32 rollout.n=4 "
     "data.prompts_per_step=8 rollout.max_tokens=8 trainer.steps=1 run.device=cpu",
@@ -75,6 +73,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("collect_rollouts", "engine=builtin model=STRANGE", "model_type 'gpt2' is none of llama, qwen2, qwen3"),
     ("collect_rollouts", "dtype=float8", "dtype=float8: must be one of auto"),
     ("collect_rollouts", "max_tokens=9999", "the longest prompt + max_tokens"),
+    ("collect_rollouts", "max_prompt_tokens=3", "24 prompts are longer than max_prompt_tokens=3"),
     ("collect_rollouts", "output=ROLLOUTS n_samples=9", "n_samples: 2 then, 9 now"),
     ("collect_rollouts", "output=HALF n_samples=9", "holds half-finished rollouts of other settings or inputs"),
     ("evaluate", "problems=[a:TRAIN,a:OTHER]", "are both called 'a'"),
@@ -86,6 +85,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("filter_rollouts", "problems=OTHER", "its rollouts are of another problem file"),
     ("filter_rollouts", "max_length=9", "give it together with tokenizer=MODEL_PATH"),
     ("filter_problems", "min_correct_ratio=1", "the first must be below the second"),
+    ("filter_problems", "problems=OTHER", "its rollouts are of another problem file"),
     ("split_chunks", "chunks=99", "24 rows are too few for 99 chunks"),
     ("merge_data", "inputs=[TRAIN,ROWS]", "ROWS: has columns messages"),
     ("merge_data", "inputs=[TRAIN,COPY]", "row 0 has a prompt of TRAIN too"),
@@ -188,17 +188,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def typed(entry: str, words: str, places: Mapping[str, Path], *more: str) -> object:
     """The exit code of a command; paths stand for the words in capitals."""
     given = [re.sub("|".join(places), lambda name: str(places[name[0]]), word) for word in [*words.split(), *more]]
-    before, path, kept = sys.argv, list(sys.path), dict(os.environ)
-    sys.argv = [str(ROOT / "examples" / f"{entry}.py"), *given]
-    try:
-        runpy.run_path(sys.argv[0], run_name="__main__")
-    except SystemExit as end:
-        return end.code
-    finally:
-        sys.argv, sys.path[:] = before, path  # train_grpo.py takes its own folder away, which runpy does not put there
-        os.environ.clear()
-        os.environ.update(kept)
-    return None
+    return bash_runs.typed(entry, given)
 
 
 def refused(

@@ -15,18 +15,7 @@ with installed("inspect_ai", "inspect_ai>=0.3.285"):
     from inspect_ai import Task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
-    from inspect_ai.scorer import (
-        CORRECT,
-        INCORRECT,
-        NOANSWER,
-        Score,
-        Scorer,
-        Target,
-        accuracy,
-        grouped,
-        scorer,
-        stderr,
-    )
+    from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, Score, Scorer, Target, accuracy, grouped, scorer, stderr
     from inspect_ai.solver import TaskState
 
 MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}

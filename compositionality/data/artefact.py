@@ -77,7 +77,9 @@ def _remembered_hash(path: Path, _: tuple[int, ...]) -> str:
 
 def tree_hash(path: Path) -> str:
     """Return the sha256 of a file, or of the names and contents of a folder's files (its manifest left out)."""
-    return combined_hash(path, _hashes(path))
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    return combined_hash(path, _file_hashes(path))
 
 
 def input_hash(path: Path) -> str:
@@ -101,15 +103,6 @@ def _checked_hashes(target: Path, manifest: Manifest, fix: str) -> dict[str, str
             state = "altered or truncated since it was made" if path.is_file() else "missing"
             raise UserError(f"{path}: {state}; {fix}")
     return manifest.files
-
-
-def _hashes(path: Path) -> dict[str, str]:
-    """Hash by name: of a file alone, or of a folder's files."""
-    if path.is_file():
-        return {path.name: file_hash(path)}
-    if not path.is_dir():
-        raise UserError(f"{path}: no such file or folder")
-    return _file_hashes(path)
 
 
 def combined_hash(path: Path, hashes: Mapping[str, str]) -> str:
@@ -363,9 +356,12 @@ def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
         lock.release()
 
 
-def _file_hashes(folder: Path) -> dict[str, str]:
-    files = (path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
-    return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(files)}
+def _file_hashes(path: Path) -> dict[str, str]:
+    """Return the hash of a file by its name, or of each of a folder's files but its manifest."""
+    if path.is_file():
+        return {path.name: file_hash(path)}
+    files = (file for file in path.rglob("*") if file.is_file() and file != path / MANIFEST)
+    return {file.relative_to(path).as_posix(): file_hash(file) for file in sorted(files)}
 
 
 def _changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

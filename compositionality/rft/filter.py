@@ -6,7 +6,6 @@ Both stream prompt by prompt.
 import hashlib
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby, islice
@@ -22,12 +21,7 @@ from compositionality.data.artefact import Recipe, check_target, is_to_be_checke
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import RowFormat, problem_of, read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import (
-    REQUIRED,
-    Fraction,
-    check_once,
-    check_ranges,
-)
+from compositionality.ranges import REQUIRED, Fraction, check_once, check_ranges
 from compositionality.reward.function import INPUT
 from compositionality.rft.rows import (
     KEPT,
@@ -206,19 +200,13 @@ def validation_count(n_prompts: int, val_prompts: int | None, val_fraction: floa
 def _split(kept_file: Path, validation: set[int]) -> dict[str, int]:
     """Write the kept rows to train.parquet and, if wanted, test.parquet; return their row counts."""
     rows = {"train": 0, "test": 0}
-    names = ("train", "test") if validation else ("train",)
     held_out = pa.array(sorted(validation), pa.int64())
-    with ExitStack() as stack:
-        kept = stack.enter_context(pq.ParquetFile(kept_file))
-        paths = {name: kept_file.with_name(f"{name}.parquet") for name in names}
-        writers = {
-            name: stack.enter_context(pq.ParquetWriter(path, SCHEMA, compression="zstd"))
-            for name, path in paths.items()
-        }
-        for batch in kept.iter_batches(BATCH):
-            table = pa.Table.from_batches([batch], schema=SCHEMA)
-            in_test = pc.is_in(table["problem"], held_out)
-            for name, writer in writers.items():
+    for name in ("train", "test") if validation else ("train",):
+        path = kept_file.with_name(f"{name}.parquet")
+        with pq.ParquetFile(kept_file) as kept, pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+            for batch in kept.iter_batches(BATCH):
+                table = pa.Table.from_batches([batch], schema=SCHEMA)
+                in_test = pc.is_in(table["problem"], held_out)
                 part = table.filter(in_test if name == "test" else pc.invert(in_test))
                 rows[name] += part.num_rows
                 writer.write_table(part)

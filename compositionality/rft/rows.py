@@ -40,40 +40,18 @@ SCHEMA = pa.schema(
 )
 
 END_OF_TURN = (
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|end_of_text|>",
-    "<|im_end|>",
-    "<|endoftext|>",
-    "<|end|>",
-    "<end_of_turn>",
-    "<eos>",
-    "</s>",
-    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    *("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|im_end|>", "<|endoftext|>", "<|end|>", "<end_of_turn>"),
+    *("<eos>", "</s>", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
 )
 PADDING = ("<|finetune_right_pad_id|>", "<|pad|>", "<pad>")
 
-KEPT = "kept"
-UNFINISHED = "unfinished"
-TOO_EASY = "too_easy"
-TOO_LONG = "too_long"
-END_INSIDE = "end_inside"
-LOST_CHARACTERS = "lost_characters"
-DUPLICATE = "duplicate"
-OVER_CAP = "over_cap"
-
-# Every outcome, in the order in which the rules are applied.
+KEPT, UNFINISHED, TOO_EASY, TOO_LONG = "kept", "unfinished", "too_easy", "too_long"
+END_INSIDE, LOST_CHARACTERS, DUPLICATE, OVER_CAP = "end_inside", "lost_characters", "duplicate", "over_cap"
 OUTCOMES = (
-    KEPT,
-    UNFINISHED,
-    *(reason.value for reason in Reason if reason is not Reason.CORRECT),
-    TOO_EASY,
-    TOO_LONG,
-    END_INSIDE,
-    LOST_CHARACTERS,
-    DUPLICATE,
-    OVER_CAP,
+    *(KEPT, UNFINISHED, *(reason.value for reason in Reason if reason is not Reason.CORRECT)),
+    *(TOO_EASY, TOO_LONG, END_INSIDE, LOST_CHARACTERS, DUPLICATE, OVER_CAP),
 )
+"""Every outcome, in the order in which the rules are applied."""
 
 
 # ---- which completions stay
@@ -173,18 +151,15 @@ class OutcomeCounts:
 
     def facts(self) -> dict[str, Any]:
         """Return the counts as JSON types, for the manifest."""
-        levels = {
-            f"{group} level {level}": _ordered(self.by_level[group, level]) for group, level in sorted(self.by_level)
-        }
+        levels = {f"{group} level {level}": counts for (group, level), counts in sorted(self.by_level.items())}
+        skills = {name: self.by_skill[name] for name in sorted(self.by_skill, key=natural_key)}
         return {
             "responses": self.total.total(),
             "prompts": self.prompts,
             "prompts_kept": self.prompts_kept,
             "outcomes": _ordered(self.total),
-            "outcomes_by_level": levels,
-            "outcomes_by_skill": {
-                name: _ordered(self.by_skill[name]) for name in sorted(self.by_skill, key=natural_key)
-            },
+            "outcomes_by_level": {name: _ordered(counts) for name, counts in levels.items()},
+            "outcomes_by_skill": {name: _ordered(counts) for name, counts in skills.items()},
         }
 
 

@@ -254,15 +254,15 @@ def shape_of(config: dict[str, Any], source: str) -> ModelShape:
         raise UserError(f"{source}: not the config of a causal language model whose sizes are known here") from error
 
 
-def has_known_sizes(folder: Path) -> bool:
-    """Return False for a model whose memory cannot be calculated: of a family without these sizes, or quantised."""
-    config = read_config(folder)
-    if "quantization_config" in text_config(config):
-        return False
-    with suppress(UserError):
-        shape_of(config, str(folder))
-        return True
-    return False
+def known_shape(model: Path) -> ModelShape | None:
+    """Return the shape of a model; None of a folder whose memory cannot be calculated: unknown sizes, or quantised."""
+    if not model.is_dir():
+        return shape_of_model(model)
+    config = read_config(model)
+    if "quantization_config" not in text_config(config):
+        with suppress(UserError):
+            return shape_of(config, str(model))
+    return None
 
 
 def cached_config(hub_id: str) -> Path | None:

@@ -6,18 +6,15 @@ import pytest
 import torch
 from fake_engine import write_problems
 
-from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
+from compositionality.rollout.engines import transformers
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.engines.builtin import BuiltinEngine
 from compositionality.rollout.engines.transformers import SeededSampler, TransformersEngine
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 
-ENGINES = {
-    "builtin": BuiltinEngine,
-    "transformers": lambda model: TransformersEngine(model, batch_size=16),
-}
+ENGINES = {"builtin": BuiltinEngine, "transformers": TransformersEngine}
 GREEDY = SamplingOptions(temperature=0.0, max_tokens=30)
 
 
@@ -29,7 +26,9 @@ def inputs(last, first=0, run_seed=0):
 
 @pytest.fixture(scope="module", params=ENGINES)
 def engine(request, tiny_model):
-    return ENGINES[request.param](tiny_model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transformers, "BATCH", 16)
+        yield ENGINES[request.param](tiny_model)
 
 
 def test_answers_end_at_eos_or_at_the_limit(engine):
@@ -71,17 +70,6 @@ def test_a_whole_collection_with_a_real_model(name, tiny_model, tmp_path, capsys
     assert sum(table.num_rows for table in read_rollouts(tmp_path / "one")) == 30
     assert {*rollout_manifest(tmp_path / "one").inputs} == {"problems", "model"}  # which must be as they were made
     assert "tok/s" in capsys.readouterr().out
-
-
-def test_p18_prompts_and_answers_must_fit(tiny_model, tmp_path):
-    problems = write_problems(tmp_path / "problems.parquet", 3)
-    settings = CollectSettings("transformers", problems=problems, output=tmp_path / "out", model=str(tiny_model))
-    settings.max_prompt_tokens = 3
-    with pytest.raises(UserError, match=r"3 prompts are longer than max_prompt_tokens=3"):
-        collect(settings)
-    settings.max_prompt_tokens, settings.max_tokens = 100, 600
-    with pytest.raises(UserError, match=r"the longest prompt \+ max_tokens = \d+ tokens, .* has only 512 positions"):
-        collect(settings)
 
 
 def test_draws_of_the_transformers_engine_follow_the_tempered_softmax():

@@ -11,7 +11,7 @@ from compositionality import memory
 from compositionality.errors import UserError
 from compositionality.memory import GPU, HOST, Vllm, builtin_parts, check_needs
 from compositionality.rollout.engines.factory import check_sampling, sampling_needs
-from compositionality.rollout.model_folder import has_known_sizes, shape_of, shape_of_model
+from compositionality.rollout.model_folder import known_shape, shape_of, shape_of_model
 from compositionality.rollout.settings import SamplingSettings
 
 CONFIG: dict[str, Any] = {
@@ -63,7 +63,7 @@ def test_a_model_whose_sizes_are_not_known_is_not_refused(tmp_path: Path, monkey
     for number, config in enumerate(({"model_type": "mamba"}, quantised)):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "config.json").write_text(json.dumps(config))
-        assert not has_known_sizes(tmp_path / str(number))
+        assert known_shape(tmp_path / str(number)) is None
         check_sampling(SamplingSettings(engine="transformers", max_tokens=10**9), tmp_path / str(number), 100)
     assert shape_of({"model_type": "gpt2"}, "gpt2").feed_forward == 4 * 768
 

@@ -14,14 +14,7 @@ from compositionality.rollout.engines.openai import OpenAIEngine
 from compositionality.rollout.engines.ray import RayEngine
 from compositionality.rollout.engines.transformers import TransformersEngine
 from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions, check_heads, takes_heads
-from compositionality.rollout.model_folder import (
-    FAMILIES,
-    check_family,
-    has_known_sizes,
-    read_config,
-    resolve_model,
-    shape_of_model,
-)
+from compositionality.rollout.model_folder import FAMILIES, check_family, known_shape, read_config, resolve_model
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
 
 AUTO = "auto"
@@ -72,9 +65,8 @@ def check_sampling(settings: SamplingSettings, model: Path, longest_prompt: int)
     gpu = machine.gpu_bytes is not None
     on_a_cluster = settings.engine == "ray" and bool(settings.ray_address)
     elsewhere = not gpu and (on_a_cluster or os.environ.get("COMPOSITIONALITY_DEVICE") == "gpu")
-    if settings.engine == "openai" or elsewhere or (model.is_dir() and not has_known_sizes(model)):
-        return
-    memory.check_needs(sampling_needs(settings, shape_of_model(model), longest_prompt, gpu=gpu, rows=1), machine)
+    if settings.engine != "openai" and not elsewhere and (shape := known_shape(model)):
+        memory.check_needs(sampling_needs(settings, shape, longest_prompt, gpu=gpu, rows=1), machine)
 
 
 def sampling_needs(

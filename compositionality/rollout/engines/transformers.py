@@ -18,17 +18,16 @@ BATCH = 256
 
 
 class TransformersEngine:
-    """Batches of ``batch_size`` prompts of similar length; every completion has a random generator of its own."""
+    """Batches of BATCH prompts of similar length; every completion has a random generator of its own."""
 
     parallel_calls = 1
 
-    def __init__(self, model: Path, *, dtype: str = "auto", batch_size: int = BATCH) -> None:
+    def __init__(self, model: Path, *, dtype: str = "auto") -> None:
         import torch
         from transformers import AutoModelForCausalLM
 
         folder = check_model(model)
         self._tokenizer, self._eos_ids = folder.tokenizer, folder.eos_ids
-        self._batch_size = batch_size
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         wanted = "float32" if self._device == "cpu" and dtype == "auto" else dtype
         self._model: Any = AutoModelForCausalLM.from_pretrained(str(model), dtype=wanted).to(self._device).eval()
@@ -39,8 +38,8 @@ class TransformersEngine:
         token_ids = prompts_as_tokens(self._tokenizer, prompts)
         by_length = sorted(range(len(prompts)), key=lambda row: len(token_ids[row]))
         completions: dict[int, Completion] = {}
-        for start in range(0, len(by_length), self._batch_size):
-            rows = by_length[start : start + self._batch_size]
+        for start in range(0, len(by_length), BATCH):
+            rows = by_length[start : start + BATCH]
             batch = self._generate_batch([token_ids[row] for row in rows], [seeds[row] for row in rows], options)
             completions.update(zip(rows, batch, strict=True))
             tick(len(rows))

@@ -114,36 +114,28 @@ class Decoder:
 class _Layer:
     """One block's weights; (out, in) as in Hugging Face."""
 
-    qkv_bias: Tensor | None = None
-    o_bias: Tensor | None = None
-    gate_up_bias: Tensor | None = None
-    down_bias: Tensor | None = None
-    q_norm: Tensor | None = None
-    k_norm: Tensor | None = None
-
     def __init__(self, config: Any, model: Decoder) -> None:
         def new(*shape: int) -> Tensor:
             return torch.empty(shape, device=model.device, dtype=model.dtype)
+
+        def new_if(there: bool, *shape: int) -> Tensor | None:
+            return new(*shape) if there else None
 
         width, feed = config.hidden_size, config.intermediate_size
         queries, keys = model.heads * model.head_width, model.kv_heads * model.head_width
         self.norm_before_attention, self.norm_before_mlp = new(width), new(width)
         self.qkv, self.o = new(queries + 2 * keys, width), new(width, queries)
         self.gate_up, self.down = new(2 * feed, width), new(width, feed)
-        biased = bool(getattr(config, "attention_bias", False))
-        if biased or config.model_type == "qwen2":
-            self.qkv_bias = new(queries + 2 * keys)
-        if biased and config.model_type != "qwen2":
-            self.o_bias = new(width)
-        if getattr(config, "mlp_bias", False):
-            self.gate_up_bias, self.down_bias = new(2 * feed), new(width)
-        if config.model_type == "qwen3":
-            self.q_norm, self.k_norm = new(model.head_width), new(model.head_width)
-        self._sizes = (queries, keys, model.head_width)
+        is_qwen2, is_qwen3 = config.model_type == "qwen2", config.model_type == "qwen3"
+        biased, mlp_biased = (bool(getattr(config, f"{part}_bias", False)) for part in ("attention", "mlp"))
+        self.qkv_bias = new_if(biased or is_qwen2, queries + 2 * keys)
+        self.o_bias = new_if(biased and not is_qwen2, width)
+        self.gate_up_bias, self.down_bias = new_if(mlp_biased, 2 * feed), new_if(mlp_biased, width)
+        self.q_norm, self.k_norm = new_if(is_qwen3, model.head_width), new_if(is_qwen3, model.head_width)
+        self._split = [queries, keys, keys]
 
     def places(self) -> Iterable[tuple[str, Tensor, bool]]:
         """Yield Hugging Face's name, the place for it, and whether its rows rotate in pairs."""
-        queries, keys, _ = self._sizes
         yield "input_layernorm.weight", self.norm_before_attention, False
         yield "post_attention_layernorm.weight", self.norm_before_mlp, False
         for suffix, qkv, o, gate_up, down in (
@@ -151,7 +143,7 @@ class _Layer:
             ("bias", self.qkv_bias, self.o_bias, self.gate_up_bias, self.down_bias),
         ):
             if qkv is not None:
-                q, k, v = qkv.split([queries, keys, keys])
+                q, k, v = qkv.split(self._split)
                 yield f"self_attn.q_proj.{suffix}", q, True
                 yield f"self_attn.k_proj.{suffix}", k, True
                 yield f"self_attn.v_proj.{suffix}", v, False
