@@ -2,10 +2,12 @@
 
 import atexit
 import os
+import runpy
 import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -46,6 +48,21 @@ def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedP
     return subprocess.run(
         ["bash", script, *arguments], cwd=ROOT, env={**kept, **own}, capture_output=True, text=True, check=False
     )
+
+
+def typed(entry: str, words: Sequence[str]) -> object:
+    """The exit code of examples/ENTRY.py, run in this process as a person would type it; what it sets is undone."""
+    before, path, kept = sys.argv, list(sys.path), dict(os.environ)
+    sys.argv = [str(ROOT / "examples" / f"{entry}.py"), *words]
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        return end.code
+    finally:
+        sys.argv, sys.path[:] = before, path  # train_grpo.py takes its own folder away, which runpy does not put there
+        os.environ.clear()
+        os.environ.update(kept)
+    return None
 
 
 def commands(done: subprocess.CompletedProcess[str]) -> list[list[str]]:

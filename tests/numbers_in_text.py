@@ -149,6 +149,7 @@ def linked_records(text: Path, folder: Path) -> list[Path]:
     return [record for name in sorted(names) for record in sorted((folder / name).rglob("record.json"))]
 
 
+@cache
 def read_record(path: Path) -> list[Entry]:
     """Return the entries of a record, its claims counted, and how many rows the CSV files beside it have."""
     content = json.loads(path.read_text())

@@ -119,18 +119,3 @@ def test_lanes_share_a_gpu_equally(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gpu_share() == 1
     monkeypatch.setenv("LANES_PER_GPU", "4")
     assert gpu_share() == 0.25
-
-
-@pytest.mark.parametrize("question", ["driver", "cuda"])
-def test_setup_asks_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], question: str
-) -> None:
-    install_nvidia_smi(tmp_path, monkeypatch, 1, "570.133.20")
-    fake_torch(monkeypatch, usable=0, found=1)
-    assert gpus.main([question]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: the NVIDIA driver is 570.133.20")
-    assert told.count("\n") == 1
-    install_nvidia_smi(tmp_path, monkeypatch, 0)
-    assert gpus.main([question]) == 0
-    assert ("CUDA was not tested" in capsys.readouterr().out) == (question == "cuda")

@@ -18,14 +18,7 @@ README = (
     (ROOT / "compositionality/adapters/README.md").read_text().split("## Use it with other tools")[1].split("\n## ")[0]
 )
 PROBLEMS = [
-    Problem(
-        "string-trained-level2",
-        2,
-        "trained",
-        "func_1func_2:abc",
-        json.dumps({"ref_output": "cba"}),
-        0,
-    ),
+    Problem("string-trained-level2", 2, "trained", "func_1func_2:abc", json.dumps({"ref_output": "cba"}), 0),
     Problem("countdown-clean-level2", 2, "countdown", "3, 4 → 12", json.dumps({"target": 12, "numbers": [3, 4]}), 1),
 ]
 RIGHT = ['{"output": "cba"}', "<answer>3 * 4</answer>"]

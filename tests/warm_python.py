@@ -34,23 +34,9 @@ PACKAGES = (
 )
 OF_VERL = (
     *("accelerate", "aiohttp", "cv2", "datasets", "fastapi", "hydra", "mistral_common.protocol.instruct.request"),
-    *(
-        "openai",
-        "openai.types.chat",
-        "openai.types.responses",
-        "opentelemetry.sdk.trace",
-        "prometheus_client",
-        "scipy.signal",
-    ),
-    *(
-        "tensordict",
-        "torch._inductor.compile_fx",
-        "torch.onnx",
-        "torchdata.stateful_dataloader",
-        "uvicorn",
-        "xgrammar",
-        "zmq",
-    ),
+    *("openai", "openai.types.chat", "openai.types.responses", "opentelemetry.sdk.trace", "prometheus_client"),
+    *("scipy.signal", "tensordict", "torch._inductor.compile_fx", "torch.onnx", "torchdata.stateful_dataloader"),
+    *("uvicorn", "xgrammar", "zmq"),
 )
 """What verl's and vLLM's processes import besides."""
 PATH = "WARM_PYTHON"

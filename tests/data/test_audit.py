@@ -160,13 +160,8 @@ def test_p03_countdown_planted_flaws_are_counted(tmp_path: Path) -> None:
     rows[3]["extra_info"]["depth"] = 2
     train = write_rows(tmp_path / "train.parquet", [countdown_row([1, 7, 5], 35, "countdown")])
     _, (level,) = audit_file(write_rows(tmp_path / "f.parquet", rows), [train])
-    assert (level["level"], level["rows"], level["duplicates"], level["overlap_problems"], level["wrong_level"]) == (
-        3,
-        5,
-        1,
-        1,
-        1,
-    )
+    names = ("level", "rows", "duplicates", "overlap_problems", "wrong_level")
+    assert [level[name] for name in names] == [3, 5, 1, 1, 1]
     assert (level["solvable"], level["whole"], level["fewer_numbers"]) == (0.8, 0.8, 0.4)
     assert (level["target_given"], level["equal_numbers"]) == (0.2, 0.2)
     assert (level["target_lowest"], level["target_highest"], level["solutions_median"]) == (9, 997, 1)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from string_rows import row, write_rows
 
-from compositionality.data.artefact import exclusive, file_hash, read_manifest
+from compositionality.data.artefact import exclusive, file_hash, verify
 from compositionality.data.audit import AuditData, audit_data
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.problems import read_problems, to_table
@@ -41,9 +41,7 @@ def test_clean_file_has_every_level_evenly_and_no_duplicates(tmp_path: Path, tas
         {"seed", "functions"} if task == "string" else {"seed", "solutions", "operations", "fewest_numbers", "trace"}
     )
     assert rows[5]["extra_info"].keys() >= known
-    manifest = read_manifest(path)
-    assert manifest is not None
-    assert manifest.facts == {"rows": 600, "by_level": {str(level): 300 for level in levels}}
+    assert verify(path).facts == {"rows": 600, "by_level": {str(level): 300 for level in levels}}
 
 
 @BOTH

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rollout_folders import answer, problem, problem_file, rollout_folder
 from string_rows import row, write_rows
 
-from compositionality.data.artefact import read_manifest
+from compositionality.data.artefact import verify
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
@@ -33,9 +33,7 @@ def run(tmp_path: Path, problems: Path, rows: list[dict[str, Any]], **changes: A
     folder = rollout_folder(tmp_path / "rollouts", problems, rows, rows_per_shard=3)
     output = tmp_path / "data"
     filter_rollouts(FilterSettings(rollouts=[str(folder)], problems=str(problems), output=str(output), **changes))
-    manifest = read_manifest(output)
-    assert manifest is not None
-    return output, manifest.facts
+    return output, verify(output).facts
 
 
 def test_rows_are_chats_with_exactly_the_answer(tmp_path: Path, problems: Path) -> None:
@@ -198,9 +196,7 @@ def test_kept_are_problems_with_right_and_wrong_completions(tmp_path: Path, five
     output = filter_problems(mixed_settings(tmp_path, five))
     kept, before = read_table(output), read_table(five)
     assert kept.to_pylist() == before.select(kept.column_names).slice(1, 3).to_pylist()
-    manifest = read_manifest(output)
-    assert manifest
-    assert manifest.facts == {"asked": 5, "never": 1, "always": 1}
+    assert verify(output).facts == {"asked": 5, "never": 1, "always": 1}
 
 
 def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
@@ -223,10 +219,3 @@ def test_what_is_refused_leaves_nothing(tmp_path: Path, five: Path, changes: dic
     with pytest.raises(UserError, match=said):
         filter_problems(given)
     assert not given.output.exists()
-
-
-def test_completions_of_another_file_are_refused(tmp_path: Path, five: Path) -> None:
-    given = mixed_settings(tmp_path, five)
-    given.problems = problem_file(tmp_path / "others.parquet", [problem(9)])
-    with pytest.raises(UserError, match="are of another problem file than"):
-        filter_problems(given)

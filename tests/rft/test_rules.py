@@ -1,6 +1,7 @@
 """Each rule of the filter, on an example made by hand; and the split by prompt: exact, random, independent of order."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,13 +32,28 @@ ERROR = Candidate("e", 5, "stop", "error")
 UNFINISHED = Candidate("u", 5, "length", "overlong")
 
 
-def test_correct_responses_stay_and_the_others_go_by_their_verdict() -> None:
-    samples = [right("a"), WRONG, Candidate("n", 5, "stop", "no_answer"), ERROR, UNFINISHED, right("b")]
-    assert decide(samples, rules()) == ["kept", "wrong", "no_answer", "error", "unfinished", "kept"]
+SILENT = Candidate("n", 5, "stop", "no_answer")
+RIGHT_BUT_CUT_OFF = Candidate("a", 5, "length", "correct")
+TWICE = [right("a"), right("a"), right("b"), WRONG]
+BY_TOKENS = [right("a", tokens=9), right("b", tokens=10), right("c", tokens=11), WRONG]
 
 
-def test_an_unfinished_response_goes_even_if_it_was_judged_correct() -> None:
-    assert decide([Candidate("a", 5, "length", "correct"), WRONG], rules()) == ["unfinished", "wrong"]
+@pytest.mark.parametrize(
+    ("samples", "changes", "outcomes"),
+    [
+        ([right("a"), WRONG, SILENT, ERROR, UNFINISHED], {}, ["kept", "wrong", "no_answer", "error", "unfinished"]),
+        ([RIGHT_BUT_CUT_OFF, WRONG], {}, ["unfinished", "wrong"]),
+        ([right("a"), WRONG, right("b"), right("c")], {"max_per_prompt": 2}, ["kept", "wrong", "kept", "over_cap"]),
+        (TWICE, {"max_per_prompt": 2}, ["kept", "duplicate", "kept", "wrong"]),
+        (TWICE, {"deduplicate": False}, ["kept", "kept", "kept", "wrong"]),
+        (BY_TOKENS, {"max_tokens": 10}, ["kept", "kept", "too_long", "wrong"]),
+        ([right("a", length=20), right("b", length=21), WRONG], {"max_length": 20}, ["kept", "too_long", "wrong"]),
+        ([right("a<|eot_id|>b"), right("c"), WRONG], {}, ["end_inside", "kept", "wrong"]),
+    ],
+    ids=["verdicts", "cut off", "cap", "equal ones use up no cap", "equal ones", "tokens", "chat's tokens", "an end"],
+)
+def test_each_rule(samples: list[Candidate], changes: dict[str, Any], outcomes: list[str]) -> None:
+    assert decide(samples, rules(**changes)) == outcomes
 
 
 @pytest.mark.parametrize(
@@ -52,28 +68,6 @@ def test_prompts_that_are_solved_too_often_go(correct: int, wrong: int, ratio: f
 
 def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
     assert decide([right("a"), ERROR], rules()) == ["too_easy", "error"]
-
-
-def test_the_cap_keeps_the_first_samples() -> None:
-    samples = [right("a"), WRONG, right("b"), right("c")]
-    assert decide(samples, rules(max_per_prompt=2)) == ["kept", "wrong", "kept", "over_cap"]
-
-
-def test_identical_responses_stay_once_and_do_not_use_up_the_cap() -> None:
-    samples = [right("a"), right("a"), right("b"), WRONG]
-    assert decide(samples, rules(max_per_prompt=2)) == ["kept", "duplicate", "kept", "wrong"]
-    assert decide(samples, rules(deduplicate=False)) == ["kept", "kept", "kept", "wrong"]
-
-
-def test_token_limits_are_inclusive() -> None:
-    samples = [right("a", tokens=9), right("b", tokens=10), right("c", tokens=11), WRONG]
-    assert decide(samples, rules(max_tokens=10)) == ["kept", "kept", "too_long", "wrong"]
-    samples = [right("a", length=20), right("b", length=21), WRONG]
-    assert decide(samples, rules(max_length=20)) == ["kept", "too_long", "wrong"]
-
-
-def test_an_end_of_turn_inside_the_text_is_refused() -> None:
-    assert decide([right("a<|eot_id|>b"), right("c"), WRONG], rules()) == ["end_inside", "kept", "wrong"]
 
 
 @given(
@@ -127,7 +121,7 @@ def test_seeds_choose_differently_and_fairly() -> None:
     assert 5 <= times <= 40  # 20 expected
 
 
-@pytest.mark.parametrize("kept", range(1, 51))
+@pytest.mark.parametrize("kept", [1, 2, 3, 7, 8, 49, 50])
 def test_something_stays_to_train_on(kept: int) -> None:
     for val_prompts in (0, 1, 7, 50, 1000):
         assert validation_count(kept, val_prompts, 0.5) == min(val_prompts, kept - 1)

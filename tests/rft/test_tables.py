@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from rollout_folders import problem, problem_file
 
-from compositionality.data.artefact import Recipe, new_artefact, read_manifest, tree_hash
+from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rft.rows import to_table
@@ -29,9 +29,7 @@ def test_chunks_have_the_size_asked_for_and_share_nothing(tmp_path: Path) -> Non
     together = [prompt for chunk in chunks for prompt in chunk]
     assert len(set(together)) == 18
     assert together != sorted(together, key=lambda text: int(text.partition(":")[2]))
-    manifest = read_manifest(output)
-    assert manifest is not None
-    assert manifest.facts == {"rows": [6, 6, 6], "rows_left": 2}
+    assert verify(output).facts == {"rows": [6, 6, 6], "rows_left": 2}
 
 
 def test_the_seed_decides(tmp_path: Path) -> None:
@@ -67,9 +65,7 @@ def test_a_budget_may_be_that_of_a_finished_run(tmp_path: Path) -> None:
             folder.mkdir(parents=True)
     output, chunks = cut(tmp_path, completions_of=str(tmp_path / "rl"), n_samples=2, chunks=5)
     assert [len(chunk) for chunk in chunks] == [2] * 5
-    manifest = read_manifest(output)
-    assert manifest is not None
-    assert manifest.settings["rollout_budget"] == 20
+    assert verify(output).settings["rollout_budget"] == 20
     with pytest.raises(UserError, match=r"mute/final: does not say how many completions it had; give rollout_budget"):
         cut(tmp_path, "other", completions_of=str(tmp_path / "mute"))
     (tmp_path / "rl").rename(tmp_path / "unfinished")

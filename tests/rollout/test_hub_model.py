@@ -1,10 +1,6 @@
 """A model by its Hub id, from a local Hugging Face cache that the test lays out as huggingface_hub does."""
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +9,10 @@ from huggingface_hub import constants
 
 from compositionality.data.artefact import tree_hash
 from compositionality.errors import UserError
+from compositionality.rollout.collect import collect
 from compositionality.rollout.model_folder import _snapshot, check_model, load_tokenizer, resolve_model
+from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.store import rollout_manifest
 
 ID, COMMIT = "some-lab/Tiny-0.1M", "0123456789abcdef0123456789abcdef01234567"
 
@@ -68,23 +67,16 @@ def test_p18_a_model_that_cannot_be_had_is_one_line(offline: Path, monkeypatch: 
             resolve_model(name)
 
 
-def collect(problems: Path, output: Path, model: str, cache: Path) -> subprocess.CompletedProcess[str]:
-    words = {"problems": problems, "output": output, "model": model, "engine": "builtin", "max_tokens": 4}
-    command = [sys.executable, "examples/collect_rollouts.py", *(f"{key}={value}" for key, value in words.items())]
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.slow
-def test_rollouts_of_a_hub_model_are_those_of_its_folder(cache: Path, tiny_model: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("offline")
+def test_rollouts_of_a_hub_model_are_those_of_its_folder(tiny_model: Path, tmp_path: Path) -> None:
     problems = write_problems(tmp_path / "problems.parquet", 6)
-    assert collect(problems, tmp_path / "hub-rollouts", ID, cache).returncode == 0
-    assert collect(problems, tmp_path / "folder-rollouts", str(tiny_model), cache).returncode == 0
-    assert contents(tmp_path / "hub-rollouts") == contents(tmp_path / "folder-rollouts")
-    manifest = json.loads((tmp_path / "hub-rollouts" / "manifest.json").read_text())
-    assert manifest["inputs"]["model"] == tree_hash(tiny_model)
-    unknown = collect(problems, tmp_path / "out", "no-lab/none", cache)
-    assert unknown.returncode == 2
-    assert unknown.stderr.strip().count("\n") == 0
-    assert "hf download no-lab/none" in unknown.stderr
+    settings = {"engine": "builtin", "problems": problems, "max_tokens": 4}
+    hub, folder = (
+        collect(CollectSettings(output=tmp_path / name, model=model, **settings))
+        for name, model in (("hub", ID), ("folder", str(tiny_model)))
+    )
+    assert contents(hub) == contents(folder)
+    assert rollout_manifest(hub).inputs["model"] == tree_hash(tiny_model)
+    with pytest.raises(UserError, match="hf download no-lab/none"):
+        collect(CollectSettings(output=tmp_path / "out", model="no-lab/none", **settings))
     assert not (tmp_path / "out").exists()

@@ -17,13 +17,9 @@ from compositionality.types import LENGTH, STOP
 
 EOS = 1
 LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 10_000.0,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
+    "rope_type": "llama3", "rope_theta": 10_000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 64,
-}
+}  # fmt: skip
 CONFIGS = {
     "llama": ("Llama", {}),
     "llama-gqa-tied": ("Llama", {"num_key_value_heads": 2, "head_dim": 16, "tie_word_embeddings": True}),
@@ -76,7 +72,7 @@ def reference_logps(model, prompt, tokens, temperature=1.0):
 
 
 def test_greedy_answers_are_those_of_generate(model):
-    prompts = some_prompts(20)
+    prompts = some_prompts(12)
     for prompt, answer in zip(prompts, ask(model, prompts, GREEDY), strict=True):
         with torch.no_grad():
             output = model.generate(
@@ -86,7 +82,7 @@ def test_greedy_answers_are_those_of_generate(model):
 
 
 def test_logps_are_those_of_a_full_forward_pass(any_model):
-    prompts = some_prompts()
+    prompts = some_prompts(20)
     for prompt, answer in zip(prompts, ask(any_model, prompts, replace(SAMPLING, temperature=0.7)), strict=True):
         expected = reference_logps(any_model, prompt, answer.token_ids, 0.7)
         assert torch.allclose(torch.tensor(answer.log_probs), expected, atol=2e-5, rtol=0)
@@ -97,7 +93,7 @@ def ask(model, prompts, options, max_rows=12, seeds=None, eos_ids=(EOS,)):
     return sampler_of(model, eos_ids, max_rows).sample(prompts, seeds, options)
 
 
-@pytest.mark.parametrize("max_rows", [1, 4, 7, 64])
+@pytest.mark.parametrize("max_rows", [1, 7, 64])
 def test_an_answer_does_not_depend_on_neighbours_order_or_batch(model, max_rows):
     prompts = some_prompts()
     answers = ask(model, prompts, SAMPLING)
@@ -175,7 +171,7 @@ def test_new_weights_count_from_the_next_call_on(model):
 
 def test_the_cache_grows_and_lots_unite_without_a_trace(model):
     """Long answers with rows that end at all times, few rows at once: the cache is laid out anew many times."""
-    prompts = some_prompts(60, longest=12)
+    prompts = some_prompts(40, longest=12)
     options = SamplingOptions(max_tokens=140)
     for prompt, answer in zip(prompts, ask(model, prompts, options, 16, eos_ids=(EOS, 2)), strict=True):
         expected = reference_logps(model, prompt, answer.token_ids)
