@@ -295,20 +295,18 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
     manifest = Manifest(
         step=step, settings=json.loads(settings), inputs=inputs, files=files, code=code_version(), facts=dict(facts)
     )
-    text = manifest.model_dump_json(indent=1) + "\n"
-    if partial.is_dir():
-        write_text(partial / MANIFEST, text)
-        old = beside(target, "old")
-        remove(old)
-        if target.exists():
-            os.replace(target, old)
-        os.replace(partial, target)
-        remove(old)
-    else:
+    text, old = manifest.model_dump_json(indent=1) + "\n", beside(target, "old")
+    is_folder = partial.is_dir()
+    if not is_folder:
         _fsync(partial)
-        write_text(beside(target, PENDING), text)
-        os.replace(partial, target)
+    write_text(partial / MANIFEST if is_folder else beside(target, PENDING), text)
+    remove(old)
+    if target.is_dir() or (is_folder and target.exists()):  # which no rename replaces
+        os.replace(target, old)
+    os.replace(partial, target)
+    if not is_folder:
         os.replace(beside(target, PENDING), manifest_path(target))
+    remove(old)
 
 
 def _finish_publishing(target: Path) -> None:

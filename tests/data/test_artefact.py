@@ -136,11 +136,14 @@ def test_p08_a_kill_while_a_folder_is_replaced_leaves_the_old_one(
     assert sorted(path.name for path in target.iterdir()) == ["a", "manifest.json"]
 
 
-def test_folder_is_replaced_whole(tmp_path: Path) -> None:
-    target = tmp_path / "folder"
-    make_folder(target, recipe(tmp_path), a="a")
-    make_folder(target, recipe(tmp_path), b="b")
-    assert sorted(path.name for path in target.iterdir()) == ["b", "manifest.json"]
+def test_a_folder_is_replaced_whole_by_a_folder_or_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    for name in ("a", "b"):
+        make_folder(target, recipe(tmp_path), **{name: name})
+        assert sorted(path.name for path in target.iterdir()) == [name, "manifest.json"]
+    make(target, recipe(tmp_path, n=2), "new")
+    assert is_done(target, recipe(tmp_path, n=2))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.manifest.json", "out", "source.txt"]
 
 
 def test_tree_hash_sees_names_and_contents(tmp_path: Path) -> None:
