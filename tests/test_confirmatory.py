@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from bash_runs import OF_A_PERSON, ROOT, warm_python
+from test_git import commit, git
 
 REGISTRATION = """
 title: the smallest study
@@ -41,12 +42,6 @@ steps:
         pairs: [], pair_chain: 0}
   section41_42/stage1_rollouts: {collect_rollouts: {n_samples: 4}}
 """
-WHO = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", *WHO, *words], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def start(clone: Path, script: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -71,13 +66,11 @@ def clone(tmp_path: Path) -> Path:
             shutil.copyfile(ROOT / name, tmp_path / name)
     (tmp_path / "compositionality/config/profile/small.yaml").write_text(PROFILE)
     git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-q", "-m", "the code")
+    commit(tmp_path, "the code")
     (tmp_path / "compositionality/config/registrations/small.yaml").write_text(REGISTRATION)
     done = start(tmp_path, "bash/confirmatory.sh", "register=true")
     assert done.returncode == 0, done.stderr
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-q", "-m", "registered")
+    commit(tmp_path, "registered")
     return tmp_path
 
 

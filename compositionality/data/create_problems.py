@@ -178,8 +178,6 @@ def _plain(kind: Any) -> Any:
 def _default(entry: Field[Any], phrase: str) -> Any:
     value = entry.default if entry.default_factory is MISSING else entry.default_factory()
     metadata = {"help": phrase}
-    if isinstance(value, tuple | list):
-        return field(default_factory=lambda: list(value), metadata=metadata)
-    if isinstance(value, dict):
-        return field(default_factory=lambda: dict(value), metadata=metadata)
+    if isinstance(value, tuple | list | dict):
+        return field(default_factory=partial(dict if isinstance(value, dict) else list, value), metadata=metadata)
     return field(default=value, metadata=metadata)

@@ -34,15 +34,12 @@ def prompts_as_tokens(tokenizer: Any, chats: Iterable[Chat]) -> list[list[int]]:
 
 def check_prompt_lengths(lengths: Iterable[int], limit: int, source: str) -> int:
     """Return the longest prompt in tokens; UserError with count and longest if any is over ``limit``."""
-    longest, longest_row, over = 0, 0, 0
-    for row, length in enumerate(lengths):
-        over += length > limit
-        if length > longest:
-            longest, longest_row = length, row
-    if over:
+    lengths = list(lengths)
+    longest = max(lengths, default=0)
+    if over := sum(length > limit for length in lengths):
         raise UserError(
             f"{source}: {over} prompts are longer than max_prompt_tokens={limit} "
-            f"(the longest, row {longest_row}, has {longest}); raise the limit or drop them"
+            f"(the longest, row {lengths.index(longest)}, has {longest}); raise the limit or drop them"
         )
     return longest
 

@@ -18,8 +18,8 @@ ID, COMMIT = "some-lab/Tiny-0.1M", "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def cache(tiny_model: Path, tmp_path: Path) -> Path:
-    """Blobs, snapshots/COMMIT with links to them, and refs/main."""
+def offline(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache without the Hub behind it: blobs, snapshots/COMMIT with links to them, and refs/main."""
     repository = tmp_path / "hub" / f"models--{ID.replace('/', '--')}"
     for path in tiny_model.iterdir():
         blob, link = repository / "blobs" / path.name, repository / "snapshots" / COMMIT / path.name
@@ -29,15 +29,10 @@ def cache(tiny_model: Path, tmp_path: Path) -> Path:
         link.symlink_to(blob)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(COMMIT)
-    return tmp_path / "hub"
-
-
-@pytest.fixture
-def offline(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     _snapshot.cache_clear()
-    return cache
+    return tmp_path / "hub"
 
 
 def test_a_hub_id_is_its_snapshot(offline: Path, tiny_model: Path) -> None:
@@ -73,7 +68,7 @@ def test_rollouts_of_a_hub_model_are_those_of_its_folder(tiny_model: Path, tmp_p
     settings = {"engine": "builtin", "problems": problems, "max_tokens": 4}
     hub, folder = (
         collect(CollectSettings(output=tmp_path / name, model=model, **settings))
-        for name, model in (("hub", ID), ("folder", str(tiny_model)))
+        for name, model in (("of the hub", ID), ("of the folder", str(tiny_model)))
     )
     assert contents(hub) == contents(folder)
     assert rollout_manifest(hub).inputs["model"] == tree_hash(tiny_model)
