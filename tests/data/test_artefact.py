@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import itertools
 import os
 import signal
 import subprocess
@@ -89,6 +90,18 @@ def test_p08_full_disk_keeps_the_old_result(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*partial*"))
 
 
+def die(monkeypatch: pytest.MonkeyPatch, killed_after: int, *places: Path) -> None:
+    """Let a process end after so many renames, of those from or to ``places`` if any are given."""
+    replace, renames = os.replace, itertools.count()
+
+    def dying_replace(source: Path, destination: Path) -> None:
+        if (not places or {source, destination} & {*places}) and next(renames) == killed_after:
+            raise KeyboardInterrupt
+        replace(source, destination)
+
+    monkeypatch.setattr(artefact.os, "replace", dying_replace)
+
+
 @pytest.mark.parametrize("killed_after", range(1, 4))
 def test_p07_kill_between_the_renames_of_publishing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
@@ -96,17 +109,7 @@ def test_p07_kill_between_the_renames_of_publishing(
     """Whatever rename a kill follows, the next run finds either the old or the new result, intact."""
     target = tmp_path / "out.txt"
     make(target, recipe(tmp_path, n=1), "old")
-    renames = 0
-    replace = os.replace
-
-    def dying_replace(source: Path, destination: Path) -> None:
-        nonlocal renames
-        if renames == killed_after:
-            raise KeyboardInterrupt
-        renames += 1
-        replace(source, destination)
-
-    monkeypatch.setattr(artefact.os, "replace", dying_replace)
+    die(monkeypatch, killed_after)
     with suppress(KeyboardInterrupt):
         make(target, recipe(tmp_path, n=2), "new")
     monkeypatch.undo()
@@ -119,16 +122,9 @@ def test_p07_kill_between_the_renames_of_publishing(
 def test_p08_a_kill_while_a_folder_is_replaced_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
 ) -> None:
-    target, replace, renamed = tmp_path / "folder", os.replace, list[Path]()
+    target = tmp_path / "folder"
     make_folder(target, recipe(tmp_path), a="a")
-
-    def dying_replace(source: Path, destination: Path) -> None:
-        if len(renamed) == killed_after and target in (source, destination):
-            raise KeyboardInterrupt
-        renamed.extend([destination] if target in (source, destination) else [])
-        replace(source, destination)
-
-    monkeypatch.setattr(artefact.os, "replace", dying_replace)
+    die(monkeypatch, killed_after, target)
     with suppress(KeyboardInterrupt):
         make_folder(target, recipe(tmp_path), b="b")
     monkeypatch.undo()

@@ -52,7 +52,7 @@ BY_TOKENS = [right("a", tokens=9), right("b", tokens=10), right("c", tokens=11),
     ],
     ids=["verdicts", "cut off", "cap", "equal ones use up no cap", "equal ones", "tokens", "chat's tokens", "an end"],
 )
-def test_each_rule(samples: list[Candidate], changes: dict[str, Any], outcomes: list[str]) -> None:
+def test_each_rule_of_the_filter(samples: list[Candidate], changes: dict[str, Any], outcomes: list[str]) -> None:
     assert decide(samples, rules(**changes)) == outcomes
 
 

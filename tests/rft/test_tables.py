@@ -30,6 +30,7 @@ def test_chunks_have_the_size_asked_for_and_share_nothing(tmp_path: Path) -> Non
     assert len(set(together)) == 18
     assert together != sorted(together, key=lambda text: int(text.partition(":")[2]))
     assert verify(output).facts == {"rows": [6, 6, 6], "rows_left": 2}
+    assert cut(tmp_path, "without a size", chunks=3)[1] == chunks  # as many as there are
 
 
 def test_the_seed_decides(tmp_path: Path) -> None:
@@ -38,10 +39,6 @@ def test_the_seed_decides(tmp_path: Path) -> None:
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
     assert first == same != other
-
-
-def test_without_a_size_all_problems_are_used(tmp_path: Path) -> None:
-    assert [len(chunk) for chunk in cut(tmp_path, chunks=3)[1]] == [6, 6, 6]
 
 
 def test_too_few_rows_are_refused(tmp_path: Path) -> None:
