@@ -85,10 +85,7 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
 
     A task whose problems name a split of their own in the metadata has that instead.
     """
-    columns: dict[str, list[Any]] = {
-        "index": [problem.index for problem in problems],
-        "split": [split] * len(problems),
-    }
+    columns: dict[str, list[Any]] = {"index": [one.index for one in problems], "split": [split] * len(problems)}
     for name in problems[0].metadata if problems else ():
         columns[name] = [problem.metadata[name] for problem in problems]
     truths = [problem.ground_truth for problem in problems]

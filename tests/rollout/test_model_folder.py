@@ -59,14 +59,8 @@ def header(text):
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 NO_OBJECT = (b"[]", b'{"vocab_size":')  # other damages: tests/data/test_damaged_files.py
-HEADERS = (
-    b"[]",
-    b'{"a": 1}',
-    b'{"a": {}}',
-    b'{"a": {"data_offsets": []}}',
-    b'{"a": {"data_offsets": [0, "x"]}}',
-    b"\xff",
-)
+OFFSETS = (b'{"a": {"data_offsets": []}}', b'{"a": {"data_offsets": [0, "x"]}}')
+HEADERS = (b"[]", b'{"a": 1}', b'{"a": {}}', *OFFSETS, b"\xff")
 DAMAGES = [  # what is done to a folder, and what is said of it
     (shutil.rmtree, "no such model folder"),
     (remove("*"), r"config\.json is missing"),
@@ -130,10 +124,7 @@ def test_p18_characters_that_the_tokenizer_loses_are_named(ascii_tokenizer, tiny
     assert list(readable(chats, check_model(tiny_model).tokenizer, "p.parquet")) == chats
 
 
-@pytest.mark.parametrize(
-    "normalizer",
-    ["NFC", "NFD", "NFKC", "NFKD", "Lowercase"],
-)
+@pytest.mark.parametrize("normalizer", ["NFC", "NFD", "NFKC", "NFKD", "Lowercase"])
 def test_a_tokenizer_that_normalises_loses_nothing(tiny_model, normalizer):
     from tokenizers import normalizers
 

@@ -49,11 +49,7 @@ class Sampler:
         self._model.load(weights)
 
     def sample(
-        self,
-        prompts: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        options: SamplingOptions,
-        tick: Tick = no_tick,
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
         """Sample one completion per prompt and seed, in order, with token ids, log-probs and no text.
 
