@@ -10,10 +10,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 LONG: dict[str, list[str]] = {
-    "analysis/test_laws.py": [
-        "test_a_law_is_found_again",
-        "test_the_same_seed_gives_the_same_fit",
-    ],
+    "analysis/test_laws.py": ["test_a_law_is_found_again", "test_the_same_seed_gives_the_same_fit"],
     "analysis/test_predict.py": [],
     "analysis/test_scaling.py": [],
     "config/test_cli.py": ["test_a_reader_that_stops_reading_is_no_error"],
@@ -104,10 +101,7 @@ LONG: dict[str, list[str]] = {
         "test_every_division_of_the_functions_reaches_level_8",
     ],
     "tasks/test_string_paper.py": ["test_p01_sequence_is_exact"],
-    "test_api.py": [
-        "test_the_code_of_the_readme_runs",
-        "test_training_takes_a_frame_and_is_the_command",
-    ],
+    "test_api.py": ["test_the_code_of_the_readme_runs", "test_training_takes_a_frame_and_is_the_command"],
     "test_instructions.py": ["test_the_command_passes_every_check_of_its_start"],
     "test_package.py": ["test_the_command_and_its_verbs_start_without_heavy_packages"],
     "test_recipes.py": [],
@@ -129,10 +123,7 @@ LONG: dict[str, list[str]] = {
     ],
     "train/test_export.py": ["test_p13_sharded_tensors_are_read"],
     "train/test_forecast.py": ["test_p22_activations_and_logits_of_the_single_file_trainers"],
-    "train/test_log.py": [
-        "test_a_run_says_what_it_is",
-        "test_a_run_is_sent_afterwards",
-    ],
+    "train/test_log.py": ["test_a_run_says_what_it_is", "test_a_run_is_sent_afterwards"],
     "train/test_ranks.py": [],
     "train/test_reasoning_models.py": ["test_sft_rl_rollouts_and_export_of_the_single_file_trainers"],
     "train/test_sft_launch.py": ["test_nothing_is_left_behind_whatever_ends_the_launcher"],

@@ -27,6 +27,10 @@ from compositionality.train.tiny.corpus import definition_names
 from compositionality.types import Problem, Reason
 
 TURN = {"role": "user", "content": "a"}
+NO_PROMPTS = (
+    *(None, math.nan, 3, b"a", "\ud800", TURN, {"role": "user"}),
+    *([], [{"role": "user"}], [TURN | {"content": None}], [TURN, "a"]),
+)
 ROW = Problem("string", 1, "g", "p", "x", 0, {})
 OPTIONS = {"levels": [1, 2], "count": 6, "style": "compact", "max_length": 20}
 
@@ -157,19 +161,7 @@ def test_pass_at_k_is_a_number(n: float) -> None:
         (lambda: train("ppo", "none", "rows.parquet", "out"), "method 'ppo': unknown; give grpo or sft"),
         *(
             (lambda prompt=prompt: sample("none", [prompt]), "prompts: number 0: .* is neither a text nor a chat")
-            for prompt in (
-                None,
-                math.nan,
-                3,
-                b"a",
-                [],
-                {"role": "user"},
-                [{"role": "user"}],
-                [TURN | {"content": None}],
-                TURN,
-                "\ud800",
-                [TURN, "a"],
-            )
+            for prompt in NO_PROMPTS
         ),
         *(
             (lambda prompts=prompts: sample("none", prompts), "prompts: give a list of texts or chats")

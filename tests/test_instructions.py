@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from bash_runs import OF_A_PERSON
+from bash_runs import OF_A_PERSON, warm_python
 from instructions import PAGE, RENDER, ROOT, Command, Part, Row, command, decision, load, render, rows
 from test_readmes import names
 
@@ -58,6 +58,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / name).symlink_to(ROOT / name)
     for name in (*OF_A_PERSON, "RANK", "WORLD_SIZE", "COMPOSITIONALITY_DEVICE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHON", warm_python())  # a study checks its scripts of several steps by starts of their own
 
 
 def variables(asked: Command, row: Row) -> dict[str, str]:
