@@ -10,12 +10,14 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from bash_runs import OF_A_PERSON, warm_python
 from instructions import PAGE, RENDER, ROOT, Command, Part, Row, command, decision, load, render, rows
 from test_readmes import names
+from warm_python import OF_VERL
 
 from compositionality.config.cli import parse
 from compositionality.config.problem_sets import check_problem_set
@@ -58,7 +60,8 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / name).symlink_to(ROOT / name)
     for name in (*OF_A_PERSON, "RANK", "WORLD_SIZE", "COMPOSITIONALITY_DEVICE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYTHON", warm_python())  # a study checks its scripts of several steps by starts of their own
+    warm = warm_python(*(OF_VERL if find_spec("verl") else ()))
+    monkeypatch.setenv("PYTHON", warm)  # a study checks its scripts of several steps by starts of their own
 
 
 def variables(asked: Command, row: Row) -> dict[str, str]:
