@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,8 +70,11 @@ def answers(
 
 def results_of(seeds: Sequence[Sequence[pd.DataFrame]], **replicate: object) -> Results:
     """Results of seeds 0, 1, … from the rows of each."""
-    tables = [pd.concat(rows, ignore_index=True) for rows in seeds]
-    return Results.of(tables, [ReplicateTables(f"seed{number}", **replicate) for number in range(len(seeds))])
+    return Results.of([pd.concat(rows, ignore_index=True) for rows in seeds], _replicates(len(seeds), **replicate))
+
+
+def _replicates(n: int, **replicate: Any) -> list[ReplicateTables]:
+    return [ReplicateTables(f"seed{number}", **replicate) for number in range(n)]
 
 
 def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Design) -> Results:
@@ -78,31 +82,30 @@ def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Desi
     arms = list(dict.fromkeys(arm for one in comparisons for arm in (*one.arms, "rl-level2", "stage1")))
     levels = [(one.group, HARDEST if one.level == DEEPEST else one.level) for one in comparisons]
     places = dict.fromkeys(place for group, level in levels for place in ((group, 1), (group, level)))
-    seeds = []
+    cells = [(arm, f"{group}{level}", group, level) for group, level in places for arm in arms]
+    each = pd.DataFrame(cells, columns=["arm", "file", "group", "level"]).assign(data_source="", n=SAMPLES[metric])
+    rows = each.loc[each.index.repeat(design.n)].assign(problem=np.tile(np.arange(design.n), len(cells)))
+    tables = []
     for seed in range(design.seeds):
-        rows = []
-        for group, level in places:
-            for arm in arms:
-                rng = np.random.default_rng([design.start, seed, level, *f"{name}/{group}/{arm}".encode()])
-                mean = np.clip(chance(name, group, level, arm) + design.noise * SHAPES[design.shape](rng), 0, 1)
-                rows.append(_answers(rng, arm, group, level, metric, float(mean), design.n))
-        seeds.append(rows)
-    return results_of(seeds, training=dict.fromkeys(arms, design.training))
+        drawn = []
+        for arm, _, group, level in cells:
+            rng = np.random.default_rng([design.start, seed, level, *f"{name}/{group}/{arm}".encode()])
+            mean = np.clip(chance(name, group, level, arm) + design.noise * SHAPES[design.shape](rng), 0, 1)
+            drawn.append(_counts(rng, metric, float(mean), design.n))
+        columns = {key: np.concatenate([counts[key] for counts in drawn]) for key in drawn[0]}
+        tables.append(rows.assign(cluster=rows["problem"], judged=rows["n"]).assign(**columns))
+    return Results.of(tables, _replicates(design.seeds, training=dict.fromkeys(arms, design.training)))
 
 
-def _answers(
-    rng: np.random.Generator, arm: str, group: str, level: int, metric: Metric, mean: float, n: int
-) -> pd.DataFrame:
+def _counts(rng: np.random.Generator, metric: Metric, mean: float, n: int) -> dict[str, np.ndarray]:
     """What is handed on is what is correct; wrong answers fall into the other classes at random."""
-    samples = SAMPLES[metric]
-    correct = rng.binomial(samples, mean, n)
+    correct = rng.binomial(SAMPLES[metric], mean, n)
+    if metric is Metric.INFLUENCE:  # mixed with that chance; influence and entropy around it
+        return {"right": correct, "n": np.full(n, 2), **{name: rng.normal(mean, 0.1, n) for name in QUERY_VALUES}}
+    counts = {"right": correct, "handed_on": correct}
     if metric is Metric.FAILURES:
         names = [name for name in FAILURES if name not in ("correct", "miscopied_string")]
-        wrong = rng.multinomial(samples - correct, np.full(len(names), 1 / len(names)))
-        classes = {"correct": correct, "miscopied_string": 0, **dict(zip(names, wrong.T, strict=True))}
-        counts = {FAILURE + kind: counted for kind, counted in classes.items()}
-        return answers(arm, group, level, correct, samples, handed_on=correct, **counts)
-    if metric is Metric.INFLUENCE:  # mixed with that chance; influence and entropy around it
-        values = {name: rng.normal(mean, 0.1, n) for name in QUERY_VALUES}
-        return answers(arm, group, level, correct, n=2, **values)
-    return answers(arm, group, level, correct, samples, handed_on=correct)
+        wrong = rng.multinomial(SAMPLES[metric] - correct, np.full(len(names), 1 / len(names)))
+        classes = {"correct": correct, "miscopied_string": 0 * correct, **dict(zip(names, wrong.T, strict=True))}
+        counts |= {FAILURE + kind: counted for kind, counted in classes.items()}
+    return counts

@@ -39,8 +39,8 @@ def decisions(found: dict[str, dict[str, Any]]) -> dict[str, Decision]:
 
 @pytest.mark.parametrize(
     ("accuracy", "design"),
-    [(accuracy, Design(seeds=1, n=4000)) for accuracy in (0.01, 0.5, 0.99)]
-    + [(accuracy, Design(n=500)) for accuracy in (0.0, 0.5, 0.99, 1.0)],
+    [(0.5, Design(seeds=1, n=4000)), (0.99, Design(seeds=1, n=4000))]
+    + [(accuracy, Design(n=500)) for accuracy in (0.0, 0.5, 1.0)],
 )
 def test_p19_with_all_arms_alike_nothing_is_decided(accuracy: float, design: Design) -> None:
     found = rows(study(CLAIMS, lambda *_: accuracy, design))
