@@ -26,6 +26,7 @@ from compositionality.types import Interval
 
 DECADES = 3.0  # a scale is searched this many powers of ten beyond the measured sizes, or resources
 ROBUST_SCALE = 0.1  # residuals in log loss well above it count linearly, not squared (soft L1)
+STARTS = 24  # of a fit at random, beside the middle of the bounds
 AT_BOUND = 1e-3  # of the range between its bounds: a parameter this near to one of them is on it
 
 
@@ -173,13 +174,13 @@ def initial(law: Law, points: pd.DataFrame) -> LawFit:
     return LawFit(law, names, sizes, reference, low, high, (low + high) / 2, n_points / (len(sizes) * counts_P))
 
 
-def fit_law(law: Law, points: pd.DataFrame, seed: int = 0, starts: int = 24) -> LawFit:
+def fit_law(law: Law, points: pd.DataFrame, seed: int = 0) -> LawFit:
     """Return the best of several starts, the same for the same seed; UserError if none converges."""
     first, random = initial(law, points), np.random.default_rng(seed)
-    thetas = [first.theta, *(random.uniform(first.low, first.high) for _ in range(starts))]
+    thetas = [first.theta, *(random.uniform(first.low, first.high) for _ in range(STARTS))]
     fits = [fit for theta in thetas if (fit := _solve(replace(first, theta=theta), points))]
     if not fits:
-        raise UserError(f"{law.name}: the fit did not converge from any of {starts + 1} starts; choose another law")
+        raise UserError(f"{law.name}: the fit did not converge from any of {STARTS + 1} starts; choose another law")
     best = min(fits, key=lambda fit: fit.cost)
     return replace(best, starts=sum(fit.cost <= best.cost * (1 + 1e-3) + 1e-9 for fit in fits))
 

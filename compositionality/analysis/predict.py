@@ -105,38 +105,37 @@ def curve_rows(curves: pd.DataFrame) -> Any:
     return rows.astype(object).where(rows.notna(), None).to_dict("records")
 
 
+FIGURES: dict[str, Callable[[FittedStudy], Figure]] = {
+    "slope-rise": lambda study: _of_parameters(
+        study.fitted("log_linear"), lambda fit, theta_T: theta_T[-1] - theta_T[-len(fit.sizes)]
+    ),
+    "slope-share": lambda study: _of_parameters(
+        study.fitted("saturating_slope"),
+        lambda fit, theta_T: 1 / (1 + np.exp(theta_T[fit.names.index(("N0", None))]) / fit.sizes[-1]),
+    ),
+    "late-error": lambda study: _mean_error(study, "saturating_slope", LATE),
+    "largest-error": lambda study: _mean_error(study, "saturating_both", LARGEST),
+    "late-largest-error": lambda study: _mean_error(study, "saturating_both", BOTH),
+    "start-gap": lambda study: _gap(study.points, min),
+    "end-gap": lambda study: _gap(study.points, max),
+}
+"""The figures of claims. *slope-rise*: slope of the largest size − slope of the smallest, of log_linear. *slope-share*:
+k(N) / K_max of the largest size, of saturating_slope. *late-error*, *largest-error*, *late-largest-error*: mean of log
+L predicted − log L of later evaluations (saturating_slope), of the largest size and of its later evaluations
+(saturating_both). *start-gap*, *end-gap*: log L of the largest size − that of the next at the least and the most of the
+resource that both have spent."""
+
+
 def figures(study: FittedStudy) -> list[dict[str, Any]]:
-    """Return the figures of claims with 95 % intervals over runs: name, value, low, high, and the reason for no result.
-
-    *slope-rise*: slope of the largest size − slope of the smallest, of log_linear. *slope-share*: k(N) / K_max of the
-    largest size, of saturating_slope. *late-error*, *largest-error*, *late-largest-error*: mean of log L predicted −
-    log L of later evaluations (saturating_slope), of the largest size and of its later evaluations (saturating_both).
-    *start-gap*, *end-gap*: log L of the largest size − that of the next at the least and the most of the resource that
-    both have spent.
-    """
-
-    def slope_rise(fit: LawFit, theta_T: Floats) -> float:
-        return float(theta_T[-1] - theta_T[-len(fit.sizes)])
-
-    def slope_share(fit: LawFit, theta_T: Floats) -> float:
-        return float(1 / (1 + np.exp(theta_T[fit.names.index(("N0", None))]) / fit.sizes[-1]))
-
-    makers: dict[str, Callable[[], Figure]] = {
-        "slope-rise": lambda: _of_parameters(study.fitted("log_linear"), slope_rise),
-        "slope-share": lambda: _of_parameters(study.fitted("saturating_slope"), slope_share),
-        "late-error": lambda: _mean_error(study, "saturating_slope", LATE),
-        "largest-error": lambda: _mean_error(study, "saturating_both", LARGEST),
-        "late-largest-error": lambda: _mean_error(study, "saturating_both", BOTH),
-        "start-gap": lambda: _gap(study.points, min),
-        "end-gap": lambda: _gap(study.points, max),
-    }
-    return [_figure_row(name, maker) for name, maker in makers.items()]
+    """Return all figures of claims."""
+    return [figure_row(study, name) for name in FIGURES]
 
 
-def _figure_row(name: str, maker: Callable[[], Figure]) -> dict[str, Any]:
+def figure_row(study: FittedStudy, name: str) -> dict[str, Any]:
+    """Return a figure with its 95 % interval over runs: name, value, low, high, and the reason for no result."""
     row: dict[str, Any] = {"name": name, "value": None, "low": None, "high": None}
     try:
-        row["value"], interval = maker()
+        row["value"], interval = FIGURES[name](study)
     except UserError as error:
         return row | {"reason": str(error)}
     if interval is None:
@@ -148,7 +147,7 @@ def _figure_row(name: str, maker: Callable[[], Figure]) -> dict[str, Any]:
 
 def _of_parameters(fit: LawFit, figure: Callable[[LawFit, Floats], float]) -> Figure:
     fit.refuse_bounds()
-    return figure(fit, fit.theta), fit.interval(partial(figure, fit))
+    return float(figure(fit, fit.theta)), fit.interval(partial(figure, fit))
 
 
 def _mean_error(study: FittedStudy, law: str, region: str) -> Figure:

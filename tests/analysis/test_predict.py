@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from scaling_studies import E_MAX, K_MAX, N0, N1, SIZES, noisy_study, write
 
 from compositionality.analysis.laws import LAWS
-from compositionality.analysis.predict import LATE, REGIONS, FittedStudy, error_rows, extrapolate, figures
+from compositionality.analysis.predict import LATE, REGIONS, FittedStudy, error_rows, extrapolate, figure_row
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import claim_rows
@@ -21,9 +22,15 @@ CATALOGUE = read_claims_file("scaling_law")
 OF_FITS = [one for one in CATALOGUE.claims if one.comparisons[0].metric is Metric.SCALING]
 
 
+@pytest.fixture(autouse=True)
+def few_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of these points a few find the optimum."""
+    monkeypatch.setattr("compositionality.analysis.laws.STARTS", 3)
+
+
 def test_predictions_of_the_true_law_hold_and_of_a_wrong_one_do_not() -> None:
     """Of a new size where no parameter is on a bound; one that is says that the sizes do not determine it."""
-    both = [extrapolate(LAWS["saturating_both"], noisy_study(seed), 0.5, draws=40) for seed in range(6)]
+    both = [extrapolate(LAWS["saturating_both"], noisy_study(seed), 0.5, draws=20) for seed in range(6)]
     right = [{row["region"]: row for row in error_rows(curves)} for fit, curves in both if not fit.on_bound]
     assert len(right) >= 3
     for region in REGIONS:
@@ -60,18 +67,18 @@ def slope(size: float) -> float:
     return K_MAX / (1 + N0 / size)
 
 
-def figures_of(points: pd.DataFrame) -> dict[str, dict[str, object]]:
-    return {row["name"]: row for row in figures(FittedStudy(points, 0.5, 40, 0))}
+def figure_of(points: pd.DataFrame, name: str) -> dict[str, Any]:
+    return figure_row(FittedStudy(points, 0.5, 20, 0), name)
 
 
 def test_figures_of_a_study_with_known_constants_are_within_twice_their_intervals() -> None:
     """Nominal coverage is tested of the intervals that these are made of; one study may miss by chance."""
-    told = figures_of(noisy_study(3, between=0.005, noise=0.005))
+    study = FittedStudy(noisy_study(3, between=0.005, noise=0.005), 0.5, 40, 0)
     true = {"slope-rise": slope(SIZES[-1]) - slope(SIZES[0]), "slope-share": 1 / (1 + N0 / SIZES[-1])}
     lower, upper = (-E_MAX / (1 + N1 / size) - slope(size) * np.log(512 / 3000) for size in SIZES[-2:])
     true |= {"start-gap": upper - lower, "late-error": 0.0, "largest-error": 0.0, "late-largest-error": 0.0}
     for name, expected in true.items():
-        row = told[name]
+        row = figure_row(study, name)
         assert not row["reason"]
         width = row["high"] - row["low"]
         assert abs(row["value"] - expected) < width < 0.5, name
@@ -80,39 +87,37 @@ def test_figures_of_a_study_with_known_constants_are_within_twice_their_interval
 def test_a_curve_that_flattens_errs_on_the_hopeful_side() -> None:
     points = noisy_study(4)
     at_half = points["run"].map(points[points["step"] == 6].set_index("run")["loss"])
-    row = figures_of(points.assign(loss=points["loss"].where(points["step"] <= 6, at_half)))["late-error"]
-    assert row["high"] < 0
+    flat = points.assign(loss=points["loss"].where(points["step"] <= 6, at_half))
+    assert figure_of(flat, "late-error")["high"] < 0
 
 
 def test_what_is_no_result_has_a_reason_and_no_value() -> None:
-    single = figures_of(noisy_study(1, n_runs=1))
-    assert single["slope-rise"]["reason"] == "a size has one run only: no interval"
-    assert single["slope-rise"]["value"] is not None
+    single = figure_of(noisy_study(1, n_runs=1), "slope-rise")
+    assert single["reason"] == "a size has one run only: no interval"
+    assert single["value"] is not None
     few = noisy_study(1)
-    two = figures_of(few[few["size"].isin(SIZES[:2])])
-    assert two["slope-share"]["value"] is None
-    assert "needs 3 sizes of models; here are 2" in two["slope-share"]["reason"]
-    level = figures_of(few.assign(loss=0.5))
-    assert level["slope-share"]["reason"] == "all runs are alike: no interval"
+    two = figure_of(few[few["size"].isin(SIZES[:2])], "slope-share")
+    assert two["value"] is None
+    assert "needs 3 sizes of models; here are 2" in two["reason"]
+    assert figure_of(few.assign(loss=0.5), "start-gap")["reason"] == "all runs are alike: no interval"
 
 
 def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) -> None:
-    csv = write(noisy_study(3), tmp_path / "points.csv")
-    out = fit_scaling(ScalingSettings([str(csv)], tmp_path / "out", laws=["log_linear"], draws=40))
-    scaling = read_figures([f"seed0:{out / 'scaling.json'}"])
-    assert scaling.n_seeds == 4
+    points = noisy_study(3)
     open_claims = [one for one in OF_FITS if one.comparisons[0].results == "scaling"]
     bare = [replace(one, comparisons=tuple(replace(each, gates=()) for each in one.comparisons)) for one in open_claims]
-    decided = {row["claim"]: row for row in claim_rows(bare, {"scaling": scaling})}
-    assert decided["S1"]["decision"] is Decision.SUPPORTED
-    assert decided["S1"]["comparisons"][0]["comparison"] == "scaling: slope-rise > 0"
-    points = noisy_study(3)
-    small = write(points[points["size"].isin(SIZES[:2])], tmp_path / "small.csv")
-    out = fit_scaling(ScalingSettings([str(small)], tmp_path / "few", laws=["log_linear"], draws=40))
-    rows = claim_rows(bare, {"scaling": read_figures([f"seed0:{out / 'scaling.json'}"])})
-    told = {row["claim"]: row for row in rows}
-    assert told["S3"]["decision"] is Decision.NOT_TESTABLE
-    assert "needs 3 sizes" in told["S3"]["reason"]
+    told = []
+    for name, part in (("all", points), ("few", points[points["size"].isin(SIZES[:2])])):
+        csv = write(part, tmp_path / f"{name}.csv")
+        out = fit_scaling(ScalingSettings([str(csv)], tmp_path / name, laws=["log_linear"], draws=20))
+        scaling = read_figures([f"seed0:{out / 'scaling.json'}"])
+        assert scaling.n_seeds == 4
+        told.append({row["claim"]: row for row in claim_rows(bare, {"scaling": scaling})})
+    whole, few = told
+    assert whole["S1"]["decision"] is Decision.SUPPORTED
+    assert whole["S1"]["comparisons"][0]["comparison"] == "scaling: slope-rise > 0"
+    assert few["S3"]["decision"] is Decision.NOT_TESTABLE
+    assert "needs 3 sizes" in few["S3"]["reason"]
 
 
 def test_p18_what_is_no_fit_is_one_line(tmp_path: Path) -> None:

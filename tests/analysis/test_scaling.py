@@ -12,6 +12,7 @@ from assets import save
 from safetensors import safe_open
 from scaling_studies import noisy_study, write
 
+from compositionality.analysis.predict import FIGURES
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling, read_points
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
@@ -25,7 +26,14 @@ METRIC = "val-core/string-level2/acc/mean@1"
 
 
 @pytest.fixture
-def csv(tmp_path: Path) -> Path:
+def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a few starts, and without the figures of claims that need fits."""
+    monkeypatch.setattr("compositionality.analysis.laws.STARTS", 3)
+    monkeypatch.setattr("compositionality.analysis.predict.FIGURES", {"end-gap": FIGURES["end-gap"]})
+
+
+@pytest.fixture
+def csv(tmp_path: Path, quick_fits: None) -> Path:
     return write(noisy_study(0), tmp_path / "runs.csv")
 
 
@@ -74,7 +82,9 @@ def test_committed_points_give_the_recorded_fits(tmp_path: Path) -> None:
     check_equal(result, recorded, {"rel": 1e-4, "abs": 1e-4})
 
 
-def test_laws_that_these_sizes_do_not_determine_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_laws_that_these_sizes_do_not_determine_are_named(
+    tmp_path: Path, quick_fits: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     points = noisy_study(0)
     csv = write(points[points["size"] < 1e5], tmp_path / "two.csv")
     fit_scaling(ScalingSettings([str(csv)], tmp_path / "out", draws=20))
