@@ -43,19 +43,19 @@ LARGEST_SHARE = 1e3
 
 
 def share_of_gain(
-    results: Results, arm: str, model: str, base: str, problems: ProblemSet, measure: str = CORRECT
+    results: Results, arm: str, model: str, base: str, problems: ProblemSet
 ) -> tuple[float, Interval] | None:
     """Return (arm − base) / (model − base), and the shares s for which arm − base − s (model − base) may be 0.
 
     That is Fieller's interval, by the intervals of all other estimates. None unless model's own gain lies above 0, by
     the problems that all three have answered too.
     """
-    gain, own = (contrast(results, name, base, problems, measure) for name in (model, arm))
+    gain, own = (contrast(results, name, base, problems) for name in (model, arm))
     if gain is None or own is None or gain.low <= 0:
         return None
 
     def rest(share: float) -> Interval:
-        terms = [(1.0, arm, measure), (-share, model, measure), (share - 1.0, base, measure)]
+        terms = [(1.0, arm, CORRECT), (-share, model, CORRECT), (share - 1.0, base, CORRECT)]
         bound = sum(abs(factor) for factor, *_ in terms) / 2
         estimate = estimate_sum(results, problems, terms, -bound, bound)
         assert estimate is not None

@@ -26,7 +26,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate import collect
 from compositionality.evaluate.collect import Evaluation, EvaluationSettings, open_evaluation
 from compositionality.evaluate.results import ProblemSet, Results, read_results
-from compositionality.evaluate.summary import Row, columns, contrast, labels, share
+from compositionality.evaluate.summary import Row, columns, contrast, labels
 from compositionality.evaluate.table import problem_columns
 from compositionality.evaluate.tables import NOT_TESTABLE, rich_table
 from compositionality.ranges import PositiveInt
@@ -158,10 +158,7 @@ def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -
     for problems in levels_and_pools(results):
         about = labels(results, problems)
         for k, (arm, base) in product(ks(problems.file), [*((arm, "") for arm in results.arms), *pairs]):
-            measure = f"pass@{k}"
-            estimate = (
-                contrast(results, arm, base, problems, measure) if base else share(results, arm, problems, measure)
-            )
+            estimate = contrast(results, arm, base, problems, f"pass@{k}")
             rows.append({"model": arm, "base": base, **about, "k": k, **columns(estimate, "value")})
     return pd.DataFrame(rows)
 

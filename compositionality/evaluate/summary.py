@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compositionality.evaluate.measures import is_pass_at_k, ks_of, measure_of
+from compositionality.evaluate.measures import is_paired, is_pass_at_k, ks_of, measure_of
 from compositionality.evaluate.results import ProblemSet, Results
 from compositionality.stats.estimate import ByProblem, difference, over_problems, over_seeds, over_splits, pooled
 from compositionality.types import CORRECT, QUERY_VALUES, Estimate, Interval
@@ -43,8 +43,11 @@ def contrast(
 ) -> Estimate | None:
     """Estimate a model's figure − ``times`` × that of another one (or its ``base_measure``), paired by problem.
 
-    ``over``, a model and its base: less their difference (without ``times`` and ``base_measure``).
+    ``over``, a model and its base: less their difference (without ``times`` and ``base_measure``). Without a ``base``,
+    and of a measure of two models: their ``share``.
     """
+    if not base or is_paired(measure):
+        return share(results, arm, problems, measure, base)
     terms = [(1.0, arm, measure), (-times, base, base_measure or measure)]
     if over:
         terms = [(1.0, arm, measure), (-1.0, base, measure), (-1.0, over[0], measure), (1.0, over[1], measure)]
