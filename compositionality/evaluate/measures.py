@@ -1,12 +1,11 @@
 """What is measured of a model on a problem: a name, and a function of rows of the table.
 
 A measure returns two arrays (P,): counts or values, and out of how many; Σ values / Σ weights is the figure of the
-problems together. A new one is an entry of ``MEASURES``; if it counts something new, a column too (``table.SCHEMA``,
-counted in ``collect.py``; in ``table.ADDED``, so that older tables are read). Claims on accuracy take those that
-``claims/model.py`` lists. pass@k follows from its name: ``pass@8``, ``pass@N`` (all
-samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are right. From exact probabilities (``gold.py``):
-``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and against a base ``beyond@1e-6``, ``support_kept``,
-``support_gained``, ``support_lost``.
+problems together. A new one is an entry of ``MEASURES``, and of ``CLAIMED`` for claims; if it counts something new, a
+column too (``table.SCHEMA``, counted in ``collect.py``; in ``table.ADDED``, so that older tables are read). pass@k
+follows from its name: ``pass@8``, ``pass@N`` (all samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are
+right. From exact probabilities (``gold.py``): ``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and against a
+base ``beyond@1e-6``, ``support_kept``, ``support_gained``, ``support_lost``.
 """
 # ruff: noqa: N806
 
@@ -20,7 +19,7 @@ import pandas as pd
 from compositionality.evaluate.table import FAILURE
 from compositionality.stats.estimate import Floats, Values
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
-from compositionality.types import ALL_SAMPLES, CHAIN, CORRECT, FAILURES, GROWTH, MIXED, QUERY_VALUES, ROLES, Failure
+from compositionality.types import ALL_SAMPLES, CHAIN, CORRECT, FAILURES, GROWTH, MIXED, QUERY_VALUES, ROLES, Metric
 
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
@@ -94,7 +93,7 @@ MEASURES: dict[str, Measure] = {
     **{name: counted(FAILURE + name, "n") for name in FAILURES if name != CORRECT},
     # What the paper calls atomic errors: a wrong result, or a step on a miscopied string.
     "atomic_or_miscopied": lambda rows: _known(
-        rows[FAILURE + Failure.ATOMIC] + rows[FAILURE + Failure.MISCOPIED], rows["n"]
+        rows["failure_atomic_error"] + rows["failure_miscopied_string"], rows["n"]
     ),
     "gold_prob": lambda rows: _exact(rows, np.exp(rows["gold_log_prob"])),
     "gold_hand_over": gold_hand_over,
@@ -138,6 +137,22 @@ def is_paired(name: str) -> bool:
 def is_pass_at_k(name: str) -> bool:
     """Return whether a measure is one of pass@k."""
     return bool(ks_of(name, 1))
+
+
+CLAIMED: dict[Metric, tuple[str, ...]] = {
+    Metric.ACCURACY: (CORRECT, *CHAIN, "gold_…"),
+    Metric.PASS_AT_K: (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…"),
+    Metric.FAILURES: (*FAILURES, "atomic_or_miscopied"),
+    Metric.INFLUENCE: (MIXED, *QUERY_VALUES),
+}
+"""What claims on a metric may compare; names that end in … stand for all that are formed so."""
+
+
+def is_claimed(metric: Metric, name: str) -> bool:
+    """Return whether claims on a metric may compare this measure."""
+    formed = {Metric.ACCURACY: is_exact, Metric.PASS_AT_K: is_pass_at_k}.get(metric)
+    named = name in CLAIMED.get(metric, (name,)) and not name.endswith("…")
+    return named or bool(formed and formed(name))
 
 
 def passed(

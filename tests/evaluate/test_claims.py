@@ -391,6 +391,7 @@ AHEAD = "rule=ahead: give it base and reference: [MODEL, BASE], and no other key
         (entry("reference: [a, b]"), f"C1: {AHEAD}"),
         (entry("over: [a]"), f"C1: {OVER}"),
         (entry("measure: right"), "C1: measure=right: of accuracy, must be one of correct, names_in_order, handed_on"),
+        (entry("base_measure: right"), "C1: measure=right: of accuracy, must be one of correct, names_in_order"),
         (entry("measure: support_lost"), "C1: measure=support_lost: is of model and base; give both"),
         (entry("level: [1, null]"), "C1: level=null: may not be null"),
         (entry("groups: z"), "C1: groups: no such setting; did you mean group?"),

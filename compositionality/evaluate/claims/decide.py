@@ -17,19 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from compositionality.evaluate.claims.model import (
-    ALL,
-    EITHER_SIDE,
-    NO_EFFECT,
-    VALUE,
-    Claim,
-    Comparison,
-    Headroom,
-    Learnt,
-    Requires,
-    Rule,
-    Trained,
-)
+from compositionality.evaluate.claims.model import EITHER_SIDE, Claim, Comparison, Headroom, Requires, Rule, Trained
 from compositionality.evaluate.measures import is_paired
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import columns, contrast, share
@@ -70,12 +58,8 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
     comparison = replace(comparison, level=problems.level)
     if absent := [arm for arm in comparison.arms if arm not in rows.arms]:
         return Outcome(comparison, missing=", ".join(absent))
-    model, base, measure = comparison.model, comparison.base, comparison.measure
-    if not base or is_paired(measure):
-        estimate = share(rows, model, problems, measure, base)
-    else:
-        margin = comparison.base_measure, comparison.times, comparison.over
-        estimate = contrast(rows, model, base, problems, measure, *margin)
+    measures, margin = (comparison.measure, comparison.base_measure), (comparison.times, comparison.over)
+    estimate = contrast(rows, comparison.model, comparison.base, problems, *measures, *margin)
     if estimate is None and rows.figures is not None:
         reason = str(rows.figures.loc[comparison.model, "reason"])
         return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
@@ -83,7 +67,7 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
         return Outcome(comparison, missing="as many answers that were judged")
     if comparison.rule is Rule.AHEAD:
         model, base = comparison.reference
-        gain = contrast(rows, model, base, problems, measure)
+        gain = contrast(rows, model, base, problems, comparison.measure)
         comparison = replace(comparison, threshold=max(gain.value / 2, 0.0) if gain else 0.0)
     kinds = zip((estimate.interval, estimate.over_problems), corrected(estimate, n), strict=True)
     decision, these_seeds = (by_interval(comparison, *intervals) for intervals in kinds)
@@ -157,9 +141,9 @@ def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, the
             case Headroom() if not is_paired(comparison.measure):
                 reason = _no_headroom(gate, comparison, rows, these_seeds=these_seeds)
             case Trained():
-                is_learnt = partial(_is_learnt, gate.learnt, compare, these_seeds=these_seeds)
+                is_learnt = partial(_is_learnt, gate, compare, these_seeds=these_seeds)
                 reason = _untrained(gate, comparison, results, is_learnt)
-            case Requires() if denies or gate.only_for == ALL:
+            case Requires() if denies or gate.only_for == "all":
                 reason = _not_shown(gate, comparison, compare, these_seeds=these_seeds)
             case _:
                 reason = ""
@@ -175,7 +159,7 @@ def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, *, thes
         if outcome.decision is not Decision.NOT_RUN:
             break
     decision = outcome.decided(these_seeds=these_seeds)
-    if gate.decided_by == VALUE and outcome.estimate:
+    if gate.decided_by == "value" and outcome.estimate:
         decision = by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
     what = "" if gate.group else f": {outcome.comparison}"  # the text says all of a comparison with a group of its own
     return "" if decision is Decision.SUPPORTED else f"not shown that {gate.text}{what} ({decision})"
@@ -205,7 +189,7 @@ def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these
     if taken >= reach:
         what = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
         return f"no headroom: {what}"
-    required = [other for other in comparison.gates if isinstance(other, Requires) and other.only_for == NO_EFFECT]
+    required = [other for other in comparison.gates if isinstance(other, Requires) and other.only_for == "no effect"]
     asked = comparison.denies and any(other.level is None for other in required)
     if comparison.base and not asked and max(model_low, base_low) < gate.floor:
         neither = f"neither {comparison.model} nor {comparison.base} is shown to be"
@@ -236,9 +220,9 @@ def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt
     return ""
 
 
-def _is_learnt(learnt: Learnt | None, compare: Compare, arm: str, *, these_seeds: bool) -> bool:
+def _is_learnt(gate: Trained, compare: Compare, arm: str, *, these_seeds: bool) -> bool:
     """Return whether the arm ends above ``mastered`` on the level that it trained on, or its gain there is shown."""
-    if learnt is None:
+    if (learnt := gate.learnt) is None:
         return False
     level = learnt.levels.get(arm, learnt.level)
     for group in learnt.group:

@@ -8,19 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from compositionality.errors import UserError
-from compositionality.evaluate.measures import is_exact, is_paired, is_pass_at_k
+from compositionality.evaluate.measures import CLAIMED, is_claimed, is_paired
 from compositionality.ranges import Fraction, NonEmptyStr, OneOf, validated
-from compositionality.types import (
-    ALL_LEVELS,
-    ALL_SAMPLES,
-    CHAIN,
-    CORRECT,
-    DEEPEST,
-    GROWTH,
-    MIXED,
-    QUERY_VALUES,
-    Metric,
-)
+from compositionality.types import ALL_LEVELS, CORRECT, DEEPEST, Metric
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
@@ -29,8 +19,6 @@ LEVELS = {"deepest": DEEPEST, "all": ALL_LEVELS}
 AXES = ("group", "level", "model", "base")
 """Keys of a comparison that may hold a list: one comparison for each entry, the last key varying fastest."""
 EXPLAINED = "config/claims/composition.yaml explains the keys"
-ALL, NO_EFFECT = "all", "no effect"
-INTERVAL, VALUE = "interval", "value"
 
 
 class Rule(StrEnum):
@@ -46,8 +34,6 @@ class Rule(StrEnum):
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
 
-DENIALS = (Rule.AT_MOST, Rule.WITHIN)
-"""Rules of claims that there is no effect."""
 EITHER_SIDE = (Rule.WITHIN, Rule.AHEAD)
 """Rules whose threshold lies on both sides of 0; their p-values are two-sided."""
 
@@ -96,7 +82,7 @@ class Comparison:
     @property
     def denies(self) -> bool:
         """True if it says that there is no effect."""
-        return self.rule in DENIALS
+        return self.rule in (Rule.AT_MOST, Rule.WITHIN)
 
     @property
     def place(self) -> str:
@@ -167,8 +153,8 @@ class Requires:
     """
 
     text: NonEmptyStr
-    only_for: Annotated[str, OneOf((ALL, NO_EFFECT))] = ALL
-    decided_by: Annotated[str, OneOf((INTERVAL, VALUE))] = INTERVAL
+    only_for: Annotated[str, OneOf(("all", "no effect"))] = "all"
+    decided_by: Annotated[str, OneOf(("interval", "value"))] = "interval"
     results: str | None = None
     metric: AMetric | None = None  # of results
     group: tuple[str, ...] = ()
@@ -235,11 +221,9 @@ class ClaimsFile:
 
     def with_primary(self, names: Collection[str]) -> "ClaimsFile":
         """Return the same with the claims of these names as the primary ones."""
-        claims, controls = (
-            tuple(replace(claim, primary=claim.name in names) for claim in listed)
-            for listed in (self.claims, self.controls)
-        )
-        return replace(self, claims=claims, controls=controls)
+        marked = [replace(claim, primary=claim.name in names) for claim in self.by_name.values()]
+        n = len(self.claims)
+        return ClaimsFile(self.results, tuple(marked[:n]), tuple(marked[n:]))
 
 
 def read_claims_file(name: str) -> ClaimsFile:
@@ -360,15 +344,11 @@ def _check(where: str, comparison: Comparison) -> None:
             raise UserError(
                 f"{where}rule=ahead: give it base and reference: [MODEL, BASE], and no other key of a margin"
             )
-    known = {Metric.ACCURACY: (CORRECT, *CHAIN), Metric.INFLUENCE: (MIXED, *QUERY_VALUES)}.get(comparison.metric)
-    fits = known is None or measure in known or (comparison.metric is Metric.ACCURACY and is_exact(measure))
     if is_paired(measure):
         plain = comparison.rule in (Rule.ABOVE, Rule.AT_MOST) and comparison.times == 1
         if not plain or not comparison.base or over or base_measure:
             raise UserError(f"{where}measure={measure}: is of model and base; give both, with the rule > or ≤ alone")
-    if comparison.metric is Metric.PASS_AT_K:
-        known = (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…")
-        fits = all(name in ("", CORRECT) or is_pass_at_k(name) for name in (measure, base_measure))
-    if not fits:
-        names = ", ".join(known or ()) + (", gold_…" if comparison.metric is Metric.ACCURACY else "")
-        raise UserError(f"{where}measure={measure}: of {comparison.metric}, must be one of {names}")
+    metric = comparison.metric
+    for name in (measure, base_measure) if base_measure else (measure,):
+        if not is_claimed(metric, name):
+            raise UserError(f"{where}measure={name}: of {metric}, must be one of {', '.join(CLAIMED[metric])}")
