@@ -13,24 +13,11 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from compositionality.console import natural_key, new_console
-from compositionality.data.artefact import (
-    Recipe,
-    exclusive,
-    file_hash,
-    is_to_be_checked,
-    read_manifest,
-    write_derived,
-)
+from compositionality.data.artefact import Recipe, exclusive, file_hash, is_to_be_checked, read_manifest, write_derived
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.llm_judge import (
-    JUDGED,
-    agreement,
-    judge_labels,
-    judge_server,
-    print_agreement,
-)
+from compositionality.evaluate.llm_judge import JUDGED, agreement, judge_labels, judge_server, print_agreement
 from compositionality.evaluate.naming import check_name, named_paths
 from compositionality.evaluate.results import LABELS, Results, read_results, replicate_of
 from compositionality.evaluate.summary import Row, columns, share

@@ -120,12 +120,10 @@ def over_splits(seeds: Sequence[Sequence[Estimate | None]], low: float = 0.0, hi
         return None
     parts = [one for estimates in splits for one in estimates]
     weights_N = np.array([1 / (len(seeds) * len(estimates)) for estimates in splits for _ in estimates])
-    over_parts = Band(*np.array([(one.value, *one.over_problems) for one in parts]).T)
-    _, *ends = map(float, mean_of_independent(over_parts, weights_N))
     by_replicate = tuple(tuple(one.value for one in estimates) for estimates in splits)
-    mean_S = [sum(values) / len(values) for values in by_replicate]
-    k, value, df = len(seeds), sum(mean_S) / len(mean_S), float(np.min([one.df for one in parts]))
-    estimate = Estimate(value, parts[0].n_problems, Interval(*ends), None, df, by_replicate, nested=True)
+    k, estimate = len(seeds), _of_independent(parts, weights_N, by_replicate)
+    mean_S = estimate.by_seed
+    estimate = replace(estimate, value=sum(mean_S) / k, n_problems=parts[0].n_problems, nested=True)
     if k == 1:
         return estimate
     return _with_seeds(estimate, student(k - 1) * math.sqrt(float(np.var(mean_S, ddof=1)) / k), k - 1, low, high)
@@ -137,23 +135,29 @@ def pooled(parts: Sequence[Estimate], sizes: Sequence[int], low: float = 0.0, hi
     Sets and their sizes are no chance, and their problems are independent. Seeds are not: the spread over seeds is that
     of a seed's mean over the sets; the problems' is added in squares, unless every replicate has problems of its own.
     """
-    weights_N, first = np.array(sizes) / sum(sizes), parts[0]
-    over_parts = Band(*np.array([(one.value, *one.over_problems) for one in parts]).T)
-    value, *ends = map(float, mean_of_independent(over_parts, weights_N))
+    weights_N = np.array(sizes) / sum(sizes)
     by_replicate = tuple(
         tuple(map(float, weights_N @ np.array(splits)))
         for splits in zip(*(one.by_replicate for one in parts), strict=True)
     )
-    n_problems, problems, k = sum(one.n_problems for one in parts), Interval(*ends), len(by_replicate)
-    df = float(np.min([one.df for one in parts]))  # at least
-    estimate = Estimate(value, n_problems, problems, None, df, by_replicate, nested=first.nested)
+    k, estimate = len(by_replicate), replace(_of_independent(parts, weights_N, by_replicate), nested=parts[0].nested)
     if k == 1:
         return estimate
     of_seeds = student(k - 1) * float(np.std([np.mean(splits) for splits in by_replicate], ddof=1)) / math.sqrt(k)
-    of_problems = 0.0 if first.nested else (problems.high - problems.low) / 2
-    squares = max(of_seeds**4 / (k - 1) + of_problems**4 / max(n_problems - 1, 1), TIE**4)
+    of_problems = 0.0 if estimate.nested else (estimate.high - estimate.low) / 2
+    squares = max(of_seeds**4 / (k - 1) + of_problems**4 / max(estimate.n_problems - 1, 1), TIE**4)
     df = (of_seeds**2 + of_problems**2) ** 2 / squares  # Satterthwaite's
     return _with_seeds(estimate, math.hypot(of_seeds, of_problems), df, low, high)
+
+
+def _of_independent(
+    parts: Sequence[Estimate], weights_N: Floats, by_replicate: tuple[tuple[float, ...], ...]
+) -> Estimate:
+    """Return the weighted mean of independent estimates, with its interval over their problems."""
+    over_parts = Band(*np.array([(one.value, *one.over_problems) for one in parts]).T)
+    value, *ends = map(float, mean_of_independent(over_parts, weights_N))
+    n_problems, df = sum(one.n_problems for one in parts), float(np.min([one.df for one in parts]))  # at least
+    return Estimate(value, n_problems, Interval(*ends), None, df, by_replicate)
 
 
 def _with_seeds(estimate: Estimate, half: float, df: float, low: float, high: float) -> Estimate:
