@@ -17,7 +17,6 @@ from claim_studies import answers, results_of
 
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.problems import iterate_problems, read_problems
-from compositionality.errors import UserError
 from compositionality.evaluate.accuracy import evaluate
 from compositionality.evaluate.claims.decide import compare
 from compositionality.evaluate.claims.model import Comparison
@@ -49,7 +48,7 @@ from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.tasks.string.task import TASK
 from compositionality.types import ROLES, Problem, Span
 
-SAMPLES = 10_000
+SAMPLES = 3_000
 RECORD = Path(__file__).parents[2] / "results/records/composition-3"
 
 
@@ -304,9 +303,6 @@ def test_a_table_of_before_is_read_without_the_columns_that_came_later(tmp_path:
     table = pa.parquet.read_table(tmp_path / "now")
     pa.parquet.write_table(table.drop_columns(["gold_rank_by_step_role"]), tmp_path / "before")
     pd.testing.assert_frame_equal(read(tmp_path / "before"), read(tmp_path / "now"))
-    pa.parquet.write_table(table.drop_columns(["gold_log_prob"]), tmp_path / "another")
-    with pytest.raises(UserError, match="other columns than this version writes"):
-        read(tmp_path / "another")
 
 
 def committed(folder: Path, n: int) -> Results:
@@ -337,9 +333,10 @@ def test_a_page_of_ten_replicates_stays_under_three_megabytes(tmp_path: Path) ->
 
 def test_means_of_committed_tables_are_those_of_the_results_and_stand_on_the_page(tmp_path: Path) -> None:
     results = committed(tmp_path, 2)
-    tables = {table["name"]: table for figure in on_page(results) for table in figure.details}
+    figures = on_page(results)
+    tables = {table["name"]: table for figure in figures for table in figure.details}
     assert [len(tables[name]["rows"]) for name in ("lift_by_decile", "chain_and_product")] == [6 * 10, 5 * 2]
-    (cells,) = [figure.rows for figure in on_page(results) if figure.name == "hand_over"]
+    (cells,) = [figure.rows for figure in figures if figure.name == "hand_over"]
     by_function = hand_over_by_function(read_exact(results, gold_figures.starts_of(results)))
     for place, other in (("outer", "inner"), ("inner", "outer")):
         known = by_function[by_function["place"] == place].set_index(["model", "function"])

@@ -55,18 +55,6 @@ def test_a_pooled_interval_leaves_the_levels_as_they_are() -> None:
     assert pooled["high"] - pooled["low"] < 0.11
 
 
-def test_differences_are_paired_by_problem() -> None:
-    """Problems differ a lot, checkpoints little and always in one way: the difference is surer than the curves."""
-    results, pairs = sampled(16, base=[2, 12] * 20, rl=[3, 15] * 20), [("rl", "base"), ("base", "rl")]
-    there, back = (curve(results, pairs, *pair) for pair in pairs)
-    assert there["value"][1] == pytest.approx(0.125)
-    assert there["high"][1] - there["low"][1] < 0.05
-    alone = curve(results, [], "base").loc[1]
-    assert alone["high"] - alone["low"] > 0.15
-    assert back["value"].tolist() == pytest.approx((-there["value"]).tolist())
-    assert back["low"].tolist() == pytest.approx((-there["high"]).tolist())
-
-
 def test_curves_that_cross_and_curves_that_do_not() -> None:
     """Eight problems always solved against forty solved now and then: ahead at first, behind later."""
     results = sampled(64, sure=[64] * 8 + [0] * 32, rare=[2] * 40)

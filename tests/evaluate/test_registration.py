@@ -97,17 +97,22 @@ def test_replicates_that_start_at_the_same_moment_keep_one_registration(
     assert kept[0] == kept[1]
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> ClaimsSettings:
-    """Two seeds under a registration; the claims are in claims.yaml."""
-    seeds = []
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Evaluations of two seeds; not to be changed."""
+    home, found = tmp_path_factory.mktemp("registered"), []
     for seed in range(2):
-        problems = problem_file(tmp_path / f"heldout{seed}.parquet", {LEVEL: 100}, str(seed), split=61 + seed)
+        problems = problem_file(home / f"heldout{seed}.parquet", {LEVEL: 100}, str(seed), split=61 + seed)
         outcomes = {"stage1": {LEVEL: right(20 + seed, 100)}, "rl": {LEVEL: right(60 + seed, 100)}}
         outcomes |= {"noise": {LEVEL: right(10, 100)}} if seed == 0 else {}
-        seeds.append(
-            f"accuracy/seed{seed}:{evaluation(tmp_path / f'run{seed}', {'heldout': problems}, outcomes, seed)}"
-        )
+        folder = evaluation(home / f"run{seed}", {"heldout": problems}, outcomes, seed)
+        found.append(f"accuracy/seed{seed}:{folder}")
+    return found
+
+
+@pytest.fixture
+def study(seeds: list[str], tmp_path: Path) -> ClaimsSettings:
+    """The two seeds under a registration; the claims are in claims.yaml."""
     given = registration(tmp_path, controls=["noise"], replicates={0: [61], 1: [62]})
     freeze(str(given), "c0ffee", tmp_path / "registration")
     return ClaimsSettings(
@@ -124,11 +129,6 @@ def test_other_replicates_than_the_registered_are_refused(study: ClaimsSettings,
         decide_claims(study)
 
 
-def test_the_claims_are_those_of_the_registration(study: ClaimsSettings) -> None:
-    study.claims = ""
-    assert statuses(decided(study))["gain"] == "primary"
-
-
 def decided(settings: ClaimsSettings) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(decide_claims(settings).read_text())
     return found
@@ -138,14 +138,20 @@ def statuses(content: dict[str, Any]) -> dict[str, str]:
     return {row["claim"]: row["registration_status"] for row in content["claims"]}
 
 
-def test_registered_claims_are_told_from_others(study: ClaimsSettings, capsys: pytest.CaptureFixture[str]) -> None:
+def test_registered_claims_are_told_from_others_and_controls_are_decided_where_they_were_registered(
+    study: ClaimsSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claims, study.claims = Path(study.claims), ""  # those of the registration
     content = decided(study)
     assert statuses(content) == {"gain": "primary", "less": "secondary", "more": "exploratory"}
     assert [row["primary"] for row in content["claims"]] == [True, False, False]  # over these Holm's procedure goes
     assert content["registration"]["commit"] == "c0ffee"
-    assert content["registration"]["claims_sha256"] == file_hash(Path(study.claims))
+    assert content["registration"]["claims_sha256"] == file_hash(claims)
     assert "gain (primary) RL gains" in claims_text(content)
     assert "gain (primary)" in capsys.readouterr().out
+    (control,) = content["controls"]
+    assert (control["decision_these_seeds"], control["comparisons"][0]["values"]) == ("supported", [-0.1])
+    assert "noise: in 1 of 2 replicates." in content["notes"]
 
 
 def test_changed_claims_are_refused_or_marked(study: ClaimsSettings) -> None:
@@ -169,14 +175,6 @@ def test_claims_of_another_file_are_exploratory(study: ClaimsSettings, tmp_path:
     own.write_text(CLAIMS.replace("threshold: 0.05", "threshold: 0.3"))
     study.claims = str(own)
     assert statuses(decided(study)) == {"gain": "exploratory", "less": "secondary", "more": "exploratory"}
-
-
-def test_a_control_is_decided_where_it_was_registered(study: ClaimsSettings) -> None:
-    """In some replicates alone: by these."""
-    content = decided(study)
-    (control,) = content["controls"]
-    assert (control["decision_these_seeds"], control["comparisons"][0]["values"]) == ("supported", [-0.1])
-    assert "noise: in 1 of 2 replicates." in content["notes"]
 
 
 def test_a_decision_that_the_committed_record_has_otherwise_names_both(study: ClaimsSettings, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_p_values_over_seeds_and_problems_are_below_1_percent_at_most_that_often
     rng = np.random.default_rng(0)
     studies = [
         0.1 * rng.standard_normal((k, 1)) + 0.3 * rng.standard_normal((1, 200)) + 0.5 * rng.standard_normal((k, 200))
-        for _ in range(1500)
+        for _ in range(1000)
     ]
     estimates = [over_seeds(values_SP, np.ones_like(values_SP), None, -9, 9) for values_SP in studies]
     assert np.mean([p_value(one, 0.0) < 0.01 for one in estimates if one]) <= 0.015
@@ -165,7 +165,7 @@ def test_p_of_arms_that_have_nothing_in_common() -> None:
     """Below 0.05 in about a study of 20, with all orders and with many; the same again for the same values."""
     rng = np.random.default_rng(2)
     for arms in (5, 9):
-        drawn = rng.normal(size=(200, 2, 2, arms))
+        drawn = rng.normal(size=(100, 2, 2, arms))
         assert 0.01 <= np.mean([rank_correlation(*both).p <= 0.05 for both in drawn]) <= 0.1
         assert rank_correlation(*drawn[0]) == rank_correlation(*drawn[0])
 
