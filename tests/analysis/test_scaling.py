@@ -134,7 +134,6 @@ def test_inputs_of_one_name_are_told_apart(csv: Path) -> None:
         paths.append(str(write(points.assign(run=points["run"] + name), csv.parent / name / "runs.csv")))
     out = fit_scaling(ScalingSettings(paths, csv.parent / "out", laws=["common_pivot"], draws=20))
     manifest = read_manifest(out / "scaling.json")
-    assert manifest is not None
     assert list(manifest.inputs) == ["points/a/runs.csv", "points/b/runs.csv"]
 
 

@@ -170,7 +170,6 @@ def test_tables_are_those_of_the_first_version(case: str, model_folder: Path, co
     how = {"advantage": advantage, "loss_aggregation": aggregation, "projection": ProjectionSettings(kind, 512)}
     path = measure_influence(InfluenceSettings(model=str(model_folder), **how, **collected))
     table, manifest = pq.read_table(path).to_pydict(), read_manifest(path)
-    assert manifest is not None
     table["co_influence"] = manifest.facts["co_influence"]["means"][0][0]
     for name, values in GOLDEN[case].items():
         assert table[name] == pytest.approx(values, rel=1e-4, abs=1e-6), name

@@ -1,10 +1,8 @@
 """Rollouts made by hand for the classification: a problem file of compact string problems, and answers to it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.create_problems import create_problems, settings_for
@@ -87,8 +85,6 @@ def settings(home: Path, **changes: Any) -> FailureSettings:
     })  # fmt: skip
 
 
-def rows_of(path: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
+def rows_of(path: Path) -> list[dict[str, Any]]:
     """A parquet file as dictionaries."""
-    table: pa.Table = read_table(path, list(columns) or None)
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
+    return read_table(path).to_pylist()

@@ -52,9 +52,7 @@ def test_steps_are_told_of_the_answers_that_could_be_read_if_these_are_four_in_f
     results = results_of([[rows]])
     estimate = share(results, "m", results.sets[0], "handed_on")
     assert (estimate and estimate.value) == expected
-    known = share(results, "m", results.sets[0], "chains_read")
-    assert known is not None
-    assert known.value == read / 10
+    assert share(results, "m", results.sets[0], "chains_read").value == read / 10
 
 
 def test_handed_on_responses_are_a_part_of_accuracy() -> None:
@@ -75,7 +73,6 @@ def test_a_gain_over_another_gain() -> None:
     assert str(gain) == "heldout L3: rl-a − sft-a, over rl-b − sft-b, > 25"
     outcome = judge(gain, found)
     estimate = outcome.estimate
-    assert estimate is not None
     assert estimate.value == pytest.approx(0.30, abs=0.003)
     assert estimate.by_seed == pytest.approx((0.30, 0.27, 0.33), abs=0.004)
     assert outcome.decision is not NO
@@ -102,7 +99,6 @@ def test_all_levels_of_a_group_are_compared_as_one(n_seeds: int) -> None:
     found = results_of([[rows(arm, level, seed) for arm in right for level in (1, 2)] for seed in range(n_seeds)])
     gain = judge(Comparison("heldout", ALL_LEVELS, "rl", "stage1", Rule.ABOVE, 0.2), found)
     assert (gain.decision, gain.n_problems) == (YES, 300)
-    assert gain.estimate is not None
     (rl, more), (base, less) = (map(np.array, right[arm]) for arm in right)
     assert gain.estimate.by_seed == pytest.approx(((rl + more - base - less) / 300)[:n_seeds])
     low = gain.estimate.low
@@ -311,7 +307,6 @@ def test_h6_a_gap_that_closes_and_one_that_widens() -> None:
     assert judge(at(2, GROWTH), easy).decision is NO
     widens = judge(at(3, GROWTH), deep)
     assert widens.decision is YES
-    assert widens.estimate is not None
     right = deep.rows[deep.rows["arm"] == "rl-level2"]["right"]
     assert widens.estimate.value == pytest.approx((right > 0).mean() - (right / 64).mean())
     assert str(widens.comparison) == "heldout L3, pass@N − pass@1: rl-level2 − stage1 > 0"
@@ -326,11 +321,8 @@ def test_h6_samples_that_no_verifier_judged_count_for_nothing() -> None:
     found = results_of([[answers(arm, "heldout", 3, right[arm], 4, judged=judged) for arm in right]])
     assert found.samples(found.sets[0]) == 3
     gap = judge(at(3, ALL_SAMPLES), found).estimate
-    assert gap is not None
     assert gap.value == pytest.approx((0.75 + 0 + 1) / 3)  # 3 of 4 samples: C(3, 3) / C(4, 3) miss the right one
-    of_four = judge(at(3, "pass@4"), found).estimate  # of the problems that have four
-    assert of_four is not None
-    assert of_four.value == 1
+    assert judge(at(3, "pass@4"), found).estimate.value == 1  # of the problems that have four
 
 
 def test_two_samples_against_sixty_four() -> None:
@@ -421,6 +413,11 @@ def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path, claims: str, messa
         ),
         ("results: {}\ngates: {a: {kind: requires, text: b, results: c}}\n", "gates.a: results=c: must be one of"),
         ("results: {}\nclaim: []\n", "claim: no such setting; did you mean claims?"),
+        (
+            "results: {accuracy: {metric: failure share, script: x}}\n"
+            "claims: [{name: C, text: x, comparisons: {group: z, level: 1, model: a, measure: atomic}}]\n",
+            "claim C: measure=atomic: of failure share, must be one of correct, ignores_composition",
+        ),
     ],
 )
 def test_a_file_of_claims_that_cannot_be_read_is_named(tmp_path: Path, text: str, message: str) -> None:

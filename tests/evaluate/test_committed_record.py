@@ -29,8 +29,6 @@ def estimate_of(row: dict[str, Any]) -> Estimate:
     low = -row["times"] if row.get("base") else 0.0
     replicates = [[Estimate(value, 500, Interval(value, value), df=499) for value in seed] for seed in row["splits"]]
     estimate = over_splits(replicates, low)
-    assert estimate is not None
-    assert estimate.over_seeds is not None
     problems = Interval(row["problems_low"], row["problems_high"])
     both = Interval(min(estimate.low, problems.low), max(estimate.high, problems.high))
     return replace(estimate, over_problems=problems, over_seeds=both)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,11 +55,17 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
         yield judge
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("failures")
     models = {"lazy": first_line_only, "slip": wrong_at_the_end}
-    evaluation(tmp_path / "run", problem_file(tmp_path / "heldout.parquet"), models)
-    return tmp_path
+    evaluation(home / "run", problem_file(home / "heldout.parquet"), models)
+    return home
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
 
 
 def asked(home: Path, judge: Judge, **changes: Any) -> dict[str, Any]:

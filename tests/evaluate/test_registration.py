@@ -130,8 +130,7 @@ def test_other_replicates_than_the_registered_are_refused(study: ClaimsSettings,
 
 
 def decided(settings: ClaimsSettings) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(decide_claims(settings).read_text())
-    return found
+    return json.loads(decide_claims(settings).read_text())
 
 
 def statuses(content: dict[str, Any]) -> dict[str, str]:

@@ -34,17 +34,12 @@ from compositionality.stats.estimate import (
 from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, Estimate
 
 
-def known(estimate: Estimate | None) -> Estimate:
-    assert estimate is not None
-    return estimate
-
-
 def share(values: Values, weights: Values | None = None, clusters: Counts | None = None) -> Estimate:
-    return known(over_problems(values, np.ones_like(values) if weights is None else weights, clusters))
+    return over_problems(values, np.ones_like(values) if weights is None else weights, clusters)
 
 
 def change(values: Values, clusters: Counts | None = None) -> Estimate:
-    return known(over_problems(values, np.ones_like(values), clusters, -1))
+    return over_problems(values, np.ones_like(values), clusters, -1)
 
 
 def ones(like: Values) -> Values:
@@ -96,7 +91,7 @@ def test_a_difference_is_taken_over_problems_that_all_have_judged() -> None:
     both = difference((1, -2), (model, base))
     assert both.values.tolist() == [1, 0, 0, 0]
     assert both.weights.tolist() == [1, 1, 1, 0]
-    assert known(over_problems(*both, -2)).value == pytest.approx(1 / 3)
+    assert over_problems(*both, -2).value == pytest.approx(1 / 3)
 
 
 def test_no_difference_seen_is_not_certainty() -> None:
@@ -140,8 +135,8 @@ def test_problems_of_a_cluster_that_agree_count_once() -> None:
     values_SP, clusters = np.random.default_rng(0).integers(0, 2, (3, 20)), np.repeat(np.arange(20), 3)
     for seeds in (1, 3):
         rows, tripled = values_SP[:seeds], np.repeat(values_SP[:seeds], 3, axis=1)
-        whole = known(over_seeds(tripled, ones(tripled), clusters, -1))
-        assert whole.interval == pytest.approx(known(over_seeds(rows, ones(rows), None, -1)).interval)
+        whole = over_seeds(tripled, ones(tripled), clusters, -1)
+        assert whole.interval == pytest.approx(over_seeds(rows, ones(rows), None, -1).interval)
     half_right = share(np.repeat([0, 1], 30), None, clusters)
     low, high = wilson(0.5, 19 * (1.959964 / student(19)) ** 2)
     assert half_right.interval == pytest.approx((low, high), abs=1e-6)
@@ -163,7 +158,7 @@ def test_a_band_is_its_columns_and_problems_without_weight_do_not_matter(n: int,
         assert (estimate.value, *estimate.interval) == pytest.approx([ends[place] for ends in found])
         unjudged = change(column / samples, clusters)
         values, weights = np.append(column / samples, 0), np.append(np.ones(n), 0)
-        assert known(over_problems(values, weights, np.append(clusters, n), -1)).interval == unjudged.interval
+        assert over_problems(values, weights, np.append(clusters, n), -1).interval == unjudged.interval
 
 
 def test_a_pooled_interval_leaves_the_parts_as_they_are() -> None:
@@ -221,23 +216,23 @@ def test_the_half_width_over_seeds_and_problems_by_hand() -> None:
     # Seeds 1/4, 2/4, 3/4: variance 1/16, over 3. Problems 1, 2/3, 1/3, 0: variance 5/27, over 4. The rest: sum of
     # squares 3 (total) - 4 · 1/8 (seeds) - 3 · 5/9 (problems) = 5/6 over 6, over 12.
     seeds, problems = student(2) ** 2 / 48, student(3) ** 2 * (5 / 27 / 4 - 5 / 36 / 12)
-    estimate = known(over_seeds(values_SP, ones(values_SP), None, -9, 9))
+    estimate = over_seeds(values_SP, ones(values_SP), None, -9, 9)
     assert estimate.high - 0.5 == pytest.approx(math.sqrt(seeds + problems))
     assert (estimate.value, estimate.source) == (pytest.approx(0.5), SEEDS_AND_PROBLEMS)
-    mean = known(over_problems(values_SP.mean(axis=0), np.ones(4), None, -9, 9))
+    mean = over_problems(values_SP.mean(axis=0), np.ones(4), None, -9, 9)
     assert estimate.over_problems == pytest.approx(mean.over_problems)
     assert estimate.df == pytest.approx((seeds + problems) ** 2 / (seeds**2 / 2 + problems**2 / 3))
 
 
 def test_one_seed_has_the_interval_over_problems() -> None:
     correct_SP = np.array([[1, 1, 0, 1, 0, 0, 0, 0]])
-    estimate = known(over_seeds(correct_SP, ones(correct_SP)))
+    estimate = over_seeds(correct_SP, ones(correct_SP))
     assert (estimate.over_seeds, estimate.source, estimate.by_seed, estimate.df) == (None, PROBLEMS, (0.375,), 7)
     assert estimate.interval == share(correct_SP[0]).interval
 
 
 def contrast(model_SP: Values, base_SP: Values, times: float = 1.0) -> Estimate:
-    return known(over_seeds(model_SP - times * base_SP, ones(base_SP), None, -times))
+    return over_seeds(model_SP - times * base_SP, ones(base_SP), None, -times)
 
 
 def test_a_difference_is_paired_by_seed_and_problem() -> None:
@@ -253,7 +248,7 @@ def test_a_difference_is_paired_by_seed_and_problem() -> None:
 @pytest.mark.parametrize("value", [0, 1])
 def test_where_nothing_varies_the_number_of_problems_decides(value: int) -> None:
     correct_SP = np.full((3, 500), value)
-    estimate = known(over_seeds(correct_SP, ones(correct_SP)))
+    estimate = over_seeds(correct_SP, ones(correct_SP))
     assert estimate.over_seeds == estimate.over_problems
     assert width(estimate) == pytest.approx(0.0076, abs=2e-4)
     same = contrast(correct_SP, correct_SP)
@@ -262,10 +257,10 @@ def test_where_nothing_varies_the_number_of_problems_decides(value: int) -> None
 
 def test_what_was_not_judged_is_left_out() -> None:
     correct_SP, judged_SP = np.array([[1, 0, 0], [1, 1, 0]]), np.array([[1, 1, 0], [1, 1, 1]])
-    estimate = known(over_seeds(correct_SP, judged_SP))
+    estimate = over_seeds(correct_SP, judged_SP)
     assert estimate.by_seed == (0.5, 2 / 3)
     assert 0 < estimate.low < estimate.value < estimate.high < 1
-    assert known(over_seeds(correct_SP, judged_SP, None, -1)).by_seed == (0.5, 1.0)  # the third problem is out
+    assert over_seeds(correct_SP, judged_SP, None, -1).by_seed == (0.5, 1.0)  # the third problem is out
 
 
 @given(arrays(np.int64, st.tuples(st.integers(2, 4), st.integers(2, 12)), elements=st.integers(0, 1)))
@@ -274,7 +269,7 @@ def test_the_wide_interval_holds_the_narrow_one_and_the_value(correct_SP: Counts
     for values_SP, low in (shares, differences):
         crossed = over_seeds(values_SP, ones(correct_SP), None, low)
         nested = over_splits([[over_problems(row, ones(row), None, low)] for row in values_SP], low)
-        for estimate in (known(crossed), known(nested)):
+        for estimate in (crossed, nested):
             narrow = estimate.over_problems
             inside = (low, estimate.low, narrow.low, estimate.value, narrow.high, estimate.high, 1.0)
             assert all(left <= right + 1e-12 for left, right in pairwise(inside))
@@ -286,8 +281,8 @@ def world(rng: np.random.Generator, k: int, n: int, level: float, spread: float)
     return 1 / (1 + np.exp(-(level + seeds + problems + 0.5 * rng.standard_normal((k, n)))))
 
 
-def coverage(estimates: list[Estimate | None], truth: float) -> float:
-    return float(np.mean([known(one).low <= truth <= known(one).high for one in estimates]))
+def coverage(estimates: list[Estimate], truth: float) -> float:
+    return float(np.mean([one.low <= truth <= one.high for one in estimates]))
 
 
 @pytest.mark.parametrize(("k", "level", "spread"), [(3, -1.5, 0.4), (5, -1.5, 0.4), (3, 0.5, 0.3), (3, -2.5, 0.5)])
@@ -304,10 +299,10 @@ def test_p06_intervals_over_seeds_and_problems_hold_the_truth_at_the_nominal_rat
 def test_p06_a_mean_of_several_sets_knows_that_its_seeds_are_the_same_models(k: int, sets: int, n: int) -> None:
     """A model that is good at one level is good at all: levels are no further seeds."""
     rng, truth, runs = np.random.default_rng(0), 0.4, 300
-    means, separate = list[Estimate | None](), 0
+    means, separate = list[Estimate](), 0
     for _ in range(runs):
         chance_S1 = truth + 0.06 * rng.standard_normal((k, 1))
-        parts = [known(over_seeds(right_SP, ones(right_SP))) for right_SP in rng.random((sets, k, n)) < chance_S1]
+        parts = [over_seeds(right_SP, ones(right_SP)) for right_SP in rng.random((sets, k, n)) < chance_S1]
         means.append(pooled(parts, [n] * sets))
         ends = Band(*np.array([(one.value, *one.interval) for one in parts]).T)
         separate += covered(mean_of_independent(ends, np.full(sets, 1 / sets)), truth)
@@ -315,7 +310,7 @@ def test_p06_a_mean_of_several_sets_knows_that_its_seeds_are_the_same_models(k: 
     assert separate / runs < 0.91  # as if every level had models of its own
 
 
-def differences(k: int, spread: float, runs: int) -> tuple[list[Estimate | None], float]:
+def differences(k: int, spread: float, runs: int) -> tuple[list[Estimate], float]:
     """Two arms on the same problems whose seeds lift the odds by 1 ± spread, with the true mean difference."""
     many_SP = world(np.random.default_rng(5), 1000, 400, -1.5, 0.0)
     lifts = 1 + spread * np.random.default_rng(6).standard_normal((1000, 1))
@@ -336,7 +331,7 @@ def lifted(chance: Floats, by: Floats) -> Floats:
 def test_p06_intervals_of_differences_hold_the_truth_at_the_nominal_rate(k: int, spread: float) -> None:
     estimates, truth = differences(k, spread, 1000)
     assert 0.93 <= coverage(estimates, truth) <= 0.97
-    narrow = [known(one).over_problems for one in estimates]  # far too short for other seeds
+    narrow = [one.over_problems for one in estimates]  # far too short for other seeds
     assert np.mean([low <= truth <= high for low, high in narrow]) < (0.5 if spread > 0.5 else 0.9)
 
 
@@ -354,7 +349,7 @@ def right(correct: int, n: int = 100) -> Counts:
 
 def test_each_seed_is_one_value() -> None:
     counts = ((20, 40), (50, 70), (30, 36))
-    estimate = known(over_splits([[share(right(correct)) for correct in splits] for splits in counts]))
+    estimate = over_splits([[share(right(correct)) for correct in splits] for splits in counts])
     assert estimate.by_replicate == ((0.2, 0.4), (0.5, 0.7), (0.3, 0.36))
     assert estimate.by_seed == pytest.approx((0.3, 0.6, 0.33))
     assert (estimate.value, estimate.df) == (pytest.approx(0.41), 2)
@@ -364,7 +359,7 @@ def test_each_seed_is_one_value() -> None:
 
 
 def test_a_nested_difference_is_students_over_the_seeds() -> None:
-    estimate = known(over_splits([[change(right(gain))] for gain in (30, 20, 40)], -1))
+    estimate = over_splits([[change(right(gain))] for gain in (30, 20, 40)], -1)
     ends = stats.t.interval(0.95, 2, loc=0.3, scale=stats.sem([0.3, 0.2, 0.4]))
     assert (estimate.low, estimate.high) == pytest.approx(ends)
     assert estimate.over_problems.low > estimate.low
@@ -372,19 +367,19 @@ def test_a_nested_difference_is_students_over_the_seeds() -> None:
 
 def test_seeds_count_alike_whatever_their_number_of_splits() -> None:
     splits = [[share(right(correct)) for correct in (10, 20, 30)], [share(right(60))]]
-    assert known(over_splits(splits)).value == pytest.approx(0.4)
+    assert over_splits(splits).value == pytest.approx(0.4)
 
 
 def test_one_seed_has_the_interval_over_problems_of_its_splits() -> None:
     parts = [share(right(20)), share(right(40))]
-    estimate = known(over_splits([parts]))
+    estimate = over_splits([parts])
     assert (estimate.over_seeds, estimate.source) == (None, PROBLEMS)
     assert estimate.low == pytest.approx(0.3 - math.hypot(*(part.value - part.low for part in parts)) / 2)
 
 
 @pytest.mark.parametrize("correct", [0, 100])
 def test_where_no_replicate_varies_the_problems_decide(correct: int) -> None:
-    estimate = known(over_splits([[share(right(correct))], [share(right(correct))]]))
+    estimate = over_splits([[share(right(correct))], [share(right(correct))]])
     assert estimate.over_seeds == estimate.over_problems
     assert width(estimate) == pytest.approx(0.037 / math.sqrt(2), abs=1e-3)
 
@@ -394,7 +389,7 @@ def test_p06_intervals_of_nested_replicates_hold_the_truth_at_the_nominal_rate(k
     """Seeds, splits, and both arms in a split vary; the mean gain is 20 points."""
     rng = np.random.default_rng(0)
 
-    def replicate(gain: float) -> Estimate | None:
+    def replicate(gain: float) -> Estimate:
         start = 0.3 + 0.05 * rng.standard_normal()
         chance = np.clip(start + 0.15 * rng.standard_normal(60), 0, 0.45)
         model, base = (rng.binomial(1, np.clip(one, 0, 1)) for one in (chance + gain, chance))

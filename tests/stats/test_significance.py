@@ -30,9 +30,7 @@ def gain(seeds: int, start: int, n: int = 60, *, nested: bool = False) -> Estima
     values_SP = rng.binomial(1, 0.55, (seeds, n)) - rng.binomial(1, 0.4, (seeds, n))
     weights = np.ones(n)
     parts = [[over_problems(row, weights, None, -1)] for row in values_SP]
-    estimate = over_splits(parts, -1) if nested else over_seeds(values_SP, np.ones((seeds, n)), None, -1)
-    assert estimate is not None
-    return estimate
+    return over_splits(parts, -1) if nested else over_seeds(values_SP, np.ones((seeds, n)), None, -1)
 
 
 @settings(max_examples=60)
@@ -53,7 +51,6 @@ def test_one_seeds_p_is_students() -> None:
     rng = np.random.default_rng(0)
     values = rng.binomial(1, 0.7, 50) - rng.binomial(1, 0.5, 50)
     estimate = over_problems(values, np.ones(50), None, -1)
-    assert estimate is not None
     assert p_value(estimate, 0.05) == pytest.approx(ttest_1samp(values, 0.05).pvalue)
 
 
@@ -114,7 +111,6 @@ def test_problems_where_seeds_share_them_and_these_leave_the_threshold_open() ->
 @pytest.mark.parametrize(("value", "told"), [(0.0, False), (0.0499, False), (0.0501, True)])
 def test_within_one_standard_error_of_the_threshold_no_number_is_named(value: float, *, told: bool) -> None:
     need = needed(nested(value, 0.05, 4), 0.0)
-    assert need is not None
     assert (needed_words([need]) != TOO_CLOSE) == told
     assert (needed_words([(5, "seeds"), need]) != TOO_CLOSE) == told
 
