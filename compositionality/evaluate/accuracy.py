@@ -31,7 +31,7 @@ def evaluate(settings: EvaluationSettings) -> Path:
     results, console = read_results([f"run:{settings.output}"]), new_console()
     print_summary(results, console)
     for file, rows in results.rows.groupby("file", sort=False):
-        console.print(f"\n{file}: mean number of tokens, and share of each verdict", highlight=False)
+        console.print(f"\n{file}: mean number of tokens, and share of each verdict")
         console.print(rich_table(reasons_frame(rows), "model"))
     if rule := settings.reward.rule():
         print(rule)

@@ -113,8 +113,7 @@ def print_plan(problems: pd.DataFrame, n_samples: int, missing: int, console: Co
     console.print(
         f"\n{missing:,} answers to collect, {n_samples} samples of each problem. The smallest paired difference of "
         "pass@k that would show (two-sided 5 %, power 80 %), in points, if a problem is solved always or never and the "
-        "checkpoints are unrelated; checkpoints that find the same problems hard show smaller ones.",
-        highlight=False,
+        "checkpoints are unrelated; checkpoints that find the same problems hard show smaller ones."
     )
     sizes = problems.groupby([*ProblemSet._fields], sort=False).size()
     points = [round(100 * smallest_difference(WORST_SPREAD, n)) for n in sizes]
@@ -224,22 +223,16 @@ def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Runs, 
     setting = f"{sampling['n_samples']} samples of each problem, temperature {sampling['temperature']:g}"
     for (arm, file), answers in results.rows.groupby(["arm", "file"], sort=False):
         if missing := int((answers["n"] - answers["judged"]).sum()):
-            console.print(
-                f"{arm} on {file}: {missing} samples have no verdict (judge or server failed); "
-                "curves end at the fewest judged samples of a problem",
-                highlight=False,
-            )
+            told = "have no verdict (judge or server failed); curves end at the fewest judged samples of a problem"
+            console.print(f"{arm} on {file}: {missing} samples {told}")
     for (model, base, file), curve in rows.groupby(["model", "base", "problems"], sort=False):
         title = f"{model} − {base} on {file}: pass@k in points" if base else f"{model} on {file}: pass@k in %"
         note = "paired by problem, 95 % intervals" if base else f"95 % intervals ({setting})"
-        console.print(f"\n{title}, {note}", highlight=False, markup=False)
+        console.print(f"\n{title}, {note}")
         console.print(rich_table(_curve_table(curve), "level"))
     for arm, base in pairs:
-        console.print(
-            f"\n{arm} against {base} with m times the samples: the least m at which {base} solves as much, "
-            "95 % interval",
-            highlight=False,
-        )
+        title = f"{arm} against {base} with m times the samples: the least m at which {base} solves as much"
+        console.print(f"\n{title}, 95 % interval")
         factors = {
             f"{problems.file} {problems}{'' if problems.level else ', all levels'}": {
                 f"k={row['k']}": factor_text(row) for row in budget_factors(results, arm, base, problems)
@@ -249,9 +242,7 @@ def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Runs, 
         console.print(rich_table(pd.DataFrame.from_dict(factors, "index").fillna("–"), "level"))
     pooled = rows[(rows["level"] == ALL_LEVELS) & (rows["base"] == "")] if runs else rows.iloc[:0]
     for (group, file), curve in pooled.groupby(["group", "problems"], sort=False):
-        console.print(
-            f"\n{group} of {file}, all levels, along training: pass@k in %, and pass@1 gained", highlight=False
-        )
+        console.print(f"\n{group} of {file}, all levels, along training: pass@k in %, and pass@1 gained")
         console.print(rich_table(_along_training(curve, runs), "checkpoint"))
 
 

@@ -207,10 +207,6 @@ class Results:
             raise UserError(f"models: {', '.join(lacking)} not evaluated in every seed; evaluated are {known}")
         return replace(self, rows=self.rows[self.rows["arm"].isin(arms)], arms=tuple(arms))
 
-    def without(self, arms: Sequence[str]) -> "Results":
-        """Return the results without these arms."""
-        return replace(self, rows=self.rows[~self.rows["arm"].isin(arms)])
-
     @cached_property
     def in_some(self) -> list[str]:
         """The arms that only some replicates have, in order."""

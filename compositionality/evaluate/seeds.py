@@ -45,7 +45,7 @@ def summarise(settings: SummariseSettings) -> Path:
         rows += [{"variant": variant, **row} if variant else row for row in summary_rows(results)]
         files |= {str(Path(variant, name)): path for name, path in table_files(results).items()}
         if variant:
-            console.print(f"\n{variant}", highlight=False)
+            console.print(f"\n{variant}")
         print_summary(results, console)
     texts = {output: csv_text(rows)}
     if settings.influence:
@@ -87,7 +87,11 @@ def table_files(results: Results) -> dict[str, Path]:
 
 def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
     """Return what tables, figures and records show of a study; the same evaluations give the same."""
-    read = shares(results, "chains_read", "chains_read", sets)
+    measured = [*CHAIN]
+    if any(row["chains_read"] < 1 for row in shares(results, "chains_read", "chains_read", sets)):
+        measured.append("chains_read")
+    if results.rows["gold_log_prob"].notna().any():
+        measured.append("canonical")
     return {
         "seeds": [{"name": place.name, "seed": place.seed, SPLIT: place.split} for place in results.replicates],
         "models": list(results.arms),
@@ -96,13 +100,7 @@ def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
         "accuracy": shares(results, CORRECT, "accuracy", sets),
-        **{name: shares(results, name, name, sets) for name in CHAIN},
-        **({"chains_read": read} if any(row["chains_read"] < 1 for row in read) else {}),
-        **(
-            {"canonical": shares(results, "canonical", "canonical", sets)}
-            if results.rows["gold_log_prob"].notna().any()
-            else {}
-        ),
+        **{name: shares(results, name, name, sets) for name in measured},
         "training": {
             place.name: {arm: asdict(place.training[arm]) for arm in results.arms if arm in place.training}
             for place in results.replicates

@@ -119,12 +119,7 @@ def columns(estimate: Estimate | None, value: str) -> Row:
 
 def shares(results: Results, measure: str, value: str, sets: Sequence[ProblemSet] = ()) -> list[Row]:
     """Return a row for each set of problems (``sets``; empty: all) and model; without a figure only of ``CORRECT``."""
-    rows = []
-    for problems, arm in product(sets or results.sets, results.arms):
-        estimate = share(results, arm, problems, measure)
-        if estimate or measure == CORRECT:
-            rows.append({"model": arm, **labels(results, problems), "measure": measure, **columns(estimate, value)})
-    return rows
+    return _rows(results, [(arm, "") for arm in results.arms], measure, value, sets)
 
 
 def differences(results: Results, measure: str, sets: Sequence[ProblemSet] = (), first: str = "") -> list[Row]:
@@ -132,13 +127,19 @@ def differences(results: Results, measure: str, sets: Sequence[ProblemSet] = (),
 
     ``first``: only the differences to this model.
     """
-    pairs = [(base, arm) for base, arm in combinations(results.arms, 2) if first in ("", base)]
+    pairs = [(arm, base) for base, arm in combinations(results.arms, 2) if first in ("", base)]
+    return _rows(results, pairs, measure, "difference", sets)
+
+
+def _rows(
+    results: Results, compared: Sequence[tuple[str, str]], measure: str, value: str, sets: Sequence[ProblemSet]
+) -> list[Row]:
     rows = []
-    for problems, (base, arm) in product(sets or results.sets, pairs):
+    for problems, (arm, base) in product(sets or results.sets, compared):
         estimate = contrast(results, arm, base, problems, measure)
         if estimate or measure == CORRECT:
-            names = {"model": arm, "base": base, **labels(results, problems), "measure": measure}
-            rows.append({**names, **columns(estimate, "difference")})
+            names = {"model": arm, "base": base} if base else {"model": arm}
+            rows.append({**names, **labels(results, problems), "measure": measure, **columns(estimate, value)})
     return rows
 
 

@@ -141,14 +141,14 @@ def summary_markdown(summary: Row) -> str:
 def print_tables(summary: Row, console: Console) -> None:
     """Print the same tables, as many models side by side as fit."""
     for title, cells in summary_tables(summary):
-        console.print(f"\n{title}", highlight=False)
+        console.print(f"\n{title}")
         for block in _blocks(cells, console.width):
             console.print(rich_table(block, "level"))
     if any(summary["training"].values()):
-        console.print("training of the arms", highlight=False)
+        console.print("training of the arms")
         console.print(rich_table(training_frame(summary["training"]), "arm"))
     for line in warnings(summary["training"]):
-        console.print(f"warning: {line}", highlight=False)
+        console.print(f"warning: {line}")
 
 
 def _blocks(cells: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:

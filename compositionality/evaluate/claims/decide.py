@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 from compositionality.evaluate.claims.model import EITHER_SIDE, Claim, Comparison, Headroom, Requires, Rule, Trained
@@ -98,9 +99,8 @@ def verdict(comparison: Comparison, estimate: Estimate | None, decision: Decisio
     if comparison.rule is not Rule.AHEAD:
         return None
     if decision is Decision.CONTRADICTED and estimate:
-        return (
-            "as good" if -comparison.threshold <= estimate.low and estimate.high <= comparison.threshold else "behind"
-        )
+        within = -comparison.threshold <= estimate.low and estimate.high <= comparison.threshold
+        return "as good" if within else "behind"
     return "ahead" if decision is Decision.SUPPORTED else str(decision)
 
 
@@ -206,10 +206,8 @@ def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt
     """
     rows = results[comparison.results]
     reports: dict[tuple[str, str], TrainingReport] = {}
-    for evaluations in (rows, *results.values()):
-        for replicate in evaluations.replicates:
-            for arm, report in replicate.training.items():
-                reports.setdefault((arm, replicate.name), report)
+    for replicate in chain.from_iterable(found.replicates for found in reversed([rows, *results.values()])):
+        reports |= {(arm, replicate.name): report for arm, report in replicate.training.items()}
     seeds, required = [replicate.name for replicate in rows.replicates], [comparison]
     for other in comparison.gates:
         required += other.comparisons(comparison) if isinstance(other, Requires) else []
@@ -246,11 +244,7 @@ def _too_little(
     fewest = min(signal for signal, _ in updates)
     if fewest < gate.least_updates and any(report.rows is None for report in reports):
         return f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
-    groups = [
-        (report.groups_with_signal, report.groups)
-        for report in reports
-        if report.groups and report.groups_with_signal is not None
-    ]
+    groups = [(mixed, one.groups) for one in reports if one.groups and (mixed := one.groups_with_signal) is not None]
     for what, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
         signal = sum(signal for signal, _ in counts) / sum(n for _, n in counts) if counts else 1.0
         if signal < least and not is_learnt(arm):

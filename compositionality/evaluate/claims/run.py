@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from compositionality.evaluate.claims.model import Claim, ClaimsFile, read_claim
 from compositionality.evaluate.claims.tables import print_claims
 from compositionality.evaluate.registration import Frozen, Registration, claims_path
 from compositionality.evaluate.results import Results, read_figures, read_results
+from compositionality.evaluate.seeds import table_files
 from compositionality.evaluate.tables import INTERVALS
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
@@ -94,11 +95,7 @@ def decide_claims(settings: ClaimsSettings) -> Path:
         **({"registration": {**frozen.facts, "claims_sha256": file_hash(frozen.claims)}} if frozen else {}),
     }
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    inputs = {
-        f"{name}/{replicate.name}/{table}": path
-        for name, replicate in replicates
-        for table, path in replicate.tables.items()
-    }
+    inputs = {f"{name}/{file}": path for name, rows in results.items() for file, path in table_files(rows).items()}
     recipe, output = Recipe(STEP, {"content": config_hash(content)}, inputs), settings.output
     with exclusive(output):
         write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
@@ -189,7 +186,7 @@ def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | Non
             _check_replicates(name, rows, registered)
         rest = [arm for arm in rows.in_some if not registered or arm not in registered.controls]
         notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
-        results[name] = rows = rows.without(rest)
+        results[name] = rows = replace(rows, rows=rows.rows[~rows.rows["arm"].isin(rest)])
         if controls := rows.in_some:
             n = len(rows.with_arms(set(controls)).replicates)
             notes += [f"{', '.join(controls)}: in {n} of {len(rows.replicates)} replicates."]

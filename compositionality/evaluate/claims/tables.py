@@ -43,13 +43,13 @@ def print_claims(content: Row, console: Console) -> None:
     rest_on = f"95 % intervals of {plural(n, 'seed')}" if n > 1 else "95 % interval of one seed, over problems only"
     lines += [f"\nDifferences in points; decisions by the {rest_on} ({legend}):"]
     for line in (*lines, rich_table(_frame(claims, kinds)), *content["notes"]):
-        console.print(line, highlight=False, markup=False)
+        console.print(line)
 
 
 def claims_text(content: Row) -> str:
     """Return what ``print_claims`` prints, for a file."""
     text = io.StringIO()
-    print_claims(content, Console(file=text, width=WIDTH))
+    print_claims(content, Console(file=text, width=WIDTH, markup=False, highlight=False))
     return "\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines())
 
 
