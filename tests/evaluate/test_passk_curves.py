@@ -59,7 +59,7 @@ def test_curves_that_cross_and_curves_that_do_not() -> None:
     """Eight problems always solved against forty solved now and then: ahead at first, behind later."""
     results = sampled(64, sure=[64] * 8 + [0] * 32, rare=[2] * 40)
     pairs = [("rare", "sure"), ("sure", "rare"), ("sure", "sure")]
-    rows = [curve(results, pairs, *pair) for pair in pairs]
+    rows = [curve(results, [pair], *pair) for pair in pairs]
     k, back, same = map(crossover, rows)
     assert 1 - comb(62, k) / comb(64, k) > 0.2 >= 1 - comb(62, k - 1) / comb(64, k - 1)
     assert (back, same) == (k, None)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from claim_studies import answers
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -103,13 +104,10 @@ def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
 
 def test_p05_a_share_of_a_gain_is_covered_by_its_interval() -> None:
     """Of 30 draws of 200 problems; an arm's own gain is its whole gain, and what gains nothing has none of it."""
-    rng, table, found = np.random.default_rng(2), problems([1] * 200, [["func_1"]] * 200), []
+    rng, found, chances = np.random.default_rng(2), [], {"base": 0.2, "half": 0.4, "rl": 0.6}
     for _ in range(30):
-        answers = {
-            name: [(place, "correct" if rng.random() < chance else "wrong", 2) for place in range(200)]
-            for name, chance in (("base", 0.2), ("half", 0.4), ("rl", 0.6))
-        }
-        results = results_of(rows_of(table, **answers))
+        rows = [answers(arm, "heldout", 1, (rng.random(200) < chance).astype(int)) for arm, chance in chances.items()]
+        results = results_of(pd.concat(rows, ignore_index=True))
         found.append(share_of_gain(results, "half", "rl", "base", results.sets[0]))
     assert sum(share[1].low <= 0.5 <= share[1].high for share in found if share) >= 27
     for arm, value in (("base", 0), ("rl", 1)):
