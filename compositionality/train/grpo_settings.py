@@ -32,6 +32,7 @@ from compositionality.train.metrics import entropies
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
     NEEDS_VERL,
+    NOT_THE_RESULT,
     ClusterSettings,
     FloatType,
     Logger,
@@ -218,26 +219,11 @@ class GrpoSettings:
         return used_up or step >= self.trainer.last_step()
 
 
-NOT_THE_RESULT = (
-    *("engine", "run.", "verl", "force", "dry_run"),
-    "model.path",
-    "model.activation_checkpointing",
-    "mesh.",
-    "data.train_files",
-    "data.val_files",
-    "data.prompt_template",
-    "rollout.max_rows",
-    "rollout.server_url",
-    "rollout.bucket_mb",
-    "rollout.gpu_memory",
-    "rollout.generation_batch",
-    "algorithm.max_generation_batches",
-    "algorithm.entropy_like",
-    "reward.judge_seconds",
-    "reward.function",
-    "reward.custom_reward_function",
-    "reward.max_error_rate",
-    "trainer.",
+NOT_THE_RESULT_OF_RL = (
+    *NOT_THE_RESULT,
+    *("data.prompt_template", "algorithm.max_generation_batches", "algorithm.entropy_like"),
+    *(f"rollout.{key}" for key in ("max_rows", "server_url", "bucket_mb", "gpu_memory", "generation_batch")),
+    *(f"reward.{key}" for key in ("judge_seconds", "function", "custom_reward_function", "max_error_rate")),
 )
 SAMPLERS = {"single": ("builtin", "vllm", "server"), "verl": ("vllm", "sglang")}
 SINGLE_LACKS = {
@@ -338,7 +324,7 @@ def settle_length(settings: GrpoSettings) -> None:
 def make_recipe(settings: GrpoSettings) -> Recipe:
     """Return what the trained weights depend on: no paths, nothing that only changes how fast or where."""
     flat = flatten(asdict(settings))
-    values = {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
+    values = {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT_OF_RL)}
     values["trainer.steps"] = settings.trainer.last_step()
     if settings.trainer.epochs is not None:
         values["trainer.epochs"] = settings.trainer.epochs

@@ -14,7 +14,7 @@ from compositionality.data.artefact import write_text
 from compositionality.errors import without_secrets
 from compositionality.train.metrics import numbers, read_metrics
 from compositionality.train.run_folder import WANDB_ID, flatten
-from compositionality.train.settings import OF_VERL
+from compositionality.train.settings import VERLS_LOGGERS
 from compositionality.train.wandb_runs import (
     PROJECT,
     open_wandb,
@@ -157,7 +157,7 @@ class RunLog:
         self.file = MetricsFile(out / "metrics.jsonl")
         names = loggers(chosen, os.environ)
         self.boards: list[TensorBoard | VerlLoggers] = [TensorBoard(out, settings)] if "tensorboard" in names else []
-        if of_verl := [name for name in names if name in OF_VERL]:
+        if of_verl := [name for name in names if name in VERLS_LOGGERS]:
             self.boards.append(VerlLoggers(of_verl, result or out, settings))
         self.wandb: Any = None
         if "wandb" in names:

@@ -99,11 +99,7 @@ def _grpo_needs(settings: GrpoSettings, shape: ModelShape, ranks: Ranks) -> list
         update["the sampler's weights"] = float(shape.parameters * bytes_each)
     best = trainer.keep_best and trainer.eval_every > 0 and bool(data.val_files)
     disk = memory.run_folder(shape, keep=kept_checkpoints(settings), best=best, dtype="float32", whole_model=True)
-    return [
-        *needs,
-        *update_needs("GRPO, update", update, shape, ranks),
-        Need("GRPO", DISK, disk, FEWER_CHECKPOINTS),
-    ]
+    return [*needs, *update_needs("GRPO, update", update, shape, ranks), Need("GRPO", DISK, disk, FEWER_CHECKPOINTS)]
 
 
 def kept_checkpoints(settings: SftSettings | GrpoSettings) -> int:

@@ -31,8 +31,7 @@ from compositionality.train.run_facts import RUN, facts_at_start
 
 RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
-OF_VERL = ("train_grpo", "train_sft")
-"""Steps of its recipes."""
+STEPS_OF_VERL = ("train_grpo", "train_sft")  # in recipes
 OF_A_RUN = ("best", "steps", "metrics.jsonl", "tensorboard", "train.log", "rollouts", "validation", "samples")
 """What a run that starts over writes anew."""
 TRACKER = "latest_checkpointed_iteration.txt"
@@ -89,7 +88,7 @@ def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if not before:
         write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
-        engine = "verl" if recipe.step in OF_VERL else "single"
+        engine = "verl" if recipe.step in STEPS_OF_VERL else "single"
         write_text(out / RUN, json.dumps(facts_at_start(engine, recipe.inputs.values())) + "\n")
     write_text(out / RECIPE, json.dumps(own, indent=1, sort_keys=True) + "\n")
 

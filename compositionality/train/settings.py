@@ -25,9 +25,8 @@ ENGINES = ("single", "verl")
 Trainer = Annotated[str, OneOf(ENGINES)]
 FloatType = Annotated[str, OneOf(("float32", "bfloat16"))]
 Attention = Annotated[str, OneOf(("sdpa", "flash_attention_2", "eager", "auto"))]
-OF_VERL = ("console", "mlflow", "swanlab", "trackio")
-"""Loggers that verl has."""
-Logger = Annotated[str, OneOf(("file", "tensorboard", "wandb", *OF_VERL))]
+VERLS_LOGGERS = ("console", "mlflow", "swanlab", "trackio")
+Logger = Annotated[str, OneOf(("file", "tensorboard", "wandb", *VERLS_LOGGERS))]
 NEEDS_VERL = {
     "trainer.export_dtype": "it writes float32",
     **{f"run.{key}": "start torchrun on every machine" for key in ("nodes", "node_rank", "master_addr", "master_port")},
@@ -36,6 +35,11 @@ NEEDS_VERL = {
     "verl": "take engine=verl",
 }
 """Keys that the single-file trainers do not have, and what to do instead."""
+NOT_THE_RESULT = (
+    *("engine", "run.", "verl", "force", "dry_run", "model.path", "model.activation_checkpointing"),
+    *("mesh.", "data.train_files", "data.val_files", "trainer."),
+)
+"""Begins the keys on which the weights that a single-file trainer makes do not depend."""
 
 
 @dataclass
@@ -130,7 +134,7 @@ def check_loggers(names: Sequence[str], engine: str) -> None:
     """
     for name in names:
         what = f"trainer.logger={name}"
-        if name in OF_VERL and engine == "single" and find_spec("verl") is None:
+        if name in VERLS_LOGGERS and engine == "single" and find_spec("verl") is None:
             fix = "run: bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
             raise MissingPackageError(f"{what}: engine=single logs there through verl, which is not installed; {fix}")
         if name not in ("file", "wandb", "console") and find_spec(name) is None:

@@ -13,6 +13,7 @@ from compositionality.train.metrics import trained
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
     NEEDS_VERL,
+    NOT_THE_RESULT,
     ClusterSettings,
     FloatType,
     Logger,
@@ -27,10 +28,6 @@ from compositionality.train.settings import (
 )
 
 THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.tokens", "trainer.batch_rows", "trainer.batch_tokens")
-NOT_THE_RESULT = (
-    *("engine", "run.", "verl", "force", "dry_run"),
-    *("mesh.", "model.path", "model.activation", "data.train_files", "data.val_files", "trainer."),
-)
 
 
 @dataclass

@@ -51,12 +51,7 @@ from compositionality.tasks.string.functions import (
     select_functions,
 )
 from compositionality.tasks.string.prior import FIRST_ID, TINY_COUNT, prior_functions
-from compositionality.tasks.string.wording import (
-    compact_definitions,
-    compact_name,
-    compact_prompt,
-    compact_trace,
-)
+from compositionality.tasks.string.wording import compact_definitions, compact_name, compact_prompt, compact_trace
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick, text_of
 from compositionality.train.tiny.graphs import GraphText, quantity_tokens
 from compositionality.train.tiny.numbers import NumberText

@@ -69,20 +69,6 @@ SFT_LACKS = {
     "trainer.batch_of": "give trainer.batch_rows",
     "trainer.log_every": "it writes a row for every update",
 }
-NOT_THE_RESULT = (
-    "run.",
-    "profiler.",
-    "model.path",
-    "data.train_files",
-    "data.val_files",
-    "data.num_workers",
-    "data.max_token_len_per_gpu",
-    "model.enable_gradient_checkpointing",
-    *(f"trainer.{key}" for key in ("default_local_dir", "default_hdfs_dir", "project_name", "experiment_name")),
-    *(f"trainer.{key}" for key in ("logger", "save_freq", "test_freq", "max_ckpt_to_keep", "profile_interval")),
-    *(f"trainer.{key}" for key in ("resume_mode", "resume_from_path", "device", "nnodes", "n_gpus_per_node")),
-)
-"""Begins the keys of SFT on which the trained weights do not depend."""
 
 
 def grpo_config(settings: GrpoSettings) -> DictConfig:
@@ -106,7 +92,8 @@ def grpo_config(settings: GrpoSettings) -> DictConfig:
 def sft_config(settings: SftSettings) -> DictConfig:
     """Return verl's configuration for supervised fine-tuning; UserError for what verl does not have or know."""
     keys = {**hooks.SFT_KEYS, **sft_keys(settings)}
-    return compose_config("sft", settings.run.device, keys, sft_run(settings), settings.verl)
+    run = {**_run(settings), "decay_power": settings.optim.decay_power}
+    return compose_config("sft", settings.run.device, keys, run, settings.verl)
 
 
 def compose_config(
@@ -153,12 +140,6 @@ def _verl_folder() -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def result_settings(config: DictConfig) -> dict[str, Any]:
-    """Return the settings that the trained weights depend on, flat (``optim.lr``), without paths and conveniences."""
-    flat = flatten(OmegaConf.to_container(config, resolve=True))
-    return {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
-
-
 # ---- our settings in verl's keys
 
 
@@ -169,9 +150,9 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
     actor = "actor_rollout_ref.actor"
     validated = data.val_files or data.train_files[:1]  # verl reads a file even where it never validates
     eval_every = trainer.eval_every if data.val_files else 0
-    keys = {
-        "data.train_files": [str(Path(path).absolute()) for path in data.train_files],  # on a cluster verl starts
-        "data.val_files": [str(Path(path).absolute()) for path in validated],  # its processes elsewhere
+    return {
+        **_run_keys(settings),
+        "data.val_files": [str(Path(path).absolute()) for path in validated],
         "data.seed": data.seed,
         "data.shuffle": data.shuffle,
         "data.train_batch_size": data.prompts_per_step,
@@ -182,20 +163,14 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
             trainer.micro_batch_tokens, data.max_prompt_tokens + rollout.max_tokens
         ),
         f"{actor}.fsdp_config.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
-        "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
         "trainer.rollout_data_dir": str(Path(trainer.output).absolute() / "rollouts"),
         "trainer.validation_data_dir": str(Path(trainer.output).absolute() / "validation"),
-        "trainer.experiment_name": run_name(Path(trainer.output)),
         "trainer.total_training_steps": trainer.steps if trainer.epochs else trainer.last_step(),
         "trainer.save_freq": trainer.save_every or trainer.last_step(),
         "trainer.test_freq": eval_every or -1,
         "trainer.val_before_train": eval_every > 0,
         "actor_rollout_ref.rollout.val_kwargs.n": trainer.eval_samples,
         **({"trainer.total_epochs": trainer.epochs} if trainer.epochs else {}),
-        "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
-    }
-    return {
-        **keys,
         **_model_keys(settings.model, settings.run.device, "actor_rollout_ref.model"),
         **_optim_keys(settings.optim, f"{actor}.optim"),
         **_rollout_keys(settings),
@@ -210,7 +185,7 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
     refuse_foreign_keys(settings, SFT_LACKS)
     data, trainer = settings.data, settings.trainer
     return {
-        "data.train_files": [str(Path(path).absolute()) for path in data.train_files],
+        **_run_keys(settings),
         "data.messages_key": data.messages_key,
         "data.prompt_key": data.prompt_key,
         "data.response_key": data.response_key,
@@ -219,14 +194,22 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
         "data.max_token_len_per_gpu": trainer.micro_batch_tokens,
         "engine.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
         "trainer.seed": data.seed,
-        "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
-        "trainer.experiment_name": run_name(Path(trainer.output)),
         "trainer.total_epochs": trainer.epochs,
         "trainer.total_training_steps": trainer.steps,
         "trainer.save_freq": trainer.save_every or "after_each_epoch",
-        "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
         **_model_keys(settings.model, settings.run.device, "model"),
         **_optim_keys(settings.optim, "optim"),
+    }
+
+
+def _run_keys(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
+    """Return keys of a run's files and name; absolute paths, as on a cluster verl starts its processes elsewhere."""
+    trainer = settings.trainer
+    return {
+        "data.train_files": [str(Path(path).absolute()) for path in settings.data.train_files],
+        "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
+        "trainer.experiment_name": run_name(Path(trainer.output)),
+        "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
     }
 
 
@@ -235,8 +218,6 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
     return {
         **_run(settings),
         **run_keys(settings),
-        "train_files": list(settings.data.train_files),
-        "val_files": list(settings.data.val_files),
         "reward_shape": settings.reward.shape,
         "reward_function": settings.reward.function and ":".join(map(str, place_of(settings.reward.function))),
         "judge_seconds": settings.reward.judge_seconds,
@@ -244,16 +225,6 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
         "generation_batch_size": generation_batch(settings),
         "keep_best": settings.trainer.keep_best,
         "epochs": settings.trainer.epochs,
-    }
-
-
-def sft_run(settings: SftSettings) -> dict[str, Any]:
-    """Return the section ``run`` of SFT's configuration."""
-    return {
-        **_run(settings),
-        "train_files": list(settings.data.train_files),
-        "val_files": list(settings.data.val_files),
-        "decay_power": settings.optim.decay_power,
     }
 
 
@@ -265,6 +236,8 @@ def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
     return {
         **where,
         "model": settings.model.path,
+        "train_files": list(settings.data.train_files),
+        "val_files": list(settings.data.val_files),
         "output": trainer.output,
         "keep": trainer.keep,
         "kept": kept_checkpoints(settings),
@@ -283,22 +256,18 @@ def _model_keys(model: ModelSettings, device: str, prefix: str) -> dict[str, Any
     ``trainer.micro_batch_tokens``. On a CPU padding is four times faster (4.1 and 1.0 updates of 128 rows a second on a
     core): sdpa computes a packed row's attention over all of its tokens.
     """
+    lora = {
+        f"{prefix}.lora_rank": model.lora.rank,
+        f"{prefix}.lora_alpha": model.lora.alpha,
+        f"{prefix}.target_modules": model.lora.targets or "all-linear",
+        f"{prefix}.lora.merge": True,  # vLLM gets whole weights, so any model samples at full speed
+    }
     return {
         f"{prefix}.path": model.path,
         f"{prefix}.enable_gradient_checkpointing": model.activation_checkpointing,
         f"{prefix}.override_config.attn_implementation": model.attention,
         f"{prefix}.use_remove_padding": device == "gpu",
-        **(_lora_keys(model.lora, prefix) if model.lora.rank else {}),
-    }
-
-
-def _lora_keys(lora: LoraSettings, prefix: str) -> dict[str, Any]:
-    """Return the keys of adapters. ``lora.merge``: vLLM gets whole weights, so any model samples at full speed."""
-    return {
-        f"{prefix}.lora_rank": lora.rank,
-        f"{prefix}.lora_alpha": lora.alpha,
-        f"{prefix}.target_modules": lora.targets or "all-linear",
-        f"{prefix}.lora.merge": True,
+        **(lora if model.lora.rank else {}),
     }
 
 

@@ -33,7 +33,7 @@ from compositionality.train.wandb_runs import send_models
 MODULE = "compositionality.train.verl.grpo_trainer"
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "export_dtype", "rows")
 SETTINGS_OF_VERL = ("data", "algorithm", "actor_rollout_ref", "trainer.total_", "trainer.nnodes", "trainer.n_gpus")
-NOT_THE_RESULT = (
+LEFT_OUT = (
     "data.train_files",
     "data.val_files",
     "run.rows.prompt_template",
@@ -46,6 +46,7 @@ NOT_THE_RESULT = (
     "actor_rollout_ref.rollout.prometheus",  # verl puts the model's path there
     "algorithm.filter_groups.max_num_gen_batches",
 )
+"""Begins keys of those sections on which the trained weights do not depend."""
 HOW_IT_COMPUTES = ("max_token_len_per_gpu", "enable_gradient_checkpointing")
 """Ends of keys that another machine, or less memory, may change."""
 
@@ -85,7 +86,7 @@ def make_recipe(config: DictConfig) -> Recipe:
         key: value
         for key, value in flat.items()
         if key.startswith(chosen)
-        and not key.startswith(NOT_THE_RESULT)
+        and not key.startswith(LEFT_OUT)
         and not key.endswith(HOW_IT_COMPUTES)
         and ".profiler." not in key
     }

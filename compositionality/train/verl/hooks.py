@@ -12,8 +12,6 @@ SFT: launch → guard → torchrun (on a cluster by sft.train_on_nodes) → Verl
 Every process: metrics.install, and critic.install with a critic; on a CPU cpu_platform and vllm_cpu first
 """
 
-from typing import NamedTuple
-
 HERE = "compositionality.train.verl"
 TRAINER, SEEDED_LOOP = "compositionality", "seeded_single_turn"
 ON_POLICY, RAFT = "on_policy", "raft"
@@ -44,64 +42,37 @@ ENTRY_POINTS = {"verl.plugins": CPU_MODULE, "vllm.general_plugins": f"{HERE}.vll
 """Of pyproject.toml: imported in every process that imports verl or starts vLLM; without effect but on a CPU."""
 
 
-class Subclass(NamedTuple):
-    """A class of ours, its base in verl, and the names of verl that it overrides or uses."""
-
-    ours: str
-    base: str
-    names: str
-
-
-SUBCLASSES = (
-    Subclass(
-        "extensions.SeededSingleTurn",
-        "verl.experimental.agent_loop.single_turn_agent_loop.SingleTurnAgentLoop",
-        "rollout_config run",
-    ),
-    Subclass(
-        "group_loop.GroupWorker",
-        "verl.trainer.ppo.v1.agent_loop_tq.AgentLoopWorkerTQ",
-        "_run_prompt config llm_client rollout_config tokenizer",
-    ),
-    Subclass(
-        "group_loop.GroupManager", "verl.trainer.ppo.v1.agent_loop_tq.AgentLoopManagerTQ", "agent_loop_workers_class"
-    ),
-    Subclass("grpo_trainer.TaskRunner", "verl.trainer.main_ppo.TaskRunnerV1", "run"),
-    Subclass(
-        "replay.GenerationBatches",
-        "verl.trainer.ppo.v1.replay_buffer.ReplayBuffer",
+SUBCLASSES = {
+    "extensions.SeededSingleTurn": "rollout_config run",
+    "group_loop.GroupWorker": "_run_prompt config llm_client rollout_config tokenizer",
+    "group_loop.GroupManager": "agent_loop_workers_class",
+    "grpo_trainer.TaskRunner": "run",
+    "replay.GenerationBatches": (
         "_clear_groups _evict_terminal_groups _materialize_batch _sampleable_terminal_keys "
         "_sync_metadata_from_transfer_queue _terminal_eviction_reasons failure_keys finished_keys partitions "
-        "pending_keys poll_interval refill_fn running_keys sample",
+        "pending_keys poll_interval refill_fn running_keys sample"
     ),
-    Subclass(
-        "reward_manager.VerdictRewardManager",
-        "verl.experimental.reward_loop.reward_manager.base.RewardManagerBase",
-        "run_single tokenizer",
-    ),
-    Subclass(
-        "sft_trainer.Checkpoints",
-        "verl.utils.checkpoint.checkpoint_handler.CheckpointHandler",
+    "reward_manager.VerdictRewardManager": "run_single tokenizer",
+    "sft_trainer.Checkpoints": (
         "_load_dataloader_state default_local_dir load_checkpoint rank resume_from_path resume_global_step "
-        "save_checkpoint",
+        "save_checkpoint"
     ),
-    Subclass(
-        "sft_trainer.VerlSftTrainer",
-        "verl.trainer.sft_trainer.SFTTrainer",
-        "_build_ckpt_handler _build_dataloader _get_lora_train_meta _init_engine ckpt_handler config "
-        "device_name engine optimizer_config resume_global_step steps_per_epoch total_training_steps "
-        "train_dataloader train_sampler training_client val_dataloader",
+    "sft_trainer.VerlSftTrainer": (
+        "_build_ckpt_handler _build_dataloader _get_lora_train_meta _init_engine ckpt_handler config device_name "
+        "engine optimizer_config resume_global_step steps_per_epoch total_training_steps train_dataloader "
+        "train_sampler training_client val_dataloader"
     ),
-    Subclass(
-        "trainer.VerlGrpoTrainer",
-        "verl.trainer.ppo.v1.trainer_sync.PPOTrainerSync",
+    "trainer.VerlGrpoTrainer": (
         "_compute_metrics _compute_values _init_dataloader _next_train_batch _save_checkpoint _update_actor "
         "_val_metrics_update _validate config global_steps on_train_begin step steps_per_epoch total_training_steps "
-        "train_dataloader train_dataset val_dataset",
+        "train_dataloader train_dataset val_dataset"
     ),
-    Subclass("trainer.Seal", "verl.trainer.ppo.checkpoint_callback.CheckpointCallback", "config on_save"),
-)
-"""All but CpuPlatform: its base is an interface of abstract methods, of which Python itself names a missing one."""
+    "trainer.Seal": "config on_save",
+}
+"""Classes of ours with a base in verl → the names of that base which they override or use.
+
+All but CpuPlatform: its base is an interface of abstract methods, of which Python itself names a missing one.
+"""
 REPLACED = (
     "verl.utils.tracking.FileLogger",
     "verl.utils.tracking.Tracking.__init__",

@@ -13,6 +13,8 @@ from typing import Any
 from compositionality.train.log import MetricsFile
 from compositionality.train.wandb_runs import define_validation_metrics
 
+PATIENCE = 3  # updates
+
 
 class JsonLines:
     """verl's file logger, appending: one line for each step and source of metrics."""
@@ -31,19 +33,17 @@ class JsonLines:
 class NumberWatch:
     """Recognises a run that has diverged: a loss that is not finite, or gradients that are not for several updates.
 
-    verl skips an update whose gradient norm is not finite: one may be bad luck, ``patience`` in a row are not.
+    verl skips an update whose gradient norm is not finite: one may be bad luck, ``PATIENCE`` in a row are not.
     """
 
-    def __init__(self, patience: int = 3) -> None:
-        self.patience = patience
-        self.skipped = 0
+    skipped = 0
 
     def problem(self, loss: float, gradient_norm: float, step: int) -> str | None:
         """Return the reason to stop after ``step``, or None."""
         if not math.isfinite(loss):
             return f"the loss is {loss} at step {step}; the checkpoints before it are kept; try a lower optim.lr"
         self.skipped = 0 if math.isfinite(gradient_norm) else self.skipped + 1
-        if self.skipped < self.patience:
+        if self.skipped < PATIENCE:
             return None
         return f"no update since step {step - self.skipped}: the gradients are {gradient_norm}; try a lower optim.lr"
 

@@ -16,10 +16,9 @@ from compositionality.rollout import cluster
 from compositionality.train.launch import free_port
 from compositionality.train.log import loggers
 from compositionality.train.metrics import sft_report
-from compositionality.train.run_folder import check_run, is_finished, latest_step, resume
+from compositionality.train.run_folder import check_run, flatten, is_finished, latest_step, resume
 from compositionality.train.sft_settings import order_of, train_inputs
 from compositionality.train.verl import launch
-from compositionality.train.verl.configure import result_settings
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_sft_inputs, check_sft_settings
 from compositionality.train.wandb_runs import send_models
@@ -28,6 +27,21 @@ MODULE = "compositionality.train.verl.sft_trainer"
 NODES_MODULE = "compositionality.train.verl.sft"
 PLACE_SECONDS = 60.0
 ANSWER_SECONDS = 10.0  # of a node that is still there while its torchrun runs or has failed
+
+CONVENIENCES = (
+    "run.",
+    "profiler.",
+    "model.path",
+    "data.train_files",
+    "data.val_files",
+    "data.num_workers",
+    "data.max_token_len_per_gpu",
+    "model.enable_gradient_checkpointing",
+    *(f"trainer.{key}" for key in ("default_local_dir", "default_hdfs_dir", "project_name", "experiment_name")),
+    *(f"trainer.{key}" for key in ("logger", "save_freq", "test_freq", "max_ckpt_to_keep", "profile_interval")),
+    *(f"trainer.{key}" for key in ("resume_mode", "resume_from_path", "device", "nnodes", "n_gpus_per_node")),
+)
+"""Begins verl's keys of SFT on which the trained weights do not depend."""
 
 
 def train(config: DictConfig) -> None:
@@ -61,8 +75,9 @@ def train(config: DictConfig) -> None:
 
 def make_recipe(config: DictConfig, ranks: int) -> Recipe:
     """Return what the trained weights depend on."""
-    settings: dict[str, Any] = {**result_settings(config), "processes": ranks, "export_dtype": config.run.export_dtype}
-    settings["decay_power"] = config.run.decay_power
+    flat = flatten(OmegaConf.to_container(config, resolve=True))
+    settings = {key: value for key, value in flat.items() if not key.startswith(CONVENIENCES)}
+    settings |= {"processes": ranks, "export_dtype": config.run.export_dtype, "decay_power": config.run.decay_power}
     settings |= order_of(config.run.train_files)
     return Recipe("train_sft", settings, {"model": Path(config.run.model), **train_inputs(config.run.train_files)})
 

@@ -43,13 +43,7 @@ from compositionality.train.metrics import (
     step_row,
 )
 from compositionality.train.prompts import PromptStream
-from compositionality.train.run_folder import (
-    complete_steps,
-    folder,
-    mark_complete,
-    prune,
-    record_score,
-)
+from compositionality.train.run_folder import complete_steps, folder, mark_complete, prune, record_score
 from compositionality.train.verl import extensions, hooks
 from compositionality.train.verl.replay import NoSignalError
 
