@@ -1,7 +1,7 @@
 """The processes of a single-file trainer: one alone, or those that torchrun started, on a mesh (data × tensor)."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from compositionality.errors import UserError
 from compositionality.train.settings import MeshSettings
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -62,6 +63,12 @@ def rank() -> int:
 def world_size() -> int:
     """Return how many ranks there are, 1 without a process group."""
     return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def own_part(items: Sequence[Item]) -> Sequence[Item]:
+    """Return this rank's part of ``items``, about as large as those of the others; tensor ranks have parts, too."""
+    first, end = (len(items) * share // world_size() for share in (rank(), rank() + 1))
+    return items[first:end]
 
 
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:

@@ -32,13 +32,13 @@ from compositionality.errors import UserError
 from compositionality.reward.controls import replace_rewards, shape_of
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
-from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.checkpoint import copy_model, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.dist import (
     device,
     memory_metrics,
     on_every_rank,
     on_first_rank,
+    own_part,
     rank,
     start_processes,
     world_size,
@@ -116,8 +116,6 @@ def train(settings: GrpoSettings) -> Path:
     check_settings(settings)
     out = Path(settings.trainer.output)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
-    model = on_first_rank(lambda: resolve_model(settings.model.path))
-    settings = replace(settings, model=replace(settings.model, path=str(model)))
     recipe = make_recipe(settings)
     if on_first_rank(lambda: is_finished(out / "final", recipe, force=settings.force)):
         return out
@@ -150,9 +148,10 @@ class GrpoTrainer:
         self.optimizer = new_optimizer(self.policy, settings.optim)
         self.clock = Clock()
         self.sampler = new_sampler(settings, self.policy.model.config, inputs.model.eos_ids, device())
-        self.rollout = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
+        self.worker = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
         self.compute = new_meter(self.policy.named_parameters(), settings.algorithm)
         self.position = 0  # in the stream of prompts
+        self.gap, self.entropy_coef = RolloutGap(), settings.algorithm.entropy_coef  # of the present step
         self.row: dict[str, Any] = {}
         self.report: Report | None = None
 
@@ -234,7 +233,7 @@ class GrpoTrainer:
         """Return groups for the next ``n_prompts`` prompts of the stream, from ``position`` on."""
         rollout, positions = self.settings.rollout, range(position, position + n_prompts)
         problems = [problem_at(place, self.problems, self.settings.data) for place in positions]
-        groups = self.rollout.generate(problems, positions, range(rollout.n))
+        groups = self.worker.generate(problems, positions, range(rollout.n))
         replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))  # controls: in place
         return groups
 
@@ -353,7 +352,7 @@ class GrpoTrainer:
             return {}
         samples = range(VALIDATION_SAMPLE, VALIDATION_SAMPLE - self.settings.trainer.eval_samples, -1)
         with self.clock("testing"):
-            groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), samples)
+            groups = self.worker.generate(self.val_problems, range(len(self.val_problems)), samples)
         if self.report is not None and self.settings.trainer.samples_every:
             self.report.write_validation(step, self.val_problems, groups, self.tokenizer)
         scores = validation_metrics(self.val_problems, groups)
@@ -375,24 +374,26 @@ class GrpoTrainer:
 
     def save(self, step: int) -> None:
         """Write a checkpoint; complete ones that are neither among the last nor the best are deleted."""
-        judges = self.rollout.judges
-        state = {"position": self.position, "judged": judges.judged, "judge_errors": judges.errors}  # judges of rank 0
+        counts = on_every_rank(lambda: (self.worker.judges.judged, self.worker.judges.errors))
+        judged, errors = map(sum, zip(*counts, strict=True))
+        state = {"position": self.position, "judged": judged, "judge_errors": errors}
         save_checkpoint(self.steps, step, self.policy, self.optimizer, self.tokenizer, state=state, row=self.row)
         if rank() == 0:
             prune(self.steps, self.settings.trainer.keep, keep_best=self.settings.trainer.keep_best)
 
     def restore(self, step: int) -> None:
-        """Restore weights, optimizer and position in the prompts from the checkpoint of ``step``."""
-        checkpoint = folder(self.steps, step)
-        state, judges = load_checkpoint(checkpoint, self.policy, self.optimizer), self.rollout.judges
+        """Restore weights, optimizer, position in the prompts and verdicts so far from the checkpoint of ``step``."""
+        checkpoint, judges = folder(self.steps, step), self.worker.judges
+        state = load_checkpoint(checkpoint, self.policy, self.optimizer)
         if not {"position", "judged", "judge_errors"} <= state.keys():
             raise UserError(f"{checkpoint}: of an earlier version; go on with that one, or --force starts again")
-        self.position, judges.judged, judges.errors = state["position"], state["judged"], state["judge_errors"]
+        self.position = state["position"]
+        judges.judged, judges.errors = (len(own_part(range(state[name]))) for name in ("judged", "judge_errors"))
         self.row = step_row(checkpoint)
         self.compute.restore(self.row)
 
     def close(self) -> None:
-        self.rollout.judges.close()
+        self.worker.judges.close()
         if self.report is not None:
             self.report.close()
         self.sampler.close()
@@ -425,8 +426,7 @@ class RolloutWorker:
 
         A collective call.
         """
-        mine = slice(*(len(problems) * share // world_size() for share in (rank(), rank() + 1)))  # tensor ranks too
-        shares = on_every_rank(lambda: self._generate(problems[mine], positions[mine], samples))
+        shares = on_every_rank(lambda: self._generate(own_part(problems), own_part(positions), samples))
         return [group for share in shares for group in share]
 
     def _generate(

@@ -16,7 +16,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.prompts import ChatRow
 from compositionality.train.batches import Batches, ChatBatches, MicroBatch, micro_batches
 from compositionality.train.checkpoint import export, load_checkpoint, save_checkpoint
@@ -186,8 +185,6 @@ def train(settings: SftSettings) -> Path:
     """
     check_settings(settings)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
-    model = on_first_rank(lambda: resolve_model(settings.model.path))
-    settings = replace(settings, model=replace(settings.model, path=str(model)))
     out, recipe = Path(settings.trainer.output), make_recipe(settings)
     if on_first_rank(lambda: is_finished(out / "final", recipe, force=settings.force)):
         return out / "final"

@@ -1,5 +1,6 @@
 """P10: the result does not depend on how the work is cut over processes (gloo); nor does resuming (P7)."""
 
+import json
 import math
 from pathlib import Path
 
@@ -196,6 +197,12 @@ def test_p10_runs_do_not_depend_on_the_mesh(small, alone, on_two, name):
 def test_p07_the_number_of_processes_may_change_on_resuming(small, alone, on_two, name):
     assert verify(alone / name / "final").facts["step"] == 2
     compare(small, alone, name)
+
+
+def test_p05_the_verdicts_of_all_processes_are_counted_and_go_on_when_resumed(alone, on_two):
+    names = ("alone", *MESHES, "two-then-one", "one-then-two")
+    states = [json.loads((alone / name / "steps" / "global_step_2" / "state.json").read_text()) for name in names]
+    assert [state["judged"] for state in states] == [states[0]["judged"]] * len(names)
 
 
 def test_bfloat16_computes_in_half_the_bits_and_keeps_float32_weights(alone, on_two):

@@ -12,12 +12,17 @@ from runs import apart, settings, weights
 
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
+from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train import grpo
+from compositionality.train.checkpoint import export
+from compositionality.train.engines import train_grpo
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker, train
 from compositionality.train.grpo_settings import settle_length
 from compositionality.train.metrics import GROUPS, read_metrics, report_of, rl_report, trained
 from compositionality.train.model_texts import with_old_config_keys
+from compositionality.train.policy import Policy, load_model
 from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
+from compositionality.train.settings import ModelSettings
 from compositionality.types import PromptGroup, Reason, Verdict
 
 
@@ -117,9 +122,8 @@ def test_a_temperature_in_the_models_folder_is_written_as_it_was(small, tmp_path
     model = shutil.copytree(small / "model", tmp_path / "model")
     given = json.loads((model / "generation_config.json").read_text()) | {"temperature": 0.6, "top_p": 0.9}
     (model / "generation_config.json").write_text(json.dumps(given))
-    run = settings(small, tmp_path / "run", f"model.path={model}", "trainer.steps=1", "trainer.eval_every=1")
-    train(run)
-    written = json.loads((tmp_path / "run" / "final" / "generation_config.json").read_text())
+    export(Policy(load_model(ModelSettings(str(model)))), load_tokenizer(model), tmp_path / "final")
+    written = json.loads((tmp_path / "final" / "generation_config.json").read_text())
     assert (written["temperature"], written["top_p"]) == (0.6, 0.9)
 
 
@@ -155,7 +159,8 @@ def test_epochs_are_whole_steps_as_verl_counts_them(small, tmp_path, words, step
 
 def test_with_dynamic_sampling_a_run_ends_when_its_epoch_is_used_up(small, tmp_path):
     words = ("trainer.steps=null", "trainer.epochs=1", "data.prompts_per_step=24", "algorithm.dynamic_sampling=true")
-    chosen = settings(small, tmp_path / "run", *words, "trainer.eval_every=0", "algorithm.max_generation_batches=30")
+    words += ("trainer.eval_every=0", "trainer.save_every=0", "algorithm.max_generation_batches=30")
+    chosen = settings(small, tmp_path / "run", *words)
     settle_length(chosen)
     out = train(chosen)
     rows = read_metrics(out / "metrics.jsonl")[1:]
@@ -164,12 +169,12 @@ def test_with_dynamic_sampling_a_run_ends_when_its_epoch_is_used_up(small, tmp_p
     assert verify(out / "final").facts["step"] == len(rows) < 5
 
 
-@pytest.mark.parametrize(
-    "change", ["trainer.micro_batch_tokens=1", "trainer.micro_batch_tokens=200", "model.activation_checkpointing=true"]
-)
-def test_p10_micro_batches_do_not_change_the_result(small, two_steps, tmp_path, change):
+@pytest.mark.parametrize("changes", [["1"], ["200", "model.activation_checkpointing=true"]])
+def test_p10_micro_batches_do_not_change_the_result(small, two_steps, tmp_path, changes):
     """Nor does what is computed again to save memory."""
-    out = train(settings(small, tmp_path / "run", change, "trainer.steps=2"))
+    tokens, *more = changes
+    more += [f"trainer.micro_batch_tokens={tokens}", "trainer.steps=2", "trainer.save_every=0"]
+    out = train(settings(small, tmp_path / "run", *more))
     assert apart(weights(out / "final"), weights(two_steps / "final")) < 2e-5
 
 
@@ -223,18 +228,16 @@ def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small, dapo, tmp_pa
     assert [row["step"] for row in read_metrics(out / "metrics.jsonl")] == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        ["algorithm.advantage=dr_grpo", "algorithm.loss_aggregation=dr_grpo", "algorithm.entropy_coef=0.01"],
-        ["algorithm.advantage=rloo", "algorithm.loss_aggregation=sequence", "algorithm.importance_cap=2"],
-        ["algorithm.advantage=reinforce_plus_plus", "algorithm.drop_equal_groups=false", "rollout.n=1"],
-        ["algorithm.kl=k3", "algorithm.kl_coef=0.1", "algorithm.updates_per_step=4"],
-        ["reward.shape=paper", "algorithm.overlong_buffer=8", "rollout.temperature=0.8", "rollout.top_k=20"],
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    ["algorithm.advantage=dr_grpo", "algorithm.loss_aggregation=dr_grpo", "algorithm.entropy_coef=0.01",
+     "algorithm.kl=k3", "algorithm.kl_coef=0.1", "algorithm.updates_per_step=4"],
+    ["algorithm.advantage=rloo", "algorithm.loss_aggregation=sequence", "algorithm.importance_cap=2",
+     "algorithm.overlong_buffer=8", "reward.shape=paper", "rollout.temperature=0.8", "rollout.top_k=20"],
+    ["algorithm.advantage=reinforce_plus_plus", "algorithm.drop_equal_groups=false", "rollout.n=1"],
+])  # fmt: skip
 def test_every_algorithm_runs(small, tmp_path, changes):
-    out = train(settings(small, tmp_path / "run", *changes, "trainer.steps=2", "trainer.eval_every=0"))
+    short = ("trainer.steps=2", "trainer.eval_every=0", "trainer.save_every=0")
+    out = train(settings(small, tmp_path / "run", *changes, *short))
     rows = read_metrics(out / "metrics.jsonl")
     assert all(math.isfinite(value) for row in rows for value in row.values())
     updated = [row for row in rows if "actor/entropy" in row]
@@ -270,12 +273,13 @@ def test_a_control_is_the_same_whichever_answers_are_right(small, tmp_path, monk
 
 
 def test_the_entropy_follows_another_run(small, tmp_path):
-    """From the same start: down to a lower one, up to a higher one, and the same bytes when resumed."""
+    """From the same start: down to a lower one, up to a higher one."""
     last = {}
     for wanted in (0.01, 1.5):
         like = tmp_path / f"{wanted}.jsonl"
         like.write_text("".join(f'{{"step": {step}, "rollout/entropy": {wanted}}}\n' for step in range(1, 9)))
         words = ["reward.control=random", "trainer.keep_best=false", "trainer.steps=8", "trainer.eval_every=0"]
+        words += ["trainer.save_every=0"]
         follow = [f"algorithm.entropy_like={like}", "algorithm.entropy_coef=10"]
         out = train(settings(small, tmp_path / str(wanted), *words, *follow))
         rows = read_metrics(out / "metrics.jsonl")[1:]
@@ -298,7 +302,7 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
         return groups
 
     monkeypatch.setattr(RolloutWorker, "generate", all_right)
-    out = train(settings(small, tmp_path / "run", "trainer.steps=2"))
+    out = train(settings(small, tmp_path / "run", "trainer.steps=2", "trainer.eval_every=0", "trainer.save_every=0"))
     rows = read_metrics(out / "metrics.jsonl")[1:]
     assert [row["training/no_signal"] for row in rows] == [1, 1]
     made = ("actor/grad_norm", "actor/pg_loss", "actor/entropy", "training/rollout_probs_diff_mean")
@@ -319,6 +323,7 @@ def test_dynamic_sampling_without_signal_goes_on_with_other_prompts(small, tmp_p
     """From step 3 on all answers are wrong; nothing would be saved before the end. Then the signal is back."""
     out, steps, asked = tmp_path / "run", [], []
     more = [*DAPO, f"trainer.save_every={save_every}", "algorithm.max_generation_batches=2"]
+    more += ["trainer.steps=3", "trainer.eval_every=0"]
     collect, sample_groups = GrpoTrainer.collect, GrpoTrainer.sample_groups
     monkeypatch.setattr(GrpoTrainer, "collect", lambda self, step: steps.append(step) or collect(self, step))
     monkeypatch.setattr(
@@ -326,18 +331,18 @@ def test_dynamic_sampling_without_signal_goes_on_with_other_prompts(small, tmp_p
     )
     monkeypatch.setattr(PromptGroup, "has_signal", lambda *_, **__: steps[-1] < 3 or Path(out, "repaired").exists())
     with pytest.raises(UserError, match=r"step 3: only \d of the 8 .*; the same command goes on with other"):
-        train(settings(small, out, *DAPO, *more))
+        train(settings(small, out, *more))
     assert complete_steps(out / "steps")[-1] == 2
     (out / "repaired").touch()
     so_far = len(asked)
-    train(settings(small, out, *DAPO, *more, "algorithm.max_generation_batches=9"))
+    train(settings(small, out, *more, "algorithm.max_generation_batches=9"))
     assert asked[so_far][0] == sum(asked[so_far - 1])
-    assert verify(out / "final").facts["step"] == 4
+    assert verify(out / "final").facts["step"] == 3
 
 
 def test_nan_stops_with_the_last_good_checkpoint(small, tmp_path, monkeypatch):
     out, original, update = tmp_path / "run", grpo.policy_loss, grpo.GrpoTrainer.update
-    steps = []
+    steps, short = [], ("trainer.steps=3", "trainer.eval_every=0")
 
     def noted(trainer, samples, step):
         steps.append(step)
@@ -346,11 +351,11 @@ def test_nan_stops_with_the_last_good_checkpoint(small, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo.GrpoTrainer, "update", noted)
     monkeypatch.setattr(grpo, "policy_loss", lambda *given: original(*given) * (math.nan if steps[-1] > 2 else 1))
     with pytest.raises(UserError, match=r"step 3: actor/grad_norm is nan; the last checkpoint is kept"):
-        train(settings(small, out))
+        train(settings(small, out, *short))
     assert complete_steps(out / "steps") == [1, 2]
     monkeypatch.setattr(grpo, "policy_loss", original)
-    train(settings(small, out))
-    assert verify(out / "final").facts["step"] == 4
+    train(settings(small, out, *short))
+    assert verify(out / "final").facts["step"] == 3
 
 
 def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
@@ -371,37 +376,37 @@ def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
 
 def test_p07_a_run_killed_between_checkpoint_and_row_has_completions_and_judge_errors(small, tmp_path, monkeypatch):
     out, log = tmp_path / "run", GrpoTrainer.log
-    more = ("trainer.samples_every=1", "trainer.steps=3")
+    more = ("trainer.samples_every=1", "trainer.steps=2")
 
     def killed(self, row):
-        self.rollout.judges.errors += row["step"] == 2
-        if row["step"] == 3:
+        self.worker.judges.errors += row["step"] == 1
+        if row["step"] == 2:
             raise KeyboardInterrupt
         log(self, row)
 
     monkeypatch.setattr(GrpoTrainer, "log", killed)
     with pytest.raises(KeyboardInterrupt):
         train(settings(small, out, *more))
-    assert complete_steps(out / "steps")[-1] == 3
+    assert complete_steps(out / "steps")[-1] == 2
     budgets = []
     monkeypatch.setattr(GrpoTrainer, "log", log)
     monkeypatch.setattr(
-        GrpoTrainer, "close", lambda self: budgets.append((self.rollout.judges.judged, self.rollout.judges.errors))
+        GrpoTrainer, "close", lambda self: budgets.append((self.worker.judges.judged, self.worker.judges.errors))
     )
     train(settings(small, out, *more))
     kept = [row["step"] for row in map(json.loads, (out / "samples" / "generations.jsonl").open())]
-    assert sorted({*kept}) == [1, 2, 3]
-    assert (out / "samples" / "step_3.txt").is_file()
+    assert sorted({*kept}) == [1, 2]
+    assert (out / "samples" / "step_2.txt").is_file()
     ((judged, errors),) = budgets
     assert errors == 1
-    assert judged > 3 * 8 * 4
+    assert judged > 2 * 8 * 4
 
 
-def test_p18_a_checkpoint_of_an_earlier_version_is_one_line(small, tmp_path, monkeypatch):
-    out, load = train(settings(small, tmp_path / "run", "trainer.steps=1")), grpo.load_checkpoint
+def test_p18_a_checkpoint_of_an_earlier_version_is_one_line(small, two_steps, tmp_path, monkeypatch):
+    out, load = shutil.copytree(two_steps, tmp_path / "run"), grpo.load_checkpoint
     monkeypatch.setattr(grpo, "load_checkpoint", lambda *given: {"position": load(*given)["position"]})
-    with pytest.raises(UserError, match=r"global_step_1: of an earlier version; go on with that one, or --force"):
-        train(settings(small, out, "trainer.steps=2"))
+    with pytest.raises(UserError, match=r"global_step_2: of an earlier version; go on with that one, or --force"):
+        train(settings(small, out))
 
 
 def test_the_model_may_be_a_hub_id(small, tmp_path, monkeypatch, capsys):
@@ -415,8 +420,8 @@ def test_the_model_may_be_a_hub_id(small, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     short = ("trainer.steps=1", "trainer.eval_every=0")
-    train(settings(small, tmp_path / "run", *short, "model.path=lab/small"))
-    train(settings(small, tmp_path / "run", *short))
+    train_grpo(settings(small, tmp_path / "run", *short, "model.path=lab/small"))
+    train_grpo(settings(small, tmp_path / "run", *short))
     assert "already there" in capsys.readouterr().out
     with pytest.raises(UserError, match="lab/none: no such folder, and no such model"):
-        train(settings(small, tmp_path / "other", *short, "model.path=lab/none"))
+        train_grpo(settings(small, tmp_path / "other", *short, "model.path=lab/none"))
