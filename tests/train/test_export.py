@@ -62,16 +62,6 @@ def test_p13_p20_weights_are_exact_and_both_transformers_reload_them(
     verify(tmp_path / "model")
 
 
-def test_the_same_export_is_not_made_twice(
-    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(checkpoint, tmp_path / "model")
-    run(checkpoint, tmp_path / "model")
-    assert "is already there" in capsys.readouterr().out
-    with pytest.raises(UserError, match="made from other inputs"):
-        run(checkpoint, tmp_path / "model", "bfloat16")
-
-
 def test_rl_checkpoints_hold_it_in_actor(checkpoint: Path, tmp_path: Path) -> None:
     outer = tmp_path / "rl/global_step_7"
     outer.mkdir(parents=True)

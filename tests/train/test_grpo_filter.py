@@ -162,10 +162,7 @@ def test_validation_takes_every_group(store):
 
 
 @pytest.mark.parametrize(("kept", "size"), [(0, 8), (4, 8), (7, 2)])
-def test_later_generation_batches_ask_for_what_is_missing(kept, size):
-    assert replay.RefillBudget(8, 8, 0).next_prompts(kept, step=1) == size
-
-
-def test_no_limit_means_no_limit():
+def test_later_generation_batches_ask_for_what_is_missing_and_no_limit_means_none(kept, size):
     rounds = replay.RefillBudget(8, 8, 0)
+    assert rounds.next_prompts(kept, step=1) == size
     assert sum(rounds.next_prompts(0, 1) for _ in range(100)) == 800

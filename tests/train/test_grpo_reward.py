@@ -61,8 +61,7 @@ def run(loaded, data):
 
 
 @pytest.mark.parametrize(
-    ("text", "paper", "binary", "reason"),
-    [("x=abc", 1, 1, None), ("x=ab", 0, 0, "wrong"), ("abc", -1, 0, "no_answer")],
+    ("text", "paper", "binary", "reason"), [("x=abc", 1, 1, None), ("x=ab", 0, 0, "wrong"), ("abc", -1, 0, "no_answer")]
 )
 def test_p12_the_loaded_manager_is_ours_and_verdicts_become_rewards(model, tokenizer, text, paper, binary, reason):
     from compositionality.train.verl.reward_manager import VerdictRewardManager

@@ -57,6 +57,7 @@ def test_a_thought_that_only_the_history_leaves_out_is_trained_on(made: Path) ->
         chat_row([ASKED, turn, ASKED, turn], tokenizer)  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize("made", ["r1-distill"], indirect=True)
 def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -40,15 +40,20 @@ def test_p21_a_folder_that_is_no_runs_is_refused_and_left_alone(tmp_path: Path, 
     assert contents(tmp_path) == before
 
 
-def test_p21_a_run_with_another_recipe_keeps_its_checkpoints(tmp_path: Path) -> None:
-    resume(tmp_path, RUN, force=False)
-    half = tmp_path / "steps" / "global_step_3"
+def test_p21_a_run_with_another_recipe_or_model_keeps_its_checkpoints(tmp_path: Path) -> None:
+    model, other = (tmp_path / name for name in ("model", "other"))
+    for path in (model, other):
+        path.write_text(path.name)
+    run = tmp_path / "run"
+    resume(run, Recipe("train", {"lr": 1}, {"model": model}), force=False)
+    half = run / "steps" / "global_step_3"
     half.mkdir(parents=True)
     (half / "weights").write_text("not complete yet")
-    before = contents(tmp_path)
-    with pytest.raises(UserError, match="lr: 1 then, 2 now"):
-        resume(tmp_path, Recipe("train", {"lr": 2}), force=False)
-    assert contents(tmp_path) == before
+    before = contents(run)
+    for lr, given, told in ((2, model, "lr: 1 then, 2 now"), (1, other, "model has changed")):
+        with pytest.raises(UserError, match=rf"started differently \({told}\); add --force"):
+            resume(run, Recipe("train", {"lr": lr}, {"model": given}), force=False)
+    assert contents(run) == before
 
 
 def test_an_empty_folder_and_one_left_by_a_kill_at_the_start_are_taken(tmp_path: Path) -> None:
@@ -95,11 +100,7 @@ def finished_run(folder: Path, recipe: Recipe) -> None:
 LENGTHENED = [  # settings of the run, those that are asked for, whether it goes on, or what is said
     ({"trainer.steps": 3}, {"trainer.steps": 5}, True),
     ({"trainer.steps": 3, "optim.decay_power": 0.0}, {"trainer.steps": 5, "optim.decay_power": 0.0}, True),
-    (
-        {"trainer.steps": None, "trainer.total_epochs": 1},
-        {"trainer.steps": None, "trainer.total_epochs": 2},
-        True,
-    ),
+    ({"trainer.steps": None, "trainer.total_epochs": 1}, {"trainer.steps": None, "trainer.total_epochs": 2}, True),
     ({"trainer.steps": 3}, {"trainer.steps": 2}, "trainer.steps: 3 then, 2 now"),
     ({"trainer.steps": 3}, {"trainer.steps": 5, "lr": 1}, "lr: None then, 1 now"),
     ({"trainer.steps": 3}, {"trainer.steps": None, "trainer.epochs": 2}, "trainer.epochs: None then, 2 now"),

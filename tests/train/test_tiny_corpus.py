@@ -21,20 +21,16 @@ PRIOR = {function.id: function for function in prior_functions()}
 DROP = (0, 3)
 MIX = Mix()
 SINGLE = Mix(
-    deepest=8,
-    letters=string.ascii_lowercase,
-    longest_input=10,
-    max_length=24,
-    prior_functions=150,
+    deepest=8, letters=string.ascii_lowercase, longest_input=10, max_length=24, prior_functions=150,
     frozen_parameters=False,
-)
+)  # fmt: skip
 CALL = re.compile(r"(?:(?:func|other)_\d+(?:\[[^]]*\])?)*,(?:func|other)_(\d+)(?:\[([^]]*)\])?:([^=]+)=([^=]+)")
 
 
 @pytest.fixture(scope="module")
 def exchanges():
     corpus, rng = Corpus(MIX, DROP), Random(1)
-    return [corpus.exchange(rng) for _ in range(20_000)]
+    return [corpus.exchange(rng) for _ in range(10_000)]
 
 
 def shown(prompt):
@@ -76,7 +72,7 @@ def test_a_name_says_whether_it_is_a_targets(exchanges):
 
 def test_no_result_is_handed_on_between_calls(exchanges):
     several = [(prompt, response) for prompt, response in tasks(exchanges) if "&" in prompt]
-    assert len(several) > 5_000
+    assert len(several) > 2_500
     for prompt, response in several:
         inputs = [call.partition(":")[2] for call in prompt.rpartition(";")[2].split("&")]
         stated = [line.rpartition(":")[2].partition("=")[0] for line in response.split("\n")]
@@ -129,11 +125,8 @@ def test_of_targets_the_pairs_alone_are_composed_as_often_as_their_share():
     for _, response in composed:
         first, second = response.split("\n")
         assert second.partition(":")[2].partition("=")[0] == first.partition("=")[2]
-    for wrong, told in (
-        ([[1, 3]], r"\[1, 3\]: give two"),
-        ([[1]], r"\[1\]: give two"),
-        ([], "give mix.pairs and their"),
-    ):
+    told_of = (([[1, 3]], r"\[1, 3\]: give two"), ([[1]], r"\[1\]: give two"), ([], "give mix.pairs and their"))
+    for wrong, told in told_of:
         with pytest.raises(UserError, match=told):
             Corpus(Mix(pair_chain=0.1, pairs=wrong), DROP)
 
@@ -192,11 +185,11 @@ def test_traces_are_right(exchanges):
 
 def test_free_parameters_stand_in_brackets_and_are_obeyed():
     corpus, rng = Corpus(SINGLE), Random(3)
-    parameters = parameters_of([corpus.exchange(rng) for _ in range(8_000)], SINGLE)
+    parameters = parameters_of([corpus.exchange(rng) for _ in range(4_000)], SINGLE)
     assert parameters[1] == {2, 3, 4}
     assert parameters[13] == {"-", "_", "|"}
     assert {len(text) for text in parameters[5]} == {2, 3, 4}
-    assert len(parameters[5]) > 50
+    assert len(parameters[5]) > 25
 
 
 def test_every_kind_and_every_definition_occurs(exchanges):
@@ -244,7 +237,7 @@ def test_p10_the_rows_of_all_ranks_are_those_of_one():
 
 
 def test_rows_are_full_and_leave_no_exchange_out(exchanges):
-    batches = packed(steps=192)
+    batches = packed(steps=128)
     tokens = [batch.tokens for [batch] in batches.stream(0)]
     assert sum((step != batches.pad).float().mean() for step in tokens) / len(tokens) > 0.94
     asked = Counter()
@@ -282,7 +275,7 @@ def test_the_single_mix_packs_without_loss():
     corpus, packing = Corpus(SINGLE), Packing(rows=4, length=1024)
     batches = PackedBatches(corpus, corpus_tokenizer(SINGLE), packing, seed=0, steps=16)
     backend, rng = corpus_tokenizer(SINGLE).backend_tokenizer, Random(5)
-    lengths = [len(backend.encode("".join(render(*corpus.exchange(rng)))).ids) for _ in range(4_000)]
+    lengths = [len(backend.encode("".join(render(*corpus.exchange(rng)))).ids) for _ in range(1_000)]
     assert max(lengths) <= packing.length
     for tokens, loss_mask, real in batches.chapter(0):
         assert tokens.shape == loss_mask.shape == (4, 1025)

@@ -15,8 +15,7 @@ from compositionality.train.tiny.tokenizer import ASSISTANT, END, PAD, SPECIALS,
 
 ALPHABET = "".join(chr(code) for code in range(32, 127)) + "\n«»"
 PIECES = st.one_of(
-    st.text(ALPHABET, max_size=8),
-    st.sampled_from(["func", "other", "_1", "_12", "other_63", *definition_names()]),
+    st.text(ALPHABET, max_size=8), st.sampled_from(["func", "other", "_1", "_12", "other_63", *definition_names()])
 )
 
 

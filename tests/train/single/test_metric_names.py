@@ -10,7 +10,7 @@ from compositionality.train.metrics import read_metrics
 
 README = Path(__file__).parents[3] / "compositionality/train/README.md"
 ELSEWHERE = {  # of a GPU, of a reward function, of the other engine
-    *("perf/mfu/actor", "perf/max_memory_allocated_gb", "perf/max_memory_reserved_gb", "reward/NAME/mean"),
+    *("perf/mfu/actor", "perf/max_memory_allocated_gb", "perf/max_memory_reserved_gb", "reward/NAME/mean")
 }
 
 
