@@ -18,33 +18,35 @@ COLUMNS = ("messages", "prompt", "response")
 """Of an SFT file: whole chats or, where there is no such column, prompts and responses."""
 
 
-def too_long(path: Path, rows: Sequence[ChatRow], limit: int) -> str:
-    """Say, for a message, how many rows of a file are over ``limit`` tokens; empty if none is."""
-    lengths = [len(row.tokens) for row in rows]
-    over = [number for number, length in enumerate(lengths) if length > limit]
-    if not over:
-        return ""
-    count, longest = f"{len(over)} of {len(rows)}", f"longest {max(lengths)}, first is row {over[0]}"
-    return f"{path}: {count} rows are longer than data.max_length={limit} tokens ({longest})"
-
-
-def load_rows(path: Path, tokenizer: Any, limit: int, columns: Sequence[str] = COLUMNS) -> list[ChatRow]:
-    """Return all rows of an SFT file as tokens. UserError for a bad row, or for rows over ``limit`` tokens."""
-    rows = read_rows(path, tokenizer, columns)
-    if message := too_long(path, rows, limit):
-        raise UserError(f"{message}; raise data.max_length or filter the rows")
-    return rows
-
-
-def read_rows(path: Path, tokenizer: Any, columns: Sequence[str]) -> list[ChatRow]:
-    """Return all rows of an SFT file as tokens, of any length. UserError names the row."""
+def load_rows(
+    path: Path, tokenizer: Any, limit: int, columns: Sequence[str] = COLUMNS, truncation: str = ""
+) -> list[ChatRow]:
+    """Return all rows of an SFT file as tokens. UserError for a bad row, or as ``check_lengths`` has it."""
     rows = []
     for number, messages in enumerate(read_messages(path, tokenizer, columns)):
         try:
             rows.append(chat_row(messages, tokenizer))
         except UserError as error:
             raise UserError(f"{path}: row {number}: {error}") from error
+    check_lengths(path, rows, limit, truncation)
     return rows
+
+
+def check_lengths(path: Path, rows: Sequence[ChatRow], limit: int, truncation: str = "") -> None:
+    """Refuse rows over ``limit`` tokens, or say that they are cut; ``truncation``: of verl, which alone can cut."""
+    lengths = [len(row.tokens) for row in rows]
+    over = [number for number, length in enumerate(lengths) if length > limit]
+    if not over:
+        return
+    count, longest = f"{len(over)} of {len(rows)}", f"longest {max(lengths)}, first is row {over[0]}"
+    told = f"{path}: {count} rows are longer than data.max_length={limit} tokens ({longest})"
+    if truncation not in ("", "error"):
+        print(f"{told}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
+        return
+    fix = (
+        ", filter the rows, or cut their ends with verl.data.truncation=right" if truncation else " or filter the rows"
+    )
+    raise UserError(f"{told}; raise data.max_length{fix}")
 
 
 def read_messages(path: Path, tokenizer: Any, columns: Sequence[str] = COLUMNS) -> list[Messages]:

@@ -15,6 +15,7 @@ from compositionality.config.cli import parse
 from compositionality.errors import UserError
 from compositionality.rollout.prompts import ChatRow
 from compositionality.train import engines
+from compositionality.train.chat_rows import check_lengths
 from compositionality.train.engines import settle_cluster, train_sft
 from compositionality.train.sft_settings import SftSettings, check_settings
 from compositionality.train.verl import configure, launch, preflight, sft
@@ -164,12 +165,12 @@ def test_the_written_configuration_is_resolved(tmp_path: Path) -> None:
 
 def test_p18_long_rows_are_counted_and_refused_or_cut(capsys: pytest.CaptureFixture[str]) -> None:
     rows, path = [ChatRow([1], [1]), ChatRow([1] * 65, [1] * 65)], Path("rows.parquet")
-    preflight.check_lengths(path, rows, 65, "error")
-    preflight.check_lengths(path, rows, 64, "right")
+    check_lengths(path, rows, 65, "error")
+    check_lengths(path, rows, 64, "right")
     told = r"rows.parquet: 1 of 2 rows are longer than data.max_length=64 tokens (longest 65, first is row 1); "
     assert capsys.readouterr().out == f"{told}their ends are cut\n"
     with pytest.raises(UserError, match=f"^{re.escape(told)}raise .* or cut their ends with verl.data.trunc"):
-        preflight.check_lengths(path, rows, 64, "error")
+        check_lengths(path, rows, 64, "error")
 
 
 def test_p18_too_little_memory_or_disk(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
 """Answer settings by verl's names with ours: which of our keys changes verl's is found by changing each once."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import asdict
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -33,17 +33,16 @@ ELSEWHERE = {
 WORDS = ("none", "k1", *DTYPES, *ADVANTAGES, *LOSS_AGGREGATIONS)
 
 
-def answer(schema: type[Any], key: str) -> str:
+def answer(schema: Any, key: str) -> str:
     """Return ``here KEY`` for verl's ``key`` that ``schema`` has by another name, or how to pass it on; else empty."""
     if schema not in (GrpoSettings, SftSettings):
         return ""
-    key, settings = key.lstrip("+~"), example(schema)
-    translate, config = (grpo_keys, grpo_config) if schema is GrpoSettings else (sft_keys, sft_config)
-    if ours := [ELSEWHERE[key]] if key in ELSEWHERE else list(decided_by(settings, translate, key)):
+    key, config = key.lstrip("+~"), grpo_config if schema is GrpoSettings else sft_config
+    if ours := [ELSEWHERE[key]] if key in ELSEWHERE else deciding(schema).get(key):
         return f"here {' and '.join(ours)}"
     known = key.startswith(("actor_rollout_ref.", "critic."))
     with suppress(UserError):  # verl is not installed
-        known = known or OmegaConf.select(config(settings), key) is not None
+        known = known or OmegaConf.select(config(example(schema)), key) is not None
     return f"give it as verl.{key}=… with engine=verl" if known else ""
 
 
@@ -61,18 +60,24 @@ def example(schema: type[GrpoSettings] | type[SftSettings]) -> Any:
     return settings
 
 
-def decided_by(settings: Any, translate: Callable[[Any], dict[str, Any]], key: str) -> Iterator[str]:
-    """Yield the keys of ``settings`` on which verl's ``key`` depends."""
-    before = translate(settings).get(key)
+@cache
+def deciding(schema: Any) -> dict[str, list[str]]:
+    """Return, by each of verl's keys that we set, the keys of ``schema`` on which it depends."""
+    settings, translate = example(schema), grpo_keys if schema is GrpoSettings else sft_keys
+    before, found = translate(settings), defaultdict[str, list[str]](list)
     for name, value in flatten(asdict(settings)).items():
         *path, last = name.split(".")
+        after: dict[str, list[Any]] = {}
         for other in _others(value):
             changed = copy.deepcopy(settings)
             setattr(reduce(getattr, path, changed), last, other)
             with suppress(UserError, KeyError, ZeroDivisionError):  # what no run can have
-                if translate(changed).get(key, before) != before:
-                    yield name
-                    break
+                for key, translated in translate(changed).items():
+                    after.setdefault(key, []).append(translated)
+        for key, values in after.items():
+            if any(translated != before.get(key) for translated in values):
+                found[key].append(name)
+    return found
 
 
 def _others(value: Any) -> tuple[Any, ...]:

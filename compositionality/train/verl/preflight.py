@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
@@ -15,8 +15,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import check_context, check_model, read_config, text_config
-from compositionality.rollout.prompts import ChatRow
-from compositionality.train.chat_rows import check_generation_prompt, check_template, read_rows, too_long
+from compositionality.train.chat_rows import check_generation_prompt, check_template, load_rows
 from compositionality.train.lora import check_adapters
 from compositionality.train.prompts import check_problems_last, row_format_of_run, tokenize_problems
 from compositionality.train.settings import LoraSettings
@@ -44,17 +43,6 @@ def check_targets(folder: Path, model: DictConfig) -> None:
 
 
 # ---- SFT
-
-
-def check_lengths(path: Path, rows: Sequence[ChatRow], limit: int, truncation: str) -> None:
-    """Refuse rows over the limit, or report them where they are to be cut."""
-    message = too_long(path, rows, limit)
-    if message and truncation == "error":
-        raise UserError(
-            f"{message}; raise data.max_length, filter the rows, or cut their ends with verl.data.truncation=right"
-        )
-    if message:
-        print(f"{message}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
 
 
 def check_sft_settings(config: DictConfig, ranks: int) -> None:
@@ -95,14 +83,13 @@ def check_sft_inputs(config: DictConfig) -> None:
     counts = {}
     for path in (*config.run.train_files, *config.run.val_files):
         if is_to_be_checked(path, dry=dry):
-            rows = read_rows(Path(path), model.tokenizer, columns)
-            check_lengths(Path(path), rows, config.data.max_length, config.data.truncation)
-            counts[path] = len(rows)
+            given = (config.data.max_length, columns, config.data.truncation)
+            counts[path] = len(load_rows(Path(path), model.tokenizer, *given))
     if counts.keys() >= set(config.run.train_files):
-        given, batch = sum(counts[path] for path in config.run.train_files), config.data.train_batch_size
-        if given < batch:
+        rows, batch = sum(counts[path] for path in config.run.train_files), config.data.train_batch_size
+        if rows < batch:
             files = ", ".join(config.run.train_files)
-            raise UserError(f"{files}: {given} rows are less than one batch; trainer.batch_rows={batch}")
+            raise UserError(f"{files}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
     check_training(config)
 
 
