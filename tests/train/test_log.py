@@ -161,20 +161,6 @@ def test_a_run_is_sent_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]
 
 
-@pytest.mark.full
-def test_verls_runs_have_the_same_axes(tmp_path: Path) -> None:
-    """What its trainer opens in wandb itself, once our module has been imported."""
-    start = "from verl.utils.tracking import Tracking; Tracking('ours', 'rl', ['wandb']).finish()"
-    modules = "compositionality.train.verl.metrics"
-    subprocess.run(
-        [sys.executable, "-c", f"import {modules}; {start}"], cwd=ROOT, check=True, capture_output=True,
-        env={**os.environ, "WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "VERL_USE_EXTERNAL_MODULES": modules,
-             "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    (sent,) = tmp_path.glob("wandb/offline-run-*")
-    assert validation_metrics(sent) == VALIDATION_METRICS
-
-
 def test_wandb_that_cannot_start_is_left_out(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", TWO_STEPS, str(tmp_path / "run"), "1"], cwd=ROOT, check=True, text=True,

@@ -138,20 +138,30 @@ def test_p14_wandb_is_used_only_when_it_needs_no_login(
 def test_p14_a_refusal_by_wandb_does_not_end_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """One that it takes has the axes of the other engine: test_log.py."""
+
     class RefusalError(Exception):
         pass
 
-    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(errors=SimpleNamespace(Error=RefusalError)))
     started: list[list[str]] = []
+    defined: dict[str, dict[str, str]] = {}
+    wandb = SimpleNamespace(
+        errors=SimpleNamespace(Error=RefusalError), define_metric=lambda name, **how: defined.update({name: how})
+    )
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
 
     def start(self: object, project: str, experiment: str, backends: list[str], config: object) -> None:
         started.append(backends)
-        if "wandb" in backends:
+        if "wandb" in backends and experiment == "refused":
             raise RefusalError("invalid\nkey")
 
-    metrics.without_wandb_if_it_fails(start)(None, "project", "run", ["console", "wandb", "file"])
+    metrics.without_wandb_if_it_fails(start)(None, "project", "refused", ["console", "wandb", "file"])
     assert started == [["console", "wandb", "file"], ["console", "file"]]
     assert capsys.readouterr().out == "wandb is left out: invalid key\n"
+    assert not defined
+    metrics.without_wandb_if_it_fails(start)(None, "project", "run", "wandb")
+    axes = {"step_metric": "compute/flops", "summary": "last,max"}
+    assert (started[2:], defined) == ([["wandb"]], {"val-core/*": axes, "val-aux/*": axes})
 
 
 def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:

@@ -1,9 +1,7 @@
 """The command: killed at any moment it ends with the same bytes; bad input is one line and exit code 2."""
 
-import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -62,12 +60,12 @@ def kill_somewhere(arguments: list[str], lines: int, spins: int) -> bool:
 @pytest.mark.slow
 def test_p07_a_run_killed_at_random_moments_ends_with_the_same_bytes(small, tmp_path):
     more = [f"trainer.steps={STEPS}", "algorithm.dynamic_sampling=true", "algorithm.max_generation_batches=30"]
-    finish(words(small, tmp_path / "whole", *more))
+    train(settings(small, tmp_path / "whole", *more))
     rng = random.Random(5)
     arguments, kills = words(small, tmp_path / "killed", *more), 0
-    for _ in range(4):
+    for _ in range(3):
         kills += kill_somewhere(arguments, rng.randint(2, 5), rng.randint(0, 3_000_000))
-    assert kills == 4
+    assert kills == 3
     printed = finish(arguments)
     assert "going on from step" in printed or "already there" in printed
     for name in ("final", "best"):
@@ -79,7 +77,7 @@ def test_p07_a_run_killed_at_random_moments_ends_with_the_same_bytes(small, tmp_
 @pytest.mark.slow
 def test_p10_torchrun_gives_what_one_process_gives(small, tmp_path):
     more = ["trainer.steps=2", "optim.lr=2e-4"]
-    finish(words(small, tmp_path / "one", *more))
+    train(settings(small, tmp_path / "one", *more))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     printed = finish(words(small, tmp_path / "two", *more, "mesh.tensor=2"), *launcher)
     assert printed.count("step 2/2") == 1  # told by one rank
@@ -107,25 +105,6 @@ def test_p18_what_is_not_there_is_one_line(small, tmp_path):
     for change in ("data.train_files=[missing.parquet]", "model.path=missing"):
         assert "missing" in refusal(small, tmp_path / "run", change)
         assert not (tmp_path / "run" / "recipe.json").exists()  # the folder is still free for another run
-
-
-def test_an_unfinished_run_of_another_recipe_or_model_is_refused(small, tmp_path, monkeypatch):
-    from compositionality.train.grpo import GrpoTrainer
-
-    out, original = tmp_path / "run", GrpoTrainer.collect
-    with monkeypatch.context() as patch:
-        patch.setattr(GrpoTrainer, "collect", lambda self, step: original(self, step) if step < 2 else 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train(settings(small, out))
-    told = refusal(small, out, "algorithm.clip_high=0.3")
-    assert "started differently (algorithm.clip_high: 0.2 then, 0.3 now); add --force" in told
-    other = shutil.copytree(small / "model", tmp_path / "other")
-    config = json.loads((other / "config.json").read_text())
-    (other / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 1e-5}))
-    assert "model has changed" in refusal(small, out, f"model.path={other}")
-    state = next((out / "steps" / "global_step_1").glob("*.distcp"))
-    state.write_bytes(state.read_bytes()[:-1])
-    assert f"{state}: missing or altered" in refusal(small, out)
 
 
 def refusal(small: Path, out: Path, *changes: str) -> str:
