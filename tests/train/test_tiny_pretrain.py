@@ -137,15 +137,15 @@ def test_progress_of_another_recipe_is_refused_and_replaced_when_forced(whole, t
     def stop(*_):
         raise KeyboardInterrupt
 
-    out = tmp_path / "base"
+    out, seldom = tmp_path / "base", "save_every=40"
     monkeypatch.setattr(module.Fit, "publish", stop)
     with pytest.raises(KeyboardInterrupt):
-        pretrain(settings(out, "seed=1"))
+        pretrain(settings(out, "seed=1", seldom))
     monkeypatch.undo()
     assert latest_step(progress_path(out) / "steps") == 40
     with pytest.raises(UserError, match=r"seed: 1 then, 0 now.*--force"):
         pretrain(settings(out))
-    pretrain(settings(out, "force=true"))
+    pretrain(settings(out, "force=true", seldom))
     assert files(out) == files(whole)
 
 
