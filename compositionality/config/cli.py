@@ -24,11 +24,11 @@ import yaml  # type: ignore[import-untyped]
 from compositionality.config.makers import maker
 from compositionality.config.profile import (
     Layer,
+    algorithm_layer,
     layers_of,
     load_profile,
     merge,
     missing_keys,
-    named_layer,
     use_device,
     with_files,
     with_key,
@@ -83,9 +83,7 @@ def run(
         elif check is not None:
             check(settings)
         if dry and NOT_THERE:
-            first, others = [*NOT_THERE][:3], len(NOT_THERE) - 3
-            names = ", ".join(first) + (f" and {others} others" if others > 0 else "")
-            print(f"not there yet, so not checked, nor what is read with it: {names}", file=sys.stderr)
+            print(f"not there yet, so not checked, nor what is read with it: {', '.join(NOT_THERE)}", file=sys.stderr)
 
     with_errors_in_one_line(body)
 
@@ -258,7 +256,7 @@ def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) 
     if profile and any("/@" in word for word in overrides):
         loaded = load_profile(profile)
         overrides = [with_files(loaded, word) for word in overrides]
-    return overrides, layers + [named_layer(ALGORITHM, name) for name in named[ALGORITHM][-1:] if name]
+    return overrides, layers + [algorithm_layer(name) for name in named[ALGORITHM][-1:] if name]
 
 
 def with_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:

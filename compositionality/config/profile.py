@@ -35,6 +35,8 @@ FILES = {
     "scaling_test": ["scaling_task/holdout", "scaling_task/deeper", "scaling_task/longer"],
 }
 """Lists of problem files that most profiles share."""
+MADE_OF = ("advantage", "clip_high", "clip_low", "drop_equal_groups", "dynamic_sampling", "loss_aggregation")
+"""Keys that make an algorithm: each file of ``config/algorithm`` has them all."""
 CREATE = "create_problems/"
 """Settings of ``create_problems`` are held by task: ``create_problems/string``."""
 
@@ -210,10 +212,17 @@ def with_files(profile: Profile, word: str) -> str:
     return f"{key}={flow_list(f'{folder}/{file}.parquet' for file in profile.files[name])}"
 
 
-def named_layer(key: str, name: str) -> Layer:
-    """Return what a file of ``config/KEY`` says, given by its name or by a path that ends in .yaml."""
-    path = named_yaml(FOLDER.with_name(key), key, name)
-    return Layer(shown(path), read_yaml_mapping(path))
+def algorithm_layer(name: str) -> Layer:
+    """Return what a file of ``config/algorithm`` says, given by its name or by a path that ends in .yaml.
+
+    UserError for one that leaves a key of ``MADE_OF`` out.
+    """
+    path = named_yaml(FOLDER.with_name("algorithm"), "algorithm", name)
+    values = read_yaml_mapping(path)
+    own = values.get("algorithm")
+    if missing := [key for key in MADE_OF if not isinstance(own, dict) or key not in own]:
+        raise UserError(f"{shown(path)}: algorithm: no value for {', '.join(missing)}; the profile would decide it")
+    return Layer(shown(path), values)
 
 
 def schema_of(name: str) -> type[Any]:

@@ -5,13 +5,17 @@ from pathlib import Path
 import pytest
 
 from compositionality.config.cli import parse, split_layers, with_sources
+from compositionality.config.profile import MADE_OF
 from compositionality.errors import UserError
 from compositionality.train.grpo_settings import GrpoSettings, check_settings
 
 FOLDER = Path(__file__).parents[2] / "compositionality" / "config" / "algorithm"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 FILES = ["model.path=m", "data.train_files=[a.parquet]", "trainer.output=out"]
-DECIDED = {"advantage", "loss_aggregation", "clip_low", "clip_high", "dynamic_sampling", "drop_equal_groups"}
+ALGORITHM = (
+    "algorithm: {advantage: rloo, loss_aggregation: token, clip_low: 0.2, clip_high: 0.4, dynamic_sampling: false, "
+    "drop_equal_groups: null}"
+)
 
 
 def settings_of(*words: str) -> GrpoSettings:
@@ -30,7 +34,7 @@ def test_an_algorithm_is_one_word_and_leaves_nothing_that_makes_it_to_the_profil
     for profile in ("tiny/single", "tiny/verl", "paper/verl"):
         engine = profile.partition("/")[2]
         found = settings_of(f"profile={profile}", f"engine={engine}", f"algorithm={name}")
-        assert {key: getattr(found.algorithm, key) for key in DECIDED} == {key: getattr(bare, key) for key in DECIDED}
+        assert {key: getattr(found.algorithm, key) for key in MADE_OF} == {key: getattr(bare, key) for key in MADE_OF}
 
 
 def test_p18_what_only_verl_has_is_one_line() -> None:
@@ -49,7 +53,7 @@ def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:
     shown = with_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
     assert any("dynamic_sampling=true" in line and "config/algorithm/dapo.yaml" in line for line in shown.split("\n"))
     mine = tmp_path / "mine.yaml"
-    mine.write_text("algorithm: {advantage: rloo, clip_high: 0.4}\n")
+    mine.write_text(ALGORITHM)
     assert settings_of(f"algorithm={mine}").algorithm.advantage == "rloo"
     assert settings_of("algorithm={clip_high: 0.5}").algorithm.clip_high == 0.5
 
@@ -60,9 +64,15 @@ def test_p18_an_unknown_algorithm_or_key_is_one_line(tmp_path: Path) -> None:
     ):
         settings_of("algorithm=trpo")
     mine = tmp_path / "mine.yaml"
-    mine.write_text("algorithm: {advantage: rloo, colour: red}\n")
-    with pytest.raises(UserError, match=r"mine.yaml: algorithm.colour"):
-        settings_of(f"algorithm={mine}")
-    mine.write_text("algorithm: {advantage: trpo}\n")
+    for text, told in (
+        (ALGORITHM.replace("}", ", colour: red}"), "algorithm.colour"),
+        (ALGORITHM.replace("clip_low: 0.2, ", ""), "algorithm: no value for clip_low; the profile would decide it"),
+        ("optim: {lr: 1}", "algorithm: no value for advantage, clip_high, "),
+        ("algorithm: 7", "algorithm: no value for advantage, clip_high, "),
+    ):
+        mine.write_text(text)
+        with pytest.raises(UserError, match=rf"mine.yaml: {told}"):
+            settings_of(f"algorithm={mine}")
+    mine.write_text(ALGORITHM.replace("rloo", "trpo"))
     with pytest.raises(UserError, match=r"algorithm.advantage=trpo: must be one of"):
         check_settings(settings_of(f"algorithm={mine}"))

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from compositionality.config import cli
 from compositionality.config.cli import help_text, parse, with_errors_in_one_line
 from compositionality.config.profile import schema_of
 from compositionality.config.verbs import VERBS
@@ -101,6 +102,16 @@ def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None
     with pytest.raises(UserError, match=named) as caught:
         parse(Settings, overrides)
     assert "\n" not in str(caught.value)
+
+
+def test_a_dry_run_names_all_that_is_not_there_yet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "NOT_THERE", dict.fromkeys("abcde"))
+    monkeypatch.setattr(sys, "argv", ["verb", "output=x", "--dry-run"])
+    with pytest.raises(SystemExit):
+        cli.run(Settings, print, "")
+    assert capsys.readouterr().err.endswith(": a, b, c, d, e\n")
 
 
 def test_every_task_shows_its_options() -> None:

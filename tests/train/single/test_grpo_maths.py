@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from compositionality.config.cli import parse
-from compositionality.config.profile import FOLDER, named_layer
+from compositionality.config.profile import FOLDER, algorithm_layer
 from compositionality.reward.verl_reward import score_dict
 from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo import (
@@ -70,7 +70,7 @@ def test_p09_advantages_are_those_that_verl_computes_with_our_configuration(batc
 
     assert trainer
     words = ["engine=verl", "model.path=m", "data.train_files=[a]", "trainer.output=o", "run.device=cpu"]
-    settings = parse(GrpoSettings, words, [named_layer("algorithm", name)])
+    settings = parse(GrpoSettings, words, [algorithm_layer(name)])
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings).algorithm
     rewards, lengths, mask, values, _ = batch
