@@ -102,14 +102,6 @@ def drawn(chart: Any) -> str:
     return image(rendered(spec_of(chart), "png"))
 
 
-def figure(name: str, results: Results, folder: Path) -> dict[str, str]:
-    """Return a figure that ``draw_figure`` draws of results; none where they have no level."""
-    if not any(problems.level for problems in results.sets):
-        return {}
-    settings = FigureSettings([str(folder)], folder, name)
-    return {f"figures/{name}": drawn(chart_of(settings, results, arm_styles(results.arms)))}
-
-
 def with_counts(rows: Any, results: Results) -> pd.DataFrame:
     """Return rows of a table with how many completions they are about, and how many of these are right."""
     counts = results.rows.rename(columns={"arm": "model", "file": "problems"})
@@ -117,11 +109,13 @@ def with_counts(rows: Any, results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows).merge(counts, "left", COUNTED)
 
 
-def evaluation(target: Path, _: Manifest) -> Content:
-    """Return accuracy, chains and differences by level, as the report's table of one replicate has them."""
-    results = read_results([f"run:{target.parent}"])
-    table = with_counts(summary_rows(results), results)
-    return Content({"accuracy": table}, figure("accuracy", results, target.parent), arms=results.arms)
+def evaluation(target: Path, name: str, metric: Metric, rows_of: Callable[[Results], Any]) -> Content:
+    """Return the table of one replicate as the report has it, and the figure of this name where it has levels."""
+    results = read_results([f"run:{target.parent}"], metric=metric)
+    html, settings = {}, FigureSettings([str(target.parent)], target.parent, name)
+    if any(problems.level for problems in results.sets):
+        html[f"figures/{name}"] = drawn(chart_of(settings, results, arm_styles(results.arms)))
+    return Content({name: with_counts(rows_of(results), results)}, html, arms=results.arms)
 
 
 def passk(target: Path, manifest: Manifest) -> Content:
@@ -130,14 +124,6 @@ def passk(target: Path, manifest: Manifest) -> Content:
     table = spaced_curves(results, [(arm, base) for arm, base in manifest.settings["pairs"]])
     chart = figures.pass_at_k(table[table["base"] == ""].to_dict("records"), arm_styles(results.arms))
     return Content({"passk": with_counts(table, results)}, {"figures/passk": drawn(chart)}, arms=results.arms)
-
-
-def failures(target: Path, _: Manifest) -> Content:
-    """Return the share of every class of failure, by model."""
-    results = read_results([f"run:{target.parent}"], metric=Metric.FAILURES)
-    table = with_counts(class_shares(results), results)
-    drawing = figure("failure_modes", results, target.parent)
-    return Content({"failure_modes": table}, drawing, arms=results.arms)
 
 
 def claims(target: Path, _: Manifest) -> Content:
@@ -180,9 +166,9 @@ def used_by(inputs: Inputs) -> list[Path]:
 
 JOBS: Mapping[str, tuple[str, Callable[[Path, Manifest], Content]]] = {
     "collect_rollouts": ("rollouts", rollouts),
-    "evaluate_accuracy": ("evaluate", evaluation),
+    "evaluate_accuracy": ("evaluate", lambda target, _: evaluation(target, "accuracy", Metric.ACCURACY, summary_rows)),
     "passk": ("passk", passk),
-    "find_failures": ("failures", failures),
+    "find_failures": ("failures", lambda target, _: evaluation(target, "failure_modes", Metric.FAILURES, class_shares)),
     "decide_claims": ("claims", claims),
     "report": ("report", page),
 }

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from compositionality.config.profile import TRAINERS
 from compositionality.errors import UserError
@@ -24,19 +24,6 @@ BOUND = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 OF_THE_RUN = (*ROOTS.values(), "PYTHON", "N_GPUS", "NNODES", "BASE_MODEL", "CHAT_TEMPLATE")
 """Variables of a person that a step on another machine needs too."""
 Write = Callable[[str], None]
-
-
-class Backend(Protocol):
-    """Where steps run. ``lanes``: steps at a time; None: the backend has a queue of its own."""
-
-    lanes: int | None
-
-    async def run(self, step: Step, lane: int, write: Write | None) -> int:
-        """Run one step; its exit code. Its lines go to ``write``, or (None) straight to this process's output.
-
-        Cancelled, it ends the step.
-        """
-        ...
 
 
 @dataclass
@@ -165,6 +152,14 @@ class Slurm:
         except asyncio.CancelledError:
             subprocess.run(["scancel", *ids[:1]], check=False)
             raise
+
+
+Backend = Local | Ray | Slurm
+"""Where steps run. ``lanes``: steps at a time; None: the backend has a queue of its own.
+
+``run`` returns the exit code of a step, whose lines go to ``write``, or (None) straight to this process's output.
+Cancelled, it ends the step.
+"""
 
 
 def alone(step: Step) -> dict[str, str]:

@@ -105,14 +105,14 @@ def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
         inputs = []
         for name in request.variants or study.variants:
             places = [place._replace(study=f"{place.study}/{name}") for place in request.replicates]
-            inputs += [f"{name}/{table}" for table in _of_each(places, "results", "section41_42/results.parquet")]
+            inputs += [f"{name}/{table}" for table in _of_each(places, "section41_42/results.parquet")]
         yield "summary", "summarise_seeds", {"inputs": inputs, "output": f"{results}/summary.csv"}
         return
-    tables = _of_each(request.replicates, "results", f"{section}/results.parquet")
+    tables = _of_each(request.replicates, f"{section}/results.parquet")
     summary, figure = f"{results}/{section}/summary.csv", f"{results}/{section}/accuracy_by_level"
     several = sum(name.startswith("sft-") for name in request.trained) >= 3
     ranked = request.report and "ranks" in study.compared and several
-    influence = _of_each(request.replicates, "results", "influence") if ranked else None
+    influence = _of_each(request.replicates, "influence") if ranked else None
     keys = {"inputs": tables, "output": summary, "models": chosen_models(request), "influence": influence}
     yield "summary", "summarise_seeds", keys
     keys = {"inputs": tables, "output": figure, "title": request.name, "models": chosen_models(request)}
@@ -132,9 +132,9 @@ def chosen_models(request: Request) -> list[str] | None:
     return [name for name in request.loaded.arms if name in everywhere] if request.registration else None
 
 
-def _of_each(replicates: Iterable[Replicate], root: str, file: str) -> list[str]:
-    """Return ``SEED:PATH`` of a file in every replicate's folder."""
-    return [f"{place.name}:{place.folder(root)}/{file}" for place in replicates]
+def _of_each(replicates: Iterable[Replicate], file: str) -> list[str]:
+    """Return ``SEED:PATH`` of a file in the results of every replicate."""
+    return [f"{place.name}:{place.folder('results')}/{file}" for place in replicates]
 
 
 def _fits(request: Request) -> Iterator[Command]:

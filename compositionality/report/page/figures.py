@@ -1,6 +1,6 @@
 """The page's figures, one function each: the rows it shows, its specification, its words, the inputs behind it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -50,22 +50,6 @@ from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
 from compositionality.train.metrics import accuracies, read_metrics
 
-ORDER = {  # of a section's page
-    COMPOSITION: (
-        "accuracy",
-        "countdown",
-        "ladder",
-        *gold_figures.FIGURES,
-        "hand_over",
-        "passk",
-        "failure_modes",
-        "functions",
-        "training",
-        "budget",
-    ),
-    INJECTION: ("accuracy", "influence", "influence_pairs", "ranks", "passk", "training"),
-    SCALING: ("accuracy", *(f"scaling_{resource}" for resource in FITS), "training", "reuse"),
-}
 SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")  # completions of a prompt: the single-file trainer's, verl's
 PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
 FACTORS = (
@@ -77,8 +61,8 @@ CURVE = ["model", "base", "problems", "group", "level", "data_source"]  # column
 
 def page_figures(inputs: Inputs) -> list[PageFigure]:
     """Return the figures in the order of the page, without those of which nothing was run."""
-    is_evaluated, names = inputs.summary["models"], ORDER[inputs.settings.section]
-    made = [FIGURES[name](inputs, name) for name in names if is_evaluated or WORDS[name]["chapter"] == "training"]
+    is_evaluated, figures_of = inputs.summary["models"], FIGURES[inputs.settings.section].items()
+    made = [make(inputs, name) for name, make in figures_of if is_evaluated or WORDS[name]["chapter"] == "training"]
     return [figure for figure in made if figure]
 
 
@@ -86,7 +70,7 @@ def missing_figures(inputs: Inputs, made: Sequence[PageFigure]) -> list[dict[str
     """Return title and command of those that were not made."""
     section = inputs.settings.section
     there = {figure.name for figure in made}
-    words = [WORDS[name] for name in ORDER[section] if name not in there]
+    words = [WORDS[name] for name in FIGURES[section] if name not in there]
     return [{"title": said["title"], "command": said["command"].replace("{section}", section)} for said in words]
 
 
@@ -358,11 +342,19 @@ def hand_over(inputs: Inputs, name: str) -> PageFigure | None:
     return figure_of(inputs, name, chart, table, inputs.starting(f"{inputs.own}/"), {})
 
 
-EXACT = {**dict.fromkeys(gold_figures.FIGURES, gold), "hand_over": hand_over}
-FIGURES = {
-    "accuracy": accuracy, "countdown": accuracy, "ladder": ladder, "passk": passk,
-    "failure_modes": failure_modes, "functions": functions, "training": training, "budget": budget,
-    "influence": influence, "influence_pairs": influence_pairs, "ranks": ranks, "reuse": reuse,
-    **EXACT,
-    **dict.fromkeys((f"scaling_{resource}" for resource in FITS), scaling),
+FIGURES: dict[str, dict[str, Callable[[Inputs, str], PageFigure | None]]] = {
+    COMPOSITION: {
+        "accuracy": accuracy, "countdown": accuracy, "ladder": ladder, **dict.fromkeys(gold_figures.FIGURES, gold),
+        "hand_over": hand_over, "passk": passk, "failure_modes": failure_modes, "functions": functions,
+        "training": training, "budget": budget,
+    },
+    INJECTION: {
+        "accuracy": accuracy, "influence": influence, "influence_pairs": influence_pairs, "ranks": ranks,
+        "passk": passk, "training": training,
+    },
+    SCALING: {
+        "accuracy": accuracy, **dict.fromkeys((f"scaling_{resource}" for resource in FITS), scaling),
+        "training": training, "reuse": reuse,
+    },
 }  # fmt: skip
+"""The figures of a section's page by name, in their order."""
