@@ -1,15 +1,17 @@
 """A small study in the files that the steps before the report write; its numbers are drawn at random."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.data.parquet import write_table
@@ -20,11 +22,13 @@ from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, rea
 from compositionality.evaluate.passk import PasskSettings, passk
 from compositionality.evaluate.table import write
 from compositionality.report.page.inputs import ReportSettings
+from compositionality.report.record import RecordSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
 from compositionality.study.registered import seal
 from compositionality.types import CHAIN, FAILURES, ROLES, Completion, Problem, Reason, TrainingReport, Verdict
 
+Settings = TypeVar("Settings", ReportSettings, RecordSettings)
 MODELS = ("stage1", "rl-level1", "rl-level2", "rft")
 LEVELS = (1, 2, 3)
 SETS = ("trained", "heldout")
@@ -50,46 +54,54 @@ def write_json(path: Path, content: Any, inputs: Mapping[str, Path] | None = Non
     return path
 
 
-def make_study(
-    root: Path,
-    *,
-    n_seeds: int = 1,
-    parts: Sequence[str] = EVERYTHING[:-1],
-    per_level: int = PER_LEVEL,
-    levels: Sequence[int] = LEVELS,
-) -> ReportSettings:
+def make_study(root: Path, *, n_seeds: int = 1, parts: Sequence[str] = EVERYTHING[:-1]) -> ReportSettings:
     """Folders results/tiny, checkpoints/tiny, data/tiny … below ``root``, and the report's settings for them."""
     study, data = root / "results" / "tiny", root / "data" / "tiny"
-    folder = data / "seed0" / "string_task"
-    problems = {f"test_{name}": _problems(folder / f"test_{name}.parquet", name, levels, per_level) for name in SETS}
-    for seed in range(n_seeds):
-        _accuracy(of_seed(study, seed) / "section41_42", problems, MODELS, seed)
-        if "exact" in parts:
-            _exact(of_seed(study, seed) / "section41_42", seed)
+    folder, names = data / "seed0" / "string_task", {f"test_{name}": name for name in SETS}
+    problems = {file: _problems(folder / f"{file}.parquet", name, LEVELS) for file, name in names.items()}
     _times(study / "section41_42")
-    for seed in range(n_seeds):
-        if "passk" in parts:
-            _pass_at_k(of_seed(study, seed) / "section44", problems["test_heldout"], seed)
-        if "failures" in parts:
-            _failures(of_seed(study, seed) / "section45", problems, seed)
-        if "runs" in parts:
-            _runs(of_seed(root / "checkpoints" / "tiny", seed), seed, levels)
-            _iterations(of_seed(data, seed))
+    with pytest.MonkeyPatch.context() as patch:  # what evaluations print takes half of their time
+        for printed in ("accuracy.print_summary", "passk.print_curves"):
+            patch.setattr(f"compositionality.evaluate.{printed}", lambda *_: None)
+        for seed in range(n_seeds):
+            place = of_seed(study, seed)
+            _accuracy(place / "section41_42", problems, MODELS, seed)
+            if "exact" in parts:
+                _exact(place / "section41_42", seed)
+            if "passk" in parts:
+                _pass_at_k(place / "section44", problems["test_heldout"], seed)
+            if "failures" in parts:
+                _failures(place / "section45", problems, seed)
+            if "runs" in parts:
+                _runs(of_seed(root / "checkpoints" / "tiny", seed), seed)
+                _iterations(of_seed(data, seed))
+        if "countdown" in parts:
+            _countdown(root)
     if "claims" in parts:
         write_json(study / "claims.json", claims(n_seeds), step="claims")
-    if "countdown" in parts:
-        _countdown(root, per_level)
     return ReportSettings(
         study, study / "report", str(root / "results" / "tiny-countdown") if "countdown" in parts else "",
         str(root / "checkpoints" / "tiny") if "runs" in parts else "", str(data) if "data" in parts else "",
     )  # fmt: skip
 
 
+def copied_to(root: Path, old: Path, settings: Settings) -> Settings:
+    """The same settings, of a copy of the folder ``old`` that a test may change."""
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, list):
+            return [*map(moved, value)]
+        return type(value)(str(value).replace(str(old), str(root))) if isinstance(value, str | Path) else value
+
+    shutil.copytree(old, root, dirs_exist_ok=True)
+    return replace(settings, **{entry.name: moved(getattr(settings, entry.name)) for entry in fields(settings)})
+
+
 def of_seed(folder: Path, seed: int) -> Path:
     return folder / f"seed{seed}"
 
 
-def _problems(path: Path, name: str, levels: Sequence[int], per_level: int) -> Path:
+def _problems(path: Path, name: str, levels: Sequence[int]) -> Path:
     truth = {"target": 3, "numbers": [1, 2]} if name == "countdown" else TRUTH
     source = "countdown-clean" if name == "countdown" else f"string-{name}"
     made = [
@@ -98,19 +110,19 @@ def _problems(path: Path, name: str, levels: Sequence[int], per_level: int) -> P
             {"functions": []},
         )
         for level in levels
-        for index in range(per_level)
+        for index in range(PER_LEVEL)
     ]  # fmt: skip
-    facts = {"rows": len(made), "by_level": {str(level): per_level for level in levels}}
+    facts = {"rows": len(made), "by_level": {str(level): PER_LEVEL for level in levels}}
     with new_artefact(path, Recipe("create_problems", {"mode": "clean", "split": "test", "seed": 7}), facts) as partial:
         write_table(to_table(made, "test"), partial)
     return path
 
 
-def solved(model: str, level: int, seed: int, per_level: int) -> int:
+def solved(model: str, level: int, seed: int) -> int:
     """How many problems of a level a model solves: at least one, and some unsolved ones for every other reason."""
     random = np.random.default_rng([seed, level, *model.encode()])
     share = 0.95 * DECAY[model] ** (level - 1) * random.uniform(0.85, 1.1)
-    return int(np.clip(round(share * per_level), 1, per_level - len(REASONS)))
+    return int(np.clip(round(share * PER_LEVEL), 1, PER_LEVEL - len(REASONS)))
 
 
 def _groups(problems: Path) -> list[tuple[int, str]]:
@@ -165,21 +177,19 @@ def _model(folder: Path, model: str) -> str:
 
 
 def _shard(model: str, groups: Sequence[tuple[int, str]], seed: int) -> pa.Table:
-    levels = [level for level, _ in groups]
-    per_level = levels.count(levels[0])
     verdicts = []
-    for number, level in enumerate(levels):
-        place = number % per_level
-        right = place < solved(model, level, seed, per_level)
+    for number, (level, _) in enumerate(groups):
+        place = number % PER_LEVEL
+        right = place < solved(model, level, seed)
         reason = Reason.CORRECT if right else REASONS[place % len(REASONS)]
         verdicts.append(Verdict(float(right), reason, None if reason is Reason.NO_ANSWER else ATTACK))
-    texts = [f'func_99(ab) = "ba". {model}, seed {seed}, says {ATTACK} {number}' for number in range(len(levels))]
+    texts = [f'func_99(ab) = "ba". {model}, seed {seed}, says {ATTACK} {number}' for number in range(len(groups))]
     done = [Completion(text, 3, "stop") for text in texts]
-    return shard_table([(n, 0) for n in range(len(levels))], groups, done, verdicts)
+    return shard_table([(n, 0) for n in range(len(groups))], groups, done, verdicts)
 
 
-def _countdown(root: Path, per_level: int) -> None:
-    problems = _problems(root / "data" / "tiny-countdown" / "test.parquet", "countdown", (3, 4, 5), per_level)
+def _countdown(root: Path) -> None:
+    problems = _problems(root / "data" / "tiny-countdown" / "test.parquet", "countdown", (3, 4, 5))
     section = of_seed(root / "results" / "tiny-countdown", 0) / "section43"
     _accuracy(section, {"test": problems}, list(DECAY)[-2:], 0)
 
@@ -279,7 +289,7 @@ def _times(section: Path) -> None:
     (section / "machine.json").write_text(json.dumps(machine))
 
 
-def _runs(folder: Path, seed: int, levels: Sequence[int]) -> None:
+def _runs(folder: Path, seed: int) -> None:
     for place, arm in enumerate(("rl-level1", "rl-level2")):
         run = folder / f"stage2-{arm}"
         run.mkdir(parents=True)
@@ -291,7 +301,7 @@ def _runs(folder: Path, seed: int, levels: Sequence[int]) -> None:
                 if step:
                     row["critic/acc/mean"] = step / 40 + place / 4
                 for name in SETS:
-                    for level in levels:
+                    for level in LEVELS:
                         key = f"val-core/string-{name}-level{level}/acc/mean@1"
                         row[key] = min(1.0, (step / 20 + place + seed / 10) / level / 2)
                 stream.write(json.dumps(row) + "\n")

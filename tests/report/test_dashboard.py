@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,11 +113,9 @@ def test_claims_are_sent_with_decisions_and_estimates(results: Path) -> None:
     assert [found[name + end] for end in ("", "/low", "/high")] == [0.49, 0.3, 0.6]
 
 
-def test_rollouts_are_sent_with_completions_to_read(tmp_path: Path) -> None:
-    make_study(tmp_path, parts=())
-    collected = tmp_path / "results/tiny/seed0/section41_42/rollouts/stage1/test_heldout"
-    (tmp_path / "results/tiny/seed0/rollouts").parent.mkdir(parents=True, exist_ok=True)
-    place = collected.rename(tmp_path / "results/tiny/seed0/rollouts")
+def test_rollouts_are_sent_with_completions_to_read(results: Path, tmp_path: Path) -> None:
+    place = tmp_path / "results/tiny/seed0/rollouts"
+    shutil.copytree(results / "section41_42/rollouts/stage1/test_heldout", place)
     manifest = json.loads((place / "manifest.json").read_text())
     manifest["facts"] = {"levels": [{"group": "heldout", "level": 1, "n": 8, "correct": 3}], "reasons": {"correct": 3}}
     (place / "manifest.json").write_text(json.dumps(manifest))
@@ -127,9 +126,13 @@ def test_rollouts_are_sent_with_completions_to_read(tmp_path: Path) -> None:
     assert tables(run)["completions"]["response"].str.contains("stage1, seed 0, says").all()
 
 
-def test_results_are_sent_afterwards_as_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_sent_afterwards_as_their_own(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a folder that holds several, each with what it was made from; rollouts of an evaluation are part of that."""
-    make_study(tmp_path, parts=())
+    root = results.parents[2]
+    for place in (results / "section41_42", results / "models", root / "data"):
+        shutil.copytree(place, tmp_path / place.relative_to(root))
     for name, value in {"PROFILE": "paper", "SEED": "9"}.items():
         monkeypatch.setenv(name, value)
     send_runs(SendSettings([str(tmp_path / "results"), str(tmp_path / "data")]))

@@ -16,7 +16,19 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from report_study import ATTACK, DECISIONS, LEVELS, MODELS, PER_LEVEL, SETS, evaluated, make_study, solved, write_json
+from report_study import (
+    ATTACK,
+    DECISIONS,
+    LEVELS,
+    MODELS,
+    PER_LEVEL,
+    SETS,
+    copied_to,
+    evaluated,
+    make_study,
+    solved,
+    write_json,
+)
 from test_refusals import typed
 
 from compositionality.data.artefact import verify
@@ -29,6 +41,7 @@ from compositionality.report.page.build import report
 from compositionality.report.page.claims import said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison
 from compositionality.report.page.explorer import DOTS, explorer, validation
+from compositionality.report.page.figure import PageFigure
 from compositionality.report.page.figures import gold, page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
@@ -41,21 +54,36 @@ WHY = (*EXACT, "passk", "failure_modes", "functions")
 FIGURES = ("headline", "accuracy", "countdown", *WHY, "training", "budget")
 
 
-def elsewhere(settings: ReportSettings, root: Path) -> ReportSettings:
-    """The same study, copied, so that a test may change it."""
-    old = settings.study.parents[1]
-    shutil.copytree(old, root, dirs_exist_ok=True)
-    moved = {
-        entry.name: type(value)(str(value).replace(str(old), str(root)))
-        for entry in fields(settings)
-        if isinstance(value := getattr(settings, entry.name), Path | str)
-    }
-    return replace(settings, **moved)
-
-
 @pytest.fixture
 def copied(settings: ReportSettings, tmp_path: Path) -> ReportSettings:
-    return elsewhere(settings, tmp_path / "copy")
+    """A copy of the study, which a test may change."""
+    return copied_to(tmp_path / "copy", settings.study.parents[1], settings)
+
+
+@pytest.fixture(scope="module")
+def inputs(settings: ReportSettings) -> Inputs:
+    """What the study's page is made from."""
+    return find_inputs(settings)
+
+
+@pytest.fixture(scope="module")
+def shown(inputs: Inputs) -> dict[str, PageFigure]:
+    """Its figures by name."""
+    return {figure.name: figure for figure in page_figures(inputs)}
+
+
+@pytest.fixture(scope="module")
+def bare_study(tmp_path_factory: pytest.TempPathFactory) -> ReportSettings:
+    """A study of one seed of which only accuracy is known, its report written. Not to be changed."""
+    made = make_study(tmp_path_factory.mktemp("bare"), parts=())
+    report(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def trained_study(tmp_path_factory: pytest.TempPathFactory) -> ReportSettings:
+    """A study of one seed with its training runs and problems. Not to be changed."""
+    return make_study(tmp_path_factory.mktemp("trained"), parts=("runs", "data"))
 
 
 def check(settings: ReportSettings) -> None:
@@ -107,9 +135,9 @@ def test_claims_are_counted_by_origin_and_each_says_what_is_behind_its_decision(
     assert "after Holm" not in rows["H5"]
 
 
-def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: Path) -> None:
-    made = make_study(tmp_path, parts=())
-    html = report(made).read_text()
+def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(bare_study: ReportSettings) -> None:
+    made = bare_study
+    html = (made.output / "index.html").read_text()
     assert "bash bash/claims.sh" in html
     assert "one seed: how much other seeds would differ is not known" in html
     for command in ("section41_42/run_all", "section43/run_all", "section44/passk", "section45/failure_modes"):
@@ -120,14 +148,13 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: 
     assert '<section id="problem"' not in html  # without rollouts among the inputs
     assert "samples/validation_STEP.jsonl" in html  # of the slider along training
     with pytest.raises(UserError, match=r"seed0/section41_42/results.parquet: no such file; make it with bash"):
-        report(replace(made, study=tmp_path / "nowhere"))
+        report(replace(made, study=made.study / "nowhere"))
     with pytest.raises(UserError, match="nowhere: no such folder"):
         report(replace(made, data="nowhere"))
 
 
-def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, page: Path) -> None:
+def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, inputs: Inputs, page: Path) -> None:
     manifest = verify(settings.output)
-    inputs = find_inputs(settings)
     assert manifest.inputs == inputs.hashes
     assert set(manifest.facts["made_from"]) == set(manifest.files)
     html = page.read_text()
@@ -157,14 +184,14 @@ def one_byte(path: Path) -> None:
     path.write_bytes(content)
 
 
-def every_input(settings: ReportSettings) -> Iterator[Path]:
-    for path in find_inputs(settings).files.values():
-        yield from sorted(path.iterdir())[-1:] if path.is_dir() else [path]
-
-
 def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings) -> None:
+    """Of every kind of input, in the last place that has it."""
     check(copied)
-    for path in every_input(copied):
+    files = find_inputs(copied).files
+    kinds = {(name.partition("/")[0], path.name if path.is_file() else "folder"): path for name, path in files.items()}
+    assert len(kinds) > 15
+    for place in kinds.values():
+        path = max(place.iterdir()) if place.is_dir() else place
         content = path.read_bytes()
         one_byte(path)
         with pytest.raises(UserError, match=r"stale|altered"):
@@ -198,14 +225,17 @@ def test_p15_check_names_the_file_in_one_line(copied: ReportSettings, capsys: py
         check(copied)
 
 
-def test_a_report_follows_its_inputs_and_has_figures_as_pdf_for_a_paper(copied: ReportSettings) -> None:
-    times = copied.study / "section41_42" / "times.tsv"
+def test_a_report_follows_its_inputs_and_has_figures_as_pdf_for_a_paper(
+    bare_study: ReportSettings, tmp_path: Path
+) -> None:
+    made = copied_to(tmp_path / "copy", bare_study.study.parents[1], bare_study)
+    times = made.study / "section41_42" / "times.tsv"
     times.write_text(times.read_text().replace("700", "60"))
-    changed = replace(copied, figures="pdf")
+    changed = replace(made, figures="pdf")
     html = report(changed).read_text()
     assert "1 minute if one step" in html
     check(changed)
-    assert {path.name for path in (copied.output / "figures").iterdir()} == {f"{name}.pdf" for name in FIGURES}
+    assert {path.name for path in (made.output / "figures").iterdir()} == {"headline.pdf", "accuracy.pdf"}
     assert 'href="figures/headline.pdf"' in html
 
 
@@ -221,8 +251,7 @@ def test_p16_what_a_model_writes_is_text(page: Path) -> None:
     assert ATTACK in json.loads(data[1])[0]["response"]
 
 
-def test_samples_are_stratified_and_bounded(settings: ReportSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = find_inputs(settings)
+def test_samples_are_stratified_and_bounded(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     found = samples(inputs)
     assert len(found) <= AT_MOST
     cells = {(row["model"], row["group"], row["level"], row["reason"]) for row in found}
@@ -287,12 +316,12 @@ def unpacked(html: str, name: str) -> str:
     return gzip.decompress(base64.b64decode(packed[1])).decode()
 
 
-def test_a_figure_in_the_page_is_that_of_its_file(settings: ReportSettings, page: Path) -> None:
-    inputs, specs = find_inputs(settings), json.loads(unpacked(page.read_text(), "specs"))
+def test_a_figure_in_the_page_is_that_of_its_file(inputs: Inputs, shown: dict[str, PageFigure], page: Path) -> None:
+    specs = json.loads(unpacked(page.read_text(), "specs"))
     assert [*specs] == [*FIGURES]
-    for figure in page_figures(inputs):
+    for figure in shown.values():
         drawn = json.loads(json.dumps(figure.spec))
-        made = (settings.output / "figures" / f"{figure.name}.png").read_bytes()
+        made = (page.parent / "figures" / f"{figure.name}.png").read_bytes()
         assert made == rendered(drawn, "png", inputs.stamp(figure.inputs))
         if figure.name == DOTS:  # the page draws the replicate that is chosen, from what the explorer holds
             drawn["datasets"] = {name: [] for name in drawn["datasets"]}
@@ -309,10 +338,7 @@ def test_only_the_script_of_the_page_and_the_packed_library_may_run(page: Path) 
     assert len(html) < 1_500_000
 
 
-def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(
-    settings: ReportSettings, page: Path
-) -> None:
-    inputs = find_inputs(settings)
+def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(inputs: Inputs, page: Path) -> None:
     shares = {
         row["model"]: f"{100 * row['accuracy']:.1f}\u00a0%"
         for row in inputs.accuracy
@@ -334,23 +360,19 @@ def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(
     assert f"RL on level 2 {shares['rl-level2']}".replace("\u00a0", " ") in lines[3]
 
 
-def test_the_worked_problem_is_the_first_that_tells_them_apart_with_everybodys_answer(settings: ReportSettings) -> None:
-    inputs = find_inputs(settings)
+def test_the_worked_problem_is_the_first_that_tells_them_apart_with_everybodys_answer(inputs: Inputs) -> None:
     what = comparison(inputs)
     assert what == HeadlineComparison("rl-level2", "stage1", "heldout", 3)
     shown = worked_problem(inputs, what)
-    place = 2 * PER_LEVEL + solved("stage1", 3, 0, PER_LEVEL)  # of level 3, behind those that both solve
+    place = 2 * PER_LEVEL + solved("stage1", 3, 0)  # of level 3, behind those that both solve
     assert (shown["number"], shown["chosen"]) == (place, True)
     assert [(row["model"], row["reason"] == "correct") for row in shown["answers"]] == [
-        (model, solved(model, 3, 0, PER_LEVEL) > solved("stage1", 3, 0, PER_LEVEL)) for model in MODELS
+        (model, solved(model, 3, 0) > solved("stage1", 3, 0)) for model in MODELS
     ]
     assert all(row["response"].endswith(f"{ATTACK} {place}") for row in shown["answers"])
 
 
-def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSettings) -> None:
-    inputs = find_inputs(settings)
-    shown = {figure.name: figure for figure in page_figures(inputs)}
-
+def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(inputs: Inputs, shown: dict[str, PageFigure]) -> None:
     counts = {
         name: [read(inputs.files[f"{name}/seed{seed}/results.parquet"]) for seed in range(2)]
         for name in ("passk", "failures")
@@ -406,9 +428,10 @@ def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Pat
         report(replace(made, check=True, arms={}))
 
 
-def test_p21_a_file_put_into_the_report_is_not_deleted_when_the_page_is_made_anew(tmp_path: Path) -> None:
-    made = make_study(tmp_path, parts=())
-    report(made)
+def test_p21_a_file_put_into_the_report_is_not_deleted_when_the_page_is_made_anew(
+    bare_study: ReportSettings, tmp_path: Path
+) -> None:
+    made = copied_to(tmp_path / "copy", bare_study.study.parents[1], bare_study)
     notes = made.output / "notes.txt"
     notes.write_text("mine")
     arms = {"rl-level2": {"title": "Another title"}}
@@ -483,9 +506,11 @@ def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path
         validation(find_inputs(made))
 
 
-def test_validations_of_verl_are_read_as_those_of_the_single_file_engine(tmp_path: Path) -> None:
+def test_validations_of_verl_are_read_as_those_of_the_single_file_engine(
+    trained_study: ReportSettings, tmp_path: Path
+) -> None:
     """Rows as verl writes them: the data source comes from the problem files, of each the first three problems."""
-    made = make_study(tmp_path, parts=("runs", "data"))
+    made = copied_to(tmp_path / "copy", trained_study.study.parents[1], trained_study)
     before = [problem for problem in validation(find_inputs(made)) if problem["run"] == "rl-level2"]
     run = Path(made.checkpoints) / "seed0" / "stage2-rl-level2"
     (run / "validation").mkdir()
@@ -514,9 +539,9 @@ def test_validations_of_verl_are_read_as_those_of_the_single_file_engine(tmp_pat
 
 
 def test_a_study_of_which_nothing_is_evaluated_yet_shows_its_training_and_says_what_is_not_there(
-    tmp_path: Path,
+    trained_study: ReportSettings, tmp_path: Path
 ) -> None:
-    made = make_study(tmp_path, parts=("runs", "data"))
+    made = copied_to(tmp_path / "copy", trained_study.study.parents[1], trained_study)
     shutil.rmtree(made.study)
     with pytest.raises(UserError, match=r"seed0/section41_42/results\.parquet: no such file; make it with bash"):
         find_inputs(replace(made, checkpoints=""))

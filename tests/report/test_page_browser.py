@@ -116,8 +116,7 @@ def test_on_a_phone_panels_and_answers_stand_in_one_column(opened: Any) -> None:
     )
     assert len(set(page.evaluate(panels))) == 1
     page.set_viewport_size(DESK)
-    page.wait_for_timeout(1500)
-    assert len(set(page.evaluate(panels))) > 1
+    page.wait_for_function(f"new Set({panels}).size > 1")
 
 
 def test_the_first_screen_of_a_desk_has_the_finding_the_problem_and_the_chart(opened: Any) -> None:

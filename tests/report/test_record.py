@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from numbers_in_text import read_record, unfound
-from report_study import make_study, of_seed
+from report_study import copied_to, make_study, of_seed
 
 from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
 from compositionality.errors import UserError
@@ -41,8 +41,10 @@ def run_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def settings_of(tmp_path: Path) -> RecordSettings:
-    """A study of two seeds with everything that a record may hold."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> RecordSettings:
+    """A study of two seeds with everything that a record may hold, its record written. Not to be changed."""
+    tmp_path = tmp_path_factory.mktemp("record")
     study = make_study(tmp_path, n_seeds=2, parts=("runs",)).study
     section, name = study / "section41_42", "section41_42/results.parquet"
     results = [f"accuracy/seed{seed}:{of_seed(study, seed)}/{name}" for seed in range(2)]
@@ -51,20 +53,20 @@ def settings_of(tmp_path: Path) -> RecordSettings:
     figure = draw_figure(FigureSettings(inputs, section / "accuracy_by_level"))
     (tmp_path / "times.tsv").write_text("9\tseed0\t3\tbase\t120\n9\t\t1\tpage\t5\n")
     (tmp_path / "grpo.yaml").write_text(f"model:\n  path: {tmp_path}/base\noptim: {{lr: 0.0003}}\n")
-    return RecordSettings(
+    settings = RecordSettings(
         results, tmp_path / "records" / "small", command="SEEDS=2 bash bash/quickstart.sh",
         config=[f"grpo:{tmp_path}/grpo.yaml"], runs=[f"seed0-rl:{run_folder(tmp_path)}"],
         times=f"{tmp_path}/times.tsv", notes=["alone on the machine"], figure=str(figure),
         claims=str(claims), machine=str(section / "machine.json"),
     )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> RecordSettings:
-    """The same, its record written. Not to be changed."""
-    settings = settings_of(tmp_path_factory.mktemp("record"))
     write_record(settings)
     return settings
+
+
+@pytest.fixture
+def copied(made: RecordSettings, tmp_path: Path) -> RecordSettings:
+    """A copy of it, which a test may change."""
+    return copied_to(tmp_path, made.output.parents[1], made)
 
 
 def record_in(folder: Path) -> dict[str, Any]:
@@ -89,7 +91,7 @@ def test_a_record_holds_everything(made: RecordSettings) -> None:
     assert not [path for path in folder.iterdir() if str(made.output.parents[1]).encode() in path.read_bytes()]
 
 
-def test_the_page_has_the_tables_and_what_is_missing(made: RecordSettings) -> None:
+def test_the_page_has_the_tables_and_what_is_missing(made: RecordSettings, tmp_path: Path) -> None:
     page = (made.output / "README.md").read_text()
     assert "Not in this folder: completions, logs." in page
     results = read_results([entry.removeprefix("accuracy/") for entry in made.results])
@@ -97,7 +99,7 @@ def test_the_page_has_the_tables_and_what_is_missing(made: RecordSettings) -> No
     tables += claims_text(json.loads(Path(made.claims).read_text())).splitlines()
     assert set(tables) <= set(page.splitlines())
     assert not unfound(page, read_record(made.output / "record.json"))
-    bare = write_record(RecordSettings(made.results, made.output.with_name("bare")))
+    bare = write_record(RecordSettings(made.results, tmp_path / "bare"))
     missing = "command, metrics.jsonl, figure.png, completions, logs"
     assert f"Not in this folder: {missing}." in (bare / "README.md").read_text()
     assert "figure.png](" not in (bare / "README.md").read_text()
@@ -150,9 +152,8 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
         restore(request)
 
 
-def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    assert write_record(settings) == write_record(settings)  # of these very files: kept
+def test_a_record_is_kept_or_written_whole(copied: RecordSettings, tmp_path: Path) -> None:
+    settings = copied
     before = {path: path.read_bytes() for path in settings.output.iterdir()}
     table = Path(settings.results[0].partition(":")[2])
     with new_artefact(tmp_path / "other" / table.name, Recipe("evaluate", {})) as partial:
@@ -161,6 +162,7 @@ def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:
     for results in (settings.results[:1], [*settings.results, other]):
         with pytest.raises(UserError, match=r"results: not the tables that the claims come from"):
             write_record(replace(settings, force=True, results=results))
+    write_record(settings)  # of these very files: kept
     assert {path: path.read_bytes() for path in settings.output.iterdir()} == before
     assert [path.name for path in settings.output.parent.iterdir()] == ["small"]
     (settings.output / "record.json").write_text("{}")
@@ -175,12 +177,9 @@ def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:
         write_record(replace(settings, force=True))
 
 
-def test_a_registered_record_is_kept_where_claims_counted_again_decide_the_same(tmp_path: Path) -> None:
+def test_a_registered_record_is_kept_where_claims_counted_again_decide_the_same(copied: RecordSettings) -> None:
     """Another commit may word claims otherwise; a decision that differs is named."""
-    settings = settings_of(tmp_path)
-    write_record(settings)
-    before = file_hash(settings.output / "record.json")
-    claims = Path(settings.claims)
+    before, claims = file_hash(copied.output / "record.json"), Path(copied.claims)
     content, sealed = json.loads(claims.read_text()), verify(claims)
 
     def again(**changes: str) -> RecordSettings:
@@ -188,16 +187,16 @@ def test_a_registered_record_is_kept_where_claims_counted_again_decide_the_same(
         claims.write_text(json.dumps(content))
         known = sealed.model_copy(update={"files": {claims.name: file_hash(claims)}})
         manifest_path(claims).write_text(known.model_dump_json())
-        return replace(settings, registration="kept")
+        return replace(copied, registration="kept")
 
     registered = again(text="other words")
-    assert write_record(registered) == settings.output
+    assert write_record(registered) == copied.output
     with pytest.raises(UserError, match="was made from other inputs"):
         write_record(replace(registered, registration=""))
     name, decision = content["claims"][0]["claim"], content["claims"][0]["decision"]
     with pytest.raises(UserError, match=rf"record.json: claim {name} was {decision} / .* is contradicted / "):
         write_record(again(decision="contradicted"))
-    assert file_hash(settings.output / "record.json") == before
+    assert file_hash(copied.output / "record.json") == before
 
 
 def test_the_machine_is_that_of_the_study(made: RecordSettings, tmp_path: Path) -> None:
