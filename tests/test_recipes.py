@@ -15,25 +15,6 @@ from compositionality.train.metrics import FLOPS, PAPER_FLOPS, read_metrics
 INJECTION, SCALING = "bash/behavior_injection", "bash/scaling_law"
 
 
-def test_an_algorithm_and_rows_of_ones_own() -> None:
-    own = {"PROFILE": "tiny", "MODEL_PATH": "m", "TRAIN_FILES": "a.parquet", "VAL_FILES": "b.parquet", "OUTPUT": "o"}
-    (told,) = map(values, dry(f"{SCALING}/train.sh", "algorithm=reinforce_plus_plus", **own))
-    keys = ("model.path", "data.train_files", "data.val_files", "trainer.output", "algorithm")
-    assert [told[key] for key in keys] == ["m", "a.parquet", "b.parquet", "o", "reinforce_plus_plus"]
-    (asked,) = map(
-        values, dry(f"{SCALING}/passk.sh", PROFILE="tiny", MODEL_PATH="[base:m,c/steps]", DATA="b", OUTPUT="o")
-    )
-    assert (asked["models"], asked["problems"], asked["output"]) == ("[base:m,c/steps]", "b", "o")
-    (asked,) = map(values, dry(f"{INJECTION}/passk.sh", PROFILE="tiny"))
-    assert (asked["problems"], asked["levels"]) == ("data/injection/seed0/igsm_task/test_ood.parquet", "[]")
-    own = {"PROFILE": "tiny", "MODEL_PATH": "some/model", "N_SAMPLES": "1000"}
-    (asked,) = map(values, dry("bash/section44/passk.sh", "plan=true", **own))
-    assert (asked["models"], asked["n_samples"], asked["plan"]) == ("some/model", "1000", "true")
-    (asked,) = map(values, dry("bash/section45/failure_modes.sh", "level=2", PROFILE="tiny"))
-    assert asked["evaluation"] == "results/composition/seed0/section41_42"
-    assert (asked["output"], asked["level"]) == ("results/composition/seed0/section45", "2")
-
-
 def test_the_recipe_of_one_model() -> None:
     """As the paper's profile has it, with a chat template of its own; elsewhere that profile's model and sizes."""
     told = dry(f"{INJECTION}/run_qwen2.5_1.5b.sh", N_GPUS="2")

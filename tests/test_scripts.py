@@ -119,7 +119,7 @@ def test_p18_files_that_a_script_cannot_take_are_answered() -> None:
 def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> None:
     seeds = ("abc", "08", "-1", "1.5", "1000000000", "SEED[$(touch ran)0]")
     said = "give a whole number from 0 to 999999999, no zeros before it"
-    refusals = [(name, value, said) for name in ("SEED", "SPLIT", "TEST_SEED") for value in seeds]
+    refusals = [("SEED", value, said) for value in seeds] + [(name, seeds[-1], said) for name in ("SPLIT", "TEST_SEED")]
     said = "give letters, digits, dots, dashes, underscores"
     refusals += [("STUDY", value, said) for value in ("a/b/c", "..", "/abs", "a:b", "[a")]
     for name, value, said in refusals:
@@ -132,20 +132,14 @@ def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> No
     ("script", "arguments", "variables", "told"),
     [
         ("stage1_rft", ["no.such.key=1"], {}, r"no\.such|no such|'no'"),
-        ("stage1_rft", [], {"PROFILE": "huge"}, "no profile huge; there are: instruct paper quick single small smoke"),
-        ("stage1_rft", [], {"N_GPUS": "few"}, "N_GPUS=few: give a whole number from 1"),
         ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give one of the two"),
         ("run_all", [], {"SPLIT": "1", "SEEDS": "2"}, "SPLIT=1 SEEDS=2: give one of the two"),
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
         ("run_all", [], {"SEEDS": "1000000"}, "SEEDS=1000000: give a whole number from 1 to 1000"),
-        ("run_all", [], {"ARMS": "rl-level9", "DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
         ("run_all", [], {"BACKEND": "cloud"}, "backend=cloud: choose local, ray or slurm"),
         ("run_all", [], {"CKPT_DIR": "README.md", "DRY_RUN": "1"}, "CKPT_DIR=README.md: a file; give a folder"),
         ("run_all", [], {"MODEL_PATH": "m"}, "MODEL_PATH=m: of one script, and a study has many; a study starts from"),
-        ("run_all", ["rl-9:optim.lr=1"], {}, "rl-9:optim.lr=1: no step rl-9; there are: base stage1-problems"),
         ("run_all", ["optim.lr=1"], {}, "optim.lr: no such setting; a key of one step is STEP:KEY="),
-        ("stage2_rl_control", ["reward.control=odd"], {"DRY_RUN": "1"}, "reward.control=odd: must be one of"),
-        ("stage1_create_problems", ["colour=red"], {}, "colour"),
         ("stage1_rollouts", [], {"MODEL_PATH": "no"}, "no: no such model folder"),
     ],
 )
@@ -251,18 +245,11 @@ def test_the_single_file_trainers_recipe_fits_the_trainer(
 
 def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> None:
     folders = {"PROFILE": "tiny", "CKPT_DIR": str(tmp_path / "c"), "DATA_DIR": str(tmp_path / "d")}
-    for script, makes in (
-        ("stage2_rl_level2", "section41_42/stage1_rft"),
-        ("stage1_rft", "section41_42/stage0_pretrain"),
-        ("stage1_rollouts", "section41_42/stage0_pretrain"),
-    ):
-        done = run(f"{SECTION}/{script}.sh", **folders)
-        assert done.returncode == 2
-        assert done.stderr.splitlines()[-1].endswith(f"; bash bash/{makes}.sh makes it"), done.stderr
-    done = run(f"{SECTION}/stage2_rl_level2.sh", MODEL_PATH=str(tmp_path / "other"), **folders)
+    done = run(f"{SECTION}/stage2_rl_level2.sh", **folders)
     assert done.returncode == 2
-    assert "makes it" not in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("; bash bash/section41_42/stage1_rft.sh makes it"), done.stderr
     for path, makes in (
+        ("checkpoints/composition/seed0/base", "section41_42/stage0_pretrain"),
         ("checkpoints/countdown/seed1/base", "section43/stage0_pretrain"),
         (
             "data/composition/seed0-split3/string_task/stage2_level2/train.parquet",
@@ -271,7 +258,8 @@ def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> N
         ("data/injection/seed0/igsm_task/rl.parquet", "behavior_injection/generate_data"),
     ):
         assert maker(f"no model at {path}").endswith(f"{makes}.sh makes it")
-    assert maker("bash/behavior_injection/thin.jinja: no such file") == ""
+    for path in ("bash/behavior_injection/thin.jinja", "elsewhere/other"):
+        assert maker(f"{path}: no such file") == ""
 
 
 def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> None:

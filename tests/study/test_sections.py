@@ -75,36 +75,6 @@ def test_arms_share_problems_and_rl_and_differ_in_their_solutions(name: str, inj
     assert found.rollouts == asked.output == Path(f"results/s/seed0/influence/sft-{name}/rollouts")
 
 
-def test_what_behaviour_injection_equalises_and_measures(injection: dict[str, Step]) -> None:
-    """Rows, updates or tokens of another arm; RL on problems solved now and then; influence beside the gains."""
-    found = {key: step.settings for key, step in injection.items()}
-    rows = found["seed0/sft-pp-aug-rows-rows"]
-    assert (rows.parts, rows.prompt_orders) == (4, 4)
-    assert found["seed0/sft-pp-aug-updates-train"].trainer.steps_of == "checkpoints/s/seed0/sft-vanilla"
-    assert found["seed0/sft-vanilla-tokens-train"].trainer.tokens_of == "checkpoints/s/seed0/sft-bridge"
-    asked, kept, trained = (found[f"seed0/rl-bridge-mixed-{step}"] for step in ("rollouts", "filter", "train"))
-    assert (asked.model, asked.n_samples) == ("checkpoints/s/seed0/sft-bridge/final", 8)
-    assert kept.rollouts == asked.output
-    assert trained.data.train_files == [str(kept.output)]
-    assert trained.trainer.output == "checkpoints/s/seed0/rl-bridge-mixed"
-    assert found["summary"].influence == ["seed0:results/s/seed0/influence"]
-    assert "influence/seed0:results/s/seed0/influence" in found["claims"].results
-
-
-@pytest.mark.parametrize(("name", "given"), [("plain", (0, 0.0)), ("injected", (2, 0.1)), ("neutral", (0, 0.0))])
-def test_the_same_injection_on_strings(name: str, given: tuple[int, float]) -> None:
-    """Rows of the first problems of RL on level 2, SFT from Stage 1, then RL; tested as sections 4.1 and 4.2 are."""
-    found = settings("section41_42", "tiny", f"rl-{name} sft-{name}", f"sft-{name}-*", f"rl-{name}")
-    rows, trained, rl = found.values()
-    problems = "data/s/seed0/string_task/stage2_level2/train.parquet"
-    assert (rows.problems, rows.limit, rows.padded) == (problems, 2000, name == "neutral")
-    assert (rows.analysis, rows.reflection) == given
-    assert trained.model.path == "checkpoints/s/seed0/stage1-rft/final"
-    assert trained.data.train_files == [f"{rows.output}/train.parquet"]
-    assert rl.model.path == f"{trained.trainer.output}/final"
-    assert (rl.data.train_files, rl.data.val_files) == ([problems], [])
-
-
 # ---- scaling laws
 
 
@@ -153,12 +123,8 @@ def test_the_questions_of_several_domains_are_arms() -> None:
     assert not [key for key in keys if key.startswith("fit")]
 
 
-def test_the_sizes_of_the_quick_and_of_the_papers_profile() -> None:
+def test_the_sizes_of_the_quick_profile() -> None:
+    """It is in no digest of test_plan.py."""
     quick = settings("scaling_law", "quick", "", "rl-*", seeds=2)
     assert len(quick) == 8
     assert {one.trainer.steps for one in quick.values()} == {20}
-    papers = settings("scaling_law", "paper", "", "rl-*", "problems")
-    made = papers.pop("seed0/problems")
-    sizes = ("0.5B", "1.5B", "3B", "7B", "14B", "32B", "72B")
-    assert sorted(one.model.path for one in papers.values()) == sorted(f"Qwen/Qwen2.5-{size}" for size in sizes)
-    assert made["holdout"].count == 6 * 84  # the paper has 500; levels in equal parts
