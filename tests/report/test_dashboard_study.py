@@ -32,7 +32,7 @@ create_problems task=string split=train levels=[1,2] count=64 style=compact max_
 create_problems task=string split=test group=heldout levels=[1,2] count=16 style=compact max_length=12 output={data}/test.parquet
 pretrain_tiny profile=smoke step=section41_42/stage0_pretrain steps=20 output={runs}/base
 write_solutions problems={data}/train.parquet output={data}/rows
-train_sft profile=smoke step=section41_42/stage1_rft trainer.epochs=10 trainer.batch_rows=16 model.path={runs}/base data.train_files={data}/rows/train.parquet trainer.output={runs}/stage1-rft
+train_sft profile=smoke step=section41_42/stage1_rft trainer.epochs=100 trainer.batch_rows=16 model.path={runs}/base data.train_files={data}/rows/train.parquet trainer.output={runs}/stage1-rft
 train_grpo profile=smoke step=section41_42/stage2_rl_level2 model.path={runs}/stage1-rft/final data.train_files={data}/train.parquet data.val_files=[{data}/test.parquet,{data}/train.parquet] trainer.output={runs}/stage2-rl-level2 trainer.samples_every=1
 evaluate profile=smoke models=[stage1:{runs}/stage1-rft/final,rl-level2:{runs}/stage2-rl-level2/final] problems=[test_heldout:{data}/test.parquet,learned:{data}/train.parquet] output={results}/section41_42
 claims results=[accuracy/seed0:{results}/section41_42] output={study}/claims.json
@@ -41,7 +41,7 @@ claims results=[accuracy/seed0:{results}/section41_42] output={study}/claims.jso
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders data, checkpoints, results: base, Stage 1, RL; evaluated and decided."""
+    """Folders data, checkpoints, results: base, Stage 1 that knows its rows by heart, RL; evaluated and decided."""
     root = tmp_path_factory.mktemp("root")
     places = {
         "data": root / "data/s/seed0", "runs": root / "checkpoints/s/seed0", "results": root / "results/s/seed0",
