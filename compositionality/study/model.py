@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -245,6 +245,7 @@ def find_arm(study: Study, name: str, where: str = "") -> Arm:
     return study.arms[name]
 
 
+@cache
 def all_arms() -> dict[str, Arm]:
     """Return the arms of every study that has arms of its own by name, for figures and tables that show several."""
     studies = [study for study in map(load_study, study_names()) if not study.base]

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,8 @@ def test_the_registrations_that_there_are_can_be_read(path: Path) -> None:
     """And their claims are given the results that they read, and no others."""
     registration = read_registration(path)
     assert load_profile(registration.profile)
-    steps = {step.key: step.words for step in plan(registered_request(path.stem, registration, {}))}
+    request = registered_request(path.stem, registration, {})
+    steps = {step.key: step.words for step in plan(replace(request, replicates=request.replicates[:2]))}
     for name in ("claims", "record"):
         given = next(word for word in steps[name] if word.startswith("results="))
         assert {*re.findall(r"([a-z]+)/seed", given)} == {*read_claims_file(registration.claims).results} & module.MADE
