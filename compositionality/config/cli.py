@@ -50,7 +50,7 @@ TEXTS = (str, Path)
 def run(
     schema: type[Settings],
     step: Callable[[Settings], object],
-    doc: str | None,
+    doc: str,
     show: Callable[[Settings], str] | None = None,
     check: Callable[[Settings], object] | None = None,
 ) -> NoReturn:
@@ -63,7 +63,7 @@ def run(
     """
     arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
-        with_errors_in_one_line(lambda: print(help_text(schema, doc or "")))
+        with_errors_in_one_line(lambda: print(help_text(schema, doc)))
 
     def body() -> None:
         words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
