@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
-from scipy.stats import t
 
 from compositionality.errors import UserError
-from compositionality.stats.estimate import CONFIDENCE, Floats
+from compositionality.stats.estimate import Floats, student
 from compositionality.types import Interval
 
 DECADES = 3.0  # a scale is searched this many powers of ten beyond the measured sizes, or resources
@@ -145,7 +144,7 @@ class LawFit:
         if self.draws is None:
             return nan
         variance = np.var([figure(theta_T) for theta_T in self.draws], axis=0, ddof=1) * self.widening**2
-        return t.ppf(0.5 + CONFIDENCE / 2, self.df) * np.sqrt(variance + own_variance)
+        return student(self.df) * np.sqrt(variance + own_variance)
 
     def interval(self, figure: Callable[[Floats], Any], own_variance: float = 0.0) -> Interval | None:
         """Return Student's interval, None without draws; ``own_variance``: of a prediction, about its expectation."""

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from compositionality.analysis.laws import LAWS, Law, LawFit, bootstrap, fit_law
 from compositionality.errors import UserError
-from compositionality.stats.estimate import CONFIDENCE, Floats
+from compositionality.stats.estimate import Floats, student
 from compositionality.types import Interval
 
 LATE, LARGEST, BOTH = "later evaluations", "the largest model", "later evaluations of the largest model"
@@ -182,5 +181,5 @@ def _gap(points: pd.DataFrame, end: Callable[[Iterable[float]], float]) -> Figur
     if by_size["size"].min() < 2:
         return value, None
     error = float((by_size["var"] / by_size["size"]).sum() ** 0.5)
-    half = float(t.ppf(0.5 + CONFIDENCE / 2, by_size["size"].sum() - 2)) * error
+    half = student(by_size["size"].sum() - 2) * error
     return value, Interval(value - half, value + half)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
-from scipy.stats import permutation_test, rankdata
 
 from compositionality.stats.estimate import CONFIDENCE, Floats, student
 from compositionality.types import Estimate, Interval
@@ -104,6 +103,8 @@ class RankCorrelation(NamedTuple):
 
 def rank_correlation(one_SA: Floats, other_SA: Floats) -> RankCorrelation:
     """Correlate the ranks of at least three arms; a seed in which a figure is the same for all of them counts as 0."""
+    from scipy.stats import permutation_test, rankdata
+
     ranks = [rankdata(values_SA, axis=1) - (one_SA.shape[1] + 1) / 2 for values_SA in (one_SA, other_SA)]
     one, other = (ranks_SA / np.maximum(ranks_SA.std(axis=1, keepdims=True), SMALLEST) for ranks_SA in ranks)
     by_seed = (one * other).mean(axis=1)
