@@ -297,6 +297,13 @@ def test_p18_settings_that_contradict_each_other(words, said, monkeypatch):
     assert "\n" not in str(error.value)
 
 
+def test_p18_an_advantage_of_ones_own_that_verl_lacks_is_named():
+    settings = GrpoSettings()
+    settings.algorithm.advantage = "own"  # added to those of engine=single
+    with pytest.raises(UserError, match=r"algorithm.advantage=own: .* name it in ADVANTAGES"):
+        grpo_keys(settings)
+
+
 def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path, monkeypatch):
     good = problem_file(tmp_path / "good.parquet")
     long = problem_file(tmp_path / "long.parquet", "func_1" * 40 + ":abc")

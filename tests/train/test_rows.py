@@ -20,7 +20,7 @@ from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
-from compositionality.train.engines import settle_cluster
+from compositionality.train.engines import settle_cluster, train_grpo
 from compositionality.train.grpo import train
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.inputs import read_grpo_inputs
@@ -97,6 +97,7 @@ def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
         own = [f"model.path={model}", f"data.train_files={tmp_path / 'problems.parquet'}", "data.max_prompt_tokens=64"]
         given = [*(word for word in given if word.partition("=")[0] not in PLAIN), *own]
     settings = parse(GrpoSettings, given)
+    train_grpo(parse(GrpoSettings, [*given, "dry_run=true"]))
     read = read_grpo_inputs(settings)
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
