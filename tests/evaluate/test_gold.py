@@ -39,7 +39,8 @@ from compositionality.evaluate.table import RESULTS, SCHEMA, joined, problem_col
 from compositionality.report import gold_figures
 from compositionality.report.page.build import packed, vega_bundle
 from compositionality.report.page.explorer import DOTS, MOST, PER_LEVEL, explorer
-from compositionality.report.page.figures import EXACT
+from compositionality.report.page.figures import FIGURES
+from compositionality.report.page.inputs import COMPOSITION
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.store import read_rollouts
@@ -202,7 +203,7 @@ def test_exact_probabilities_stand_beside_those_of_the_model_that_an_arm_starts_
 def on_page(results: Results) -> list[Any]:
     inputs: Any = SimpleNamespace(evaluated=results, summary={"models": results.arms}, own="accuracy", starting=list)
     inputs.settings = SimpleNamespace(arms={}, section="section41_42")
-    return [figure(inputs, name) for name, figure in EXACT.items()]
+    return [FIGURES[COMPOSITION][name](inputs, name) for name in (*gold_figures.FIGURES, "hand_over")]
 
 
 def exact_rows(replicate: str, level: int, functions: str, probs: Any, **columns: Any) -> pd.DataFrame:
