@@ -62,7 +62,7 @@ def test_behaviour_injection_to_influences_claims_and_page_and_nothing_is_made_a
 ) -> None:
     names = ("vanilla", "bridge", "subgoals")
     given["ARMS"] = " ".join(f"sft-{name} rl-{name}" for name in names)
-    for more in ([], ["only=[*bridge*]"]):
+    for more in ([], ["only=*bridge*"]):
         shown = finished("behavior_injection/run_all", "base:steps=80", *more, **given)
         assert (f"{given['CKPT_DIR']}/s/seed0/rl-bridge/final is already there" in shown) == bool(more)
     results = tmp_path / "RESULTS_DIR/s"
