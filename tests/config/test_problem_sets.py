@@ -4,6 +4,7 @@ import json
 from dataclasses import MISSING, fields, replace
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from compositionality.data.create_problems import CreateProblems
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "problem_files.json").read_text())
-"""By the scripts before these sets: of each file the settings that are no defaults, with SEED=3 TEST_SEED=2031 and, for
-strings but the paper's, SPLIT=2; and the sha256 of its rows with seed 0."""
+GOLDEN_FILE = Path(__file__).parents[1] / "golden" / "problem_files.json"
+GOLDEN = json.loads(GOLDEN_FILE.read_text())
+"""Of each file the settings that are no defaults, with SEED=3 TEST_SEED=2031 and, for strings but the paper's, SPLIT=2; and
+the sha256 of its rows with seed 0. After a change on purpose: ``python tests/config/test_problem_sets.py``."""
 LARGE = 2048
 LONG = {("paper", "igsm"): {"sft", "queries", "validation", "test_ood"}, ("tiny", "igsm"): {"test", "test_ood"}}
 """Files of more rows, and those that take a minute, are not made again here; they were equal, too, when the sets took
@@ -34,14 +36,36 @@ def told(settings: CreateProblems) -> dict[str, Any]:
     return {key: value for key, value in shown.items() if key not in ("output", "workers")}
 
 
+def settings_of_files(word: str, name: str) -> dict[str, dict[str, Any]]:
+    split = 2 if name == "string" and word != "paper/verl" else 0
+    words = [f"set={name}", "output=d", f"profile={word}", "seed=3", "test_seed=2031", f"function_split={split}"]
+    return {file: told(one) for file, one in file_settings(words).items()}
+
+
+def small_files(profile: str, name: str, words: list[str]) -> list[str]:
+    left_out = LONG.get((profile, name), set())
+    return [file for file, one in file_settings(words).items() if one.count <= LARGE and file not in left_out]
+
+
+def digest(path: Path) -> str:
+    rows = "\n".join(json.dumps(row, sort_keys=True) for row in read_table(path).to_pylist())
+    return sha256(rows.encode()).hexdigest()
+
+
+def a_line_a_file(value: Any, depth: int = 0) -> str:
+    if depth == 4 or isinstance(value, str):
+        return json.dumps(value)
+    indent = " " * (2 * depth)
+    lines = [f"{indent}{json.dumps(key)}: {a_line_a_file(part, depth + 1)}" for key, part in value.items()]
+    return "{\n" + ",\n".join(lines) + f"\n{indent[:-2]}}}"
+
+
 @pytest.mark.parametrize(
     "word", [pytest.param(one, marks=[pytest.mark.slow] * (one != "smoke/single")) for one in GOLDEN["settings"]]
 )
 def test_p12_the_files_of_a_profile_have_the_settings_that_they_had(word: str) -> None:
     for name, files in GOLDEN["settings"][word].items():
-        split = 2 if name == "string" and word != "paper/verl" else 0
-        words = [f"set={name}", "output=d", f"profile={word}", "seed=3", "test_seed=2031", f"function_split={split}"]
-        assert {file: told(one) for file, one in file_settings(words).items()} == files
+        assert settings_of_files(word, name) == files
 
 
 @pytest.mark.slow
@@ -54,12 +78,11 @@ def test_p01_files_have_the_rows_that_they_had_and_nothing_is_made_twice(
 ) -> None:
     for name, files in GOLDEN["rows"][profile].items():
         words = [f"set={name}", f"output={tmp_path / name}", f"profile={profile}"]
-        left_out = LONG.get((profile, name), set())
-        small = [file for file, one in file_settings(words).items() if one.count <= LARGE and file not in left_out]
+        small = small_files(profile, name, words)
         paths = create_problem_set([*words, f"files=[{','.join(small)}]"])
-        for file, path in zip(small, paths, strict=True):
-            rows = "\n".join(json.dumps(row, sort_keys=True) for row in read_table(path).to_pylist())
-            assert sha256(rows.encode()).hexdigest() == files[file], file
+        assert {file: digest(path) for file, path in zip(small, paths, strict=True)} == {
+            file: files[file] for file in small
+        }
         capsys.readouterr()
         assert create_problem_set([*words, f"files=[{','.join(small)}]"]) == paths
         assert capsys.readouterr().out.count("is already there") == len(paths)
@@ -172,3 +195,17 @@ def test_the_files_that_profiles_name_are_in_the_sets() -> None:
         for file in {file for key, files in profile.files.items() if key != "countdown_validation" for file in files}:
             folder, _, rest = file.partition("/")
             assert rest in read_set(sets[folder], profile).files, (name, file)
+
+
+if __name__ == "__main__":
+    for word, sets in GOLDEN["settings"].items():
+        sets.update({name: settings_of_files(word, name) for name in sets})
+    for profile, name in [(profile, name) for profile, sets in GOLDEN["rows"].items() for name in sets]:
+        words, before = [f"set={name}", f"profile={profile}"], GOLDEN["rows"][profile][name]
+        with TemporaryDirectory() as folder:
+            small = small_files(profile, name, [*words, f"output={folder}"])
+            paths = create_problem_set([*words, f"output={folder}", f"files=[{','.join(small)}]"])
+            made = dict(zip(small, map(digest, paths), strict=True))
+        files = file_settings([*words, "output=d"])
+        GOLDEN["rows"][profile][name] = {file: made.get(file, before.get(file)) for file in files}  # large: as before
+    GOLDEN_FILE.write_text(a_line_a_file(GOLDEN) + "\n")

@@ -36,8 +36,8 @@ def test_an_engine_has_numbers_of_its_own() -> None:
     single, verl = load_profile("tiny"), load_profile("tiny/verl")
     sets = [file_settings(["set=string", "output=o", f"profile={name}"]) for name in ("tiny", "tiny/verl")]
     counts = [files["test_trained"].count for files in sets]
-    assert (single.engine, single.sampling.engine, counts[0]) == ("single", "builtin", 6 * 500)
-    assert (verl.engine, verl.sampling.engine, counts[1]) == ("verl", "vllm", 6 * 256)
+    assert (single.engine, single.sampling.engine, counts[0]) == ("single", "builtin", 4 * 500)
+    assert (verl.engine, verl.sampling.engine, counts[1]) == ("verl", "vllm", 4 * 256)
 
 
 @pytest.fixture
