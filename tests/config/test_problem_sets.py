@@ -19,8 +19,8 @@ from compositionality.errors import UserError
 
 GOLDEN_FILE = Path(__file__).parents[1] / "golden" / "problem_files.json"
 GOLDEN = json.loads(GOLDEN_FILE.read_text())
-"""Of each file the settings that are no defaults, with SEED=3 TEST_SEED=2031 and, for strings but the paper's, SPLIT=2; and
-the sha256 of its rows with seed 0. After a change on purpose: ``python tests/config/test_problem_sets.py``."""
+"""Of each file the settings that are no defaults, with SEED=3 TEST_SEED=2031 and, for strings but the paper's, SPLIT=2;
+and the sha256 of its rows with seed 0. After a change on purpose: ``python tests/config/test_problem_sets.py``."""
 LARGE = 2048
 LONG = {("paper", "igsm"): {"sft", "queries", "validation", "test_ood"}, ("tiny", "igsm"): {"test", "test_ood"}}
 """Files of more rows, and those that take a minute, are not made again here; they were equal, too, when the sets took
