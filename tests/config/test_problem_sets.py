@@ -98,7 +98,7 @@ def test_a_word_changes_every_file_and_files_choose_some() -> None:
     }
     found = file_settings(["set=string", "output=d", "files=[stage2*]", "files=[stage1*,test*]", "count=24", "--force"])
     assert {(one.count, one.force) for one in found.values()} == {(24, True)}
-    assert list(found) == ["stage1_level1/train", "test_trained", "test_heldout", "test_heldout_ordered"]
+    assert list(found) == ["stage1_level1/train", "test_trained", "test_heldout"]
 
 
 def test_files_avoid_those_that_exist_or_are_made_by_the_same_command(tmp_path: Path) -> None:
