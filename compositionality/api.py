@@ -144,7 +144,7 @@ def _refuse(settings: Mapping[str, Any], names: Iterable[str]) -> None:
 
 def _whole(name: str, value: float) -> int:
     """Return a whole number, which sums of scores hold as floats."""
-    if not isinstance(value, int | float | np.number) or value != int(value):
+    if not isinstance(value, int | float | np.integer | np.floating) or value % 1 != 0:  # NaN and infinity, too
         raise UserError(f"{name}={value!r}: is no whole number")
     return int(value)
 

@@ -196,7 +196,7 @@ def test_pass_at_k_is_a_number(n: float) -> None:
         (lambda: train("sft", "none", "rows.parquet", "out", dry_run=True), "dry_run: a check by the command"),
         *(
             (lambda given=given: pass_at_k(*given), r"[nck]=.*: is no whole number")
-            for given in ((8, 3.5, 4), (8, 3, 2.5), ("8", 3, 4), (8, None, 4))
+            for given in ((8, 3.5, 4), (8, 3, 2.5), ("8", 3, 4), (8, None, 4), (8, math.nan, 4), (math.inf, 3, 4))
         ),
         (lambda: pass_at_k(4, 5, 1), "c=5: must lie between 0 and the number of samples, 4"),
         (lambda: pass_at_k(4, 1, 5), "k=5: must lie between 1 and the number of samples, 4"),
