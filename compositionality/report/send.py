@@ -19,6 +19,7 @@ from compositionality.report.dashboard import JOBS, send_result
 from compositionality.train.log import RunLog
 from compositionality.train.run_facts import RUN_VARIABLES
 from compositionality.train.run_folder import RECIPE, WANDB_ID
+from compositionality.train.tiny.settings import model_of
 from compositionality.train.wandb_runs import models_in, run_name, wandb_is_usable
 
 
@@ -49,15 +50,17 @@ def send_runs(settings: SendSettings) -> None:
     known = {combined_hash(path, made.files): path for path in sorted(places) if (made := read_manifest(path))}
     for folder in trainings:
         recipe = read_json_object(folder / RECIPE, "train it again")
-        made = read_manifest(folder / "final") if (folder / "final").is_dir() else None
-        job = "rl" if "grpo" in recipe["step"] else "sft"
+        job = "pretrain" if recipe["step"] == "pretrain_tiny" else "rl" if "grpo" in recipe["step"] else "sft"
+        result = model_of(folder) if job == "pretrain" else None
+        models = [result] if result else models_in(folder)
+        made = read_manifest(models[0]) if models else None
         settings_of_run: dict[str, Any] = {}
         for key, value in recipe["settings"].items():
             settings_of_run = with_key(settings_of_run, key, value)
-        log = RunLog(folder, [], job, settings_of_run, code=made.code if made else "")
-        log.send_artifacts(used_of(recipe["inputs"], known), models_in(folder))
+        log = RunLog(folder, [], job, settings_of_run, result, made.code if made else "")
+        log.send_artifacts(used_of(recipe["inputs"], known), models)
         log.close()
-        print(f"{folder}: sent as {run_name(folder)}")
+        print(f"{folder}: sent as {run_name(result or folder)}")
     for path in results:
         made = read_manifest(path)
         if made and send_result(path, made.settings, used_of(made.inputs, known)):

@@ -12,24 +12,28 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from offline_wandb import about, artifacts, history
 from test_tiny_corpus import SINGLE
 
 from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of, load_profile, profile_names
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
+from compositionality.report.send import SendSettings, send_runs
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.train.dist import join_mesh
 from compositionality.train.launch import descendants, is_alive
+from compositionality.train.metrics import read_metrics
 from compositionality.train.run_folder import latest_step
 from compositionality.train.tiny import pretrain as module
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
 from compositionality.train.tiny.pretrain import pretrain
-from compositionality.train.tiny.settings import PretrainSettings, progress_path
+from compositionality.train.tiny.settings import PretrainSettings, run_path
 from compositionality.train.tiny.tokenizer import render
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("steps=40", "packing.rows=2", "packing.length=96", "model.layers=1", "save_every=4", "log_every=3", "warmup=5")
+KEPT = ["metrics.jsonl", "recipe.json", "run.json", "wandb.id"]  # of a finished run
 TWO = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
 
 
@@ -69,7 +73,7 @@ def kill_after_a_checkpoint(words, out, **variables):
     """SIGKILL the command once a checkpoint is complete, and wait until its ranks are gone too."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(words, cwd=ROOT, env={**os.environ, **variables}, **quiet)
-    while not latest_step(progress_path(out) / "steps") and process.poll() is None:
+    while not latest_step(run_path(out) / "steps") and process.poll() is None:
         time.sleep(0.001)
     ranks = descendants(process.pid)
     process.send_signal(signal.SIGKILL)
@@ -90,7 +94,7 @@ def test_p07_killed_and_started_again_ends_with_the_same_bytes(whole, tmp_path):
     )
     assert "going on from step" in done.stdout
     assert files(out) == files(whole)
-    assert not progress_path(out).exists()
+    assert sorted(path.name for path in run_path(out).iterdir()) == KEPT
     kept = list(tmp_path.glob("base.wandb/wandb/offline-run-*"))
     assert len(kept) == 2
     assert len({path.name.rpartition("-")[2] for path in kept}) == 1
@@ -105,10 +109,10 @@ def test_p07_two_processes_that_were_killed_go_on_as_two_or_as_one(whole, whole_
 
     out, alone = tmp_path / "base", tmp_path / "alone"
     kill_after_a_checkpoint(command(out, *TWO), out)
-    shutil.copytree(progress_path(out), progress_path(alone))
+    shutil.copytree(run_path(out), run_path(alone))
     assert "going on from step" in run(command(out, *TWO))
     assert files(out) == files(whole_by_two)
-    assert not progress_path(out).exists()
+    assert sorted(path.name for path in run_path(out).iterdir()) == KEPT
     pretrain(settings(alone))
     assert "going on from step" in capsys.readouterr().out
     for name, weight in load_file(whole / "model.safetensors").items():
@@ -142,11 +146,24 @@ def test_progress_of_another_recipe_is_refused_and_replaced_when_forced(whole, t
     with pytest.raises(KeyboardInterrupt):
         pretrain(settings(out, "seed=1", seldom))
     monkeypatch.undo()
-    assert latest_step(progress_path(out) / "steps") == 40
+    assert latest_step(run_path(out) / "steps") == 40
     with pytest.raises(UserError, match=r"seed: 1 then, 0 now.*--force"):
         pretrain(settings(out))
     pretrain(settings(out, "force=true", seldom))
     assert files(out) == files(whole)
+    shutil.rmtree(out)
+    pretrain(settings(out, "seed=1", seldom))  # nothing of the finished run is in its way
+    assert [row["step"] for row in read_metrics(run_path(out) / "metrics.jsonl")] == [*range(3, 40, 3), 40]
+
+
+def test_a_finished_run_is_sent_to_wandb_afterwards(whole, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    send_runs(SendSettings([str(whole.parent)]))
+    (sent,) = whole.parent.glob("base.wandb/wandb/offline-run-*")
+    rows = [row["train/loss"] for row in history(sent) if "train/loss" in row]
+    assert rows == [row["train/loss"] for row in read_metrics(run_path(whole) / "metrics.jsonl")]
+    assert [artifact.type for artifact in artifacts(sent)] == ["model"]
+    assert about(sent).job_type == "pretrain"
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path):
@@ -154,7 +171,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
     with pytest.raises(UserError, match="try a lower"):
         pretrain(settings(out, "learning_rate=1e30", "warmup=1000000", "save_every=1"))
     assert not out.exists()
-    last = latest_step(progress_path(out) / "steps")
+    last = latest_step(run_path(out) / "steps")
     with pytest.raises(UserError, match=f"at step {last + 1};"):
         pretrain(settings(out, "learning_rate=1e30", "warmup=1000000", "save_every=1"))
 

@@ -69,7 +69,7 @@ def check(settings: PretrainSettings) -> Recipe:
     model, packing = tiny_shape(settings.model, len(corpus_tokenizer(settings.mix))), settings.packing
     ranks = ranks_of(settings.run)
     needs = pretraining_needs(model, settings.mesh, settings.dtype, packing.rows, packing.length, ranks)
-    check_here(needs, progress_path(Path(settings.output)), settings.run.device)
+    check_here(needs, run_path(Path(settings.output)), settings.run.device)
     check_target(Path(settings.output), recipe, force=settings.force)
     return recipe
 
@@ -98,9 +98,14 @@ def make_recipe(settings: PretrainSettings) -> Recipe:
     return Recipe("pretrain_tiny", flatten(values))
 
 
-def progress_path(out: Path) -> Path:
-    """Return where an unfinished run keeps its checkpoints and metrics."""
-    return beside(out, "progress")
+def run_path(out: Path) -> Path:
+    """Return the folder of the run that makes ``out``: its metrics and settings and, until it ends, its checkpoints."""
+    return beside(out, "run").with_name(f"{out.name}.run")
+
+
+def model_of(run: Path) -> Path:
+    """Return the model that the run in this folder makes."""
+    return run.with_name(run.name.removesuffix(".run"))
 
 
 def optim(settings: PretrainSettings) -> OptimSettings:
