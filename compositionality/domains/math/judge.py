@@ -13,17 +13,15 @@ from functools import cache
 from importlib.metadata import version
 from math import prod
 
-from compositionality.domains.math.units import unit_of
+from compositionality.domains.math.normal import brackets, names, normal, number_of, split_parts, unnamed
 from compositionality.domains.processor_time import processor_time
 from compositionality.errors import UserError
 from compositionality.tasks.answers import depths, has_box, last_box
 from compositionality.types import Reason, Verdict
 
-PLUS_MINUS = "\\pm"
 CONSTANTS = frozenset("ei")  # letters that an answer may have though the gold one has not
 LONGEST = 400  # characters of an answer that is read; golds of the data sets have at most 100
 PARTS = 20  # most parts of a tuple, a set or a list that are compared
-DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and its largest power of 10
 RELATIVE = Fraction(1, 10**6)  # how far a decimal may be from the exact number, as a share of it
 SYMBOLS = 200  # longest expression that is compared by symbols, in characters
 KNOWN = "\\frac{x+1}{2}"  # what math-verify is asked first, to find out whether it works here
@@ -44,8 +42,8 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
-    given, unit = _normal(answer)
-    for gold, asked in map(_normal, golds):
+    given, unit = normal(answer)
+    for gold, asked in map(normal, golds):
         try:
             if (not unit or unit == (asked or unit)) and _is_worked_out(gold, given) and _same(gold, given):
                 return Verdict(1.0, Reason.CORRECT, answer)
@@ -81,37 +79,8 @@ def read_golds(ground_truth: str) -> list[str]:
     return golds
 
 
-# ---- one way of writing, by rules that change no value
+# ---- comparison of answers in normal form
 
-_REPLACED = (
-    ("\\left", ""), ("\\right", ""), ("\\!", ""), ("\\,", ""), ("\\;", ""), ("\\:", ""), ("~", ""),
-    ("\\$", ""), ("$", ""), ("\\dfrac", "\\frac"), ("\\tfrac", "\\frac"), ("\\cfrac", "\\frac"), ("bmatrix", "pmatrix"),
-    ("\\(", ""), ("\\)", ""), ("\\[", ""), ("\\]", ""),
-    ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
-    ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
-    ("\\lbrack", "["), ("\\rbrack", "]"),
-    ("∈", "\\in "), ("\\qquad", " "), ("\\quad", " "), ("\\lor", "\\text{or}"),
-    ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
-)  # fmt: skip
-_LARGER = re.compile(r"\\(?:big|Big|bigg|Bigg)[lr]?(?![A-Za-z])")  # of a bracket
-_PERCENT = re.compile(r"\\?%(?!\.?\w)")
-_JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
-_MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
-_THOUSANDS = re.compile(r"\d{1,3}(?:\s\d{3})+")
-_BLANKS = re.compile(r"(?<!\d)\s+|\s+(?!\d)")  # all but those between digits: ``1 2`` is not 12
-_ALONE = re.compile(r"([+-]?)\(([^(),+-]+)\)|()\(([+-][^(),]+)\)")
-_SUBSCRIPT = re.compile(r"_\{(\w)\}")
-_SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
-_SHORT_ROOT = re.compile(r"\\sqrt(\w)")
-_LAST_SIGN = re.compile(r"\s*[.,;]$")
-_SPACE = re.compile(r"(?<!\\)\\ ")
-_TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
-_WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
-_UNIT = re.compile(r"(.*\S)\s*\\(?:text|mathrm)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
-_PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-zA-Z].+)()")
-_NAME = re.compile(
-    r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))"
-)
 _GREEK = r"\\(?:alpha|beta|gamma|delta|theta|phi|varphi|lambda|mu|omega|sigma|rho)"
 _VARIABLE = rf"(?:[A-Za-z]|{_GREEK})(?:_(?:\w|\{{\w{{1,4}}\}}))?'?"
 _QUANTITY = re.compile(
@@ -121,121 +90,13 @@ _QUANTITY = re.compile(
     r"|(?i:the|final|answer|total|area|volume|perimeter|probability|length|distance|radius|speed|time|cost|number|sum|of)+"
 )
 """The left side of an equation that names its right one: a variable, sums of them, f(2), AB, an angle, a word."""
-
-
-def _normal(text: str) -> tuple[str, str]:
-    """Return ``text`` without blanks, signs of money, percent and degree, with one form of fractions and roots.
-
-    The second text is the unit that stood behind a number. A text by itself is its words in small letters.
-    """
-    for old, new in _REPLACED:
-        text = text.replace(old, new)
-    text = _LAST_SIGN.sub("", _LARGER.sub("", _SPACE.sub(" ", text)).strip())
-    text, unit = _without_unit(_JOINED_BY_WORDS.sub(",", _PERCENT.sub("", text)).strip())
-    text = _TEXT.sub(r"\1", text)
-    if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
-        return " ".join(text.lower().split()), unit
-    text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
-    if _THOUSANDS.fullmatch(text):
-        text = re.sub(r"\s", "", text)
-    text = _BLANKS.sub("", text)
-    text = ",".join(map(_both_signs, _split(text)))
-    text = _SUBSCRIPT.sub(r"_\1", text)
-    text = _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    if alone := _ALONE.fullmatch(text):
-        sign, inner = alone[1] or "", alone[2] or alone[4]
-        if _number(inner) is not None or (len(inner) == 1 and not sign):
-            text = sign + inner
-    return text, unit
-
-
-def _without_unit(text: str) -> tuple[str, str]:
-    measured = _UNIT.fullmatch(text) or _PLAIN_UNIT.fullmatch(text)
-    unit = unit_of(measured[2] + measured[3]) if measured else None
-    return (measured[1], unit) if measured and unit else (text, "")
-
-
-def _both_signs(part: str) -> str:
-    """Return both values of an answer with one ``\\pm``."""
-    return f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
-
-
-def _unnamed(text: str) -> str:
-    """Return a normal answer without a name before it: ``x=5`` is ``5``."""
-    name = _NAME.match(text)
-    rest = text[name.end() :] if name else ""
-    return rest if rest and "=" not in rest else text
-
-
-def _names(parts: Sequence[str]) -> list[str]:
-    return [part.removesuffix(_unnamed(part)) for part in parts]
-
-
-def _split(text: str) -> list[str]:
-    """Return the parts between the commas that stand in no bracket."""
-    parts, start = list[str](), 0
-    for place, (char, depth) in enumerate(zip(text, depths(text), strict=False)):
-        if char == "," and not depth:
-            parts.append(text[start:place])
-            start = place + 1
-    return [*parts, text[start:]]
-
-
-def _brackets(text: str) -> tuple[str, str, str] | None:
-    """Return the brackets around all of ``text`` and what is between them; None without such a pair."""
-    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")):
-        if text.startswith(opened) and text.endswith(closed) and len(text) >= len(opened) + len(closed):
-            inner = text[len(opened) : len(text) - len(closed)]
-            if min(depths(inner)) >= 0:
-                return opened, closed, inner
-    return None
-
-
-# ---- plain numbers, read exactly: 12, -3.5, 1,234, 3/4, \frac{3}{4}, 1\frac{1}{2}, 1.2 \times 10^{5}
-
-_WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
-_REAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
-_FRACTION = re.compile(rf"([+-]?)(?:(\d+))?\\frac\{{([+-]?{_WHOLE})\}}\{{([+-]?{_WHOLE})\}}")
-_RATIO = re.compile(rf"([+-]?{_REAL})/({_WHOLE})")
-_DECIMAL = re.compile(rf"([+-]?{_REAL})(?:(?:\\times|\\cdot|\*)10\^\{{?([+-]?\d+)\}}?|[eE]([+-]?\d+))?")
-_POWER_OF_TEN = re.compile(r"10\^(?:\{([+-]?\d{1,3})\}|(\d))")
-_ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
-"""What a number may have that is written as a decimal or with an exponent, so may be rounded."""
-
-
-def _number(text: str) -> Fraction | None:
-    """Return the number that ``text``, without blanks, is; None if it is no plain number, or too large to be read."""
-    if len(text) > DIGITS or not text.isascii():
-        return None
-    if fraction := _FRACTION.fullmatch(text):
-        sign, whole, above, below = fraction.groups()
-        if whole and not above[0].isdigit():
-            return None
-        part = _divided(above, below)
-        return None if part is None else (-1 if sign == "-" else 1) * (int(whole or 0) + part)
-    if ratio := _RATIO.fullmatch(text):
-        return _divided(ratio[1], ratio[2])
-    if ten := _POWER_OF_TEN.fullmatch(text):
-        return Fraction(10) ** int(ten[1] or ten[2])
-    decimal = _DECIMAL.fullmatch(text)
-    power = int(decimal[2] or decimal[3] or 0) if decimal else 0
-    if decimal is None or abs(power) > EXPONENT:
-        return None
-    return Fraction(decimal[1].replace(",", "")) * Fraction(10) ** power
-
-
-def _divided(above: str, below: str) -> Fraction | None:
-    divisor = Fraction(below.replace(",", ""))
-    return Fraction(above.replace(",", "")) / divisor if divisor else None
-
-
-# ---- comparison of answers in normal form
-
 _UNEQUAL = re.compile(r"[<>!]|\\not")
 _FUNCTION = re.compile(
     r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:log|ln|lg|lfloor|lceil|lvert)(?![a-z])|[|⌊⌈]"
 )
 """What a gold answer without functions does not need: an answer with one may be the question."""
+_ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
+"""What a number may have that is written as a decimal or with an exponent, so may be rounded."""
 _BARE = re.compile(r"^(?:\\displaystyle)?[({](.*)[)}]$|^\\displaystyle")
 """A number in brackets is one too."""
 _DIVISION = re.compile(r"/|\\frac")
@@ -244,47 +105,47 @@ _DIVISION = re.compile(r"/|\\frac")
 
 def _is_worked_out(gold: str, answer: str) -> bool:
     """Return whether a side of the answer is a number where the gold is one; else functions only where it has some."""
-    gold = _unnamed(gold)
+    gold = unnamed(gold)
     if gold == answer:
         return True
-    if (value := _number(gold)) is not None:
+    if (value := number_of(gold)) is not None:
         whole = value.denominator == 1 and not _DIVISION.search(gold)
         sides = [_BARE.sub(r"\g<1>", side) for side in answer.split("=")]
-        return any(_number(side) is not None and not (whole and _DIVISION.search(side)) for side in sides)
+        return any(number_of(side) is not None and not (whole and _DIVISION.search(side)) for side in sides)
     return bool(_FUNCTION.search(gold)) or not _FUNCTION.search(answer.split("=")[-1])
 
 
 def _same(gold: str, answer: str) -> bool:
     if "=" not in gold or "=" not in answer:
-        gold, answer = _unnamed(gold), _unnamed(answer)
+        gold, answer = unnamed(gold), unnamed(answer)
     if gold == answer:
         return True
-    if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and len(_split(answer)) == 1:
+    if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and len(split_parts(answer)) == 1:
         *before, last = answer.split("=")
         if not last or len(before) > SIDES:
             return False
         return all(_QUANTITY.fullmatch(side) or _same(gold, side) for side in before) and _same(gold, last)
-    value, given = _number(gold), _number(answer)
+    value, given = number_of(gold), number_of(answer)
     if value is not None and given is not None:  # no leniency for percents
         rounded = _ROUNDED.search(gold) or (value.denominator > 1 and _ROUNDED.search(answer))
         return value == given or (bool(rounded) and abs(value - given) <= RELATIVE * abs(value))
     if "∪" in gold and "∪" in answer:
         return _same_in_any_order(gold.split("∪"), answer.split("∪"))
-    ours, theirs = _brackets(gold), _brackets(answer)
+    ours, theirs = brackets(gold), brackets(answer)
     if ours and theirs:
         return ours[:2] == theirs[:2] and _same_parts(ours[2], theirs[2], ordered=ours[0] != "\\{")
     if ours or theirs:  # a set may leave out its braces
         opened, _, inner = ours or theirs or ("", "", "")
         bare = answer if ours else gold
-        return opened == "\\{" and len(_split(bare)) > 1 and _same_parts(inner, bare, ordered=False)
-    golds, answers = _names(_split(gold)), _names(_split(answer))
+        return opened == "\\{" and len(split_parts(bare)) > 1 and _same_parts(inner, bare, ordered=False)
+    golds, answers = names(split_parts(gold)), names(split_parts(answer))
     if len(golds) > 1 or len(answers) > 1:  # x=5,y=6 is no 6,5
         return _same_parts(gold, answer, ordered=len(set(golds)) > 1 and not any(answers))
     return _same_by_symbols(gold, answer)
 
 
 def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
-    golds, answers = _split(gold), _split(answer)
+    golds, answers = split_parts(gold), split_parts(answer)
     if len(golds) != len(answers) or len(golds) > PARTS:
         return False
     if ordered or len(golds) == 1:

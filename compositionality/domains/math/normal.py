@@ -1,0 +1,145 @@
+"""One way of writing an answer, by rules that change no value, and the plain numbers that it may be."""
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from compositionality.domains.math.units import unit_of
+from compositionality.tasks.answers import depths
+
+PLUS_MINUS = "\\pm"
+DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and its largest power of 10
+
+_REPLACED = (
+    ("\\left", ""), ("\\right", ""), ("\\!", ""), ("\\,", ""), ("\\;", ""), ("\\:", ""), ("~", ""),
+    ("\\$", ""), ("$", ""), ("\\dfrac", "\\frac"), ("\\tfrac", "\\frac"), ("\\cfrac", "\\frac"), ("bmatrix", "pmatrix"),
+    ("\\(", ""), ("\\)", ""), ("\\[", ""), ("\\]", ""),
+    ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
+    ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
+    ("\\lbrack", "["), ("\\rbrack", "]"),
+    ("∈", "\\in "), ("\\qquad", " "), ("\\quad", " "), ("\\lor", "\\text{or}"),
+    ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
+)  # fmt: skip
+_LARGER = re.compile(r"\\(?:big|Big|bigg|Bigg)[lr]?(?![A-Za-z])")  # of a bracket
+_PERCENT = re.compile(r"\\?%(?!\.?\w)")
+_JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
+_MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
+_THOUSANDS = re.compile(r"\d{1,3}(?:\s\d{3})+")
+_BLANKS = re.compile(r"(?<!\d)\s+|\s+(?!\d)")  # all but those between digits: ``1 2`` is not 12
+_ALONE = re.compile(r"([+-]?)\(([^(),+-]+)\)|()\(([+-][^(),]+)\)")
+_SUBSCRIPT = re.compile(r"_\{(\w)\}")
+_SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
+_SHORT_ROOT = re.compile(r"\\sqrt(\w)")
+_LAST_SIGN = re.compile(r"\s*[.,;]$")
+_SPACE = re.compile(r"(?<!\\)\\ ")
+_TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
+_WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
+_UNIT = re.compile(r"(.*\S)\s*\\(?:text|mathrm)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
+_PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-zA-Z].+)()")
+_NAME = re.compile(
+    r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))"
+)
+
+
+def normal(text: str) -> tuple[str, str]:
+    """Return ``text`` without blanks, signs of money, percent and degree, with one form of fractions and roots.
+
+    The second text is the unit that stood behind a number. A text by itself is its words in small letters.
+    """
+    for old, new in _REPLACED:
+        text = text.replace(old, new)
+    text = _LAST_SIGN.sub("", _LARGER.sub("", _SPACE.sub(" ", text)).strip())
+    text, unit = _without_unit(_JOINED_BY_WORDS.sub(",", _PERCENT.sub("", text)).strip())
+    text = _TEXT.sub(r"\1", text)
+    if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
+        return " ".join(text.lower().split()), unit
+    text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
+    if _THOUSANDS.fullmatch(text):
+        text = re.sub(r"\s", "", text)
+    text = _BLANKS.sub("", text)
+    text = ",".join(map(_both_signs, split_parts(text)))
+    text = _SUBSCRIPT.sub(r"_\1", text)
+    text = _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
+    if alone := _ALONE.fullmatch(text):
+        sign, inner = alone[1] or "", alone[2] or alone[4]
+        if number_of(inner) is not None or (len(inner) == 1 and not sign):
+            text = sign + inner
+    return text, unit
+
+
+def _without_unit(text: str) -> tuple[str, str]:
+    measured = _UNIT.fullmatch(text) or _PLAIN_UNIT.fullmatch(text)
+    unit = unit_of(measured[2] + measured[3]) if measured else None
+    return (measured[1], unit) if measured and unit else (text, "")
+
+
+def _both_signs(part: str) -> str:
+    """Return both values of an answer with one ``\\pm``."""
+    return f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
+
+
+def unnamed(text: str) -> str:
+    """Return a normal answer without a name before it: ``x=5`` is ``5``."""
+    name = _NAME.match(text)
+    rest = text[name.end() :] if name else ""
+    return rest if rest and "=" not in rest else text
+
+
+def names(parts: Sequence[str]) -> list[str]:
+    return [part.removesuffix(unnamed(part)) for part in parts]
+
+
+def split_parts(text: str) -> list[str]:
+    """Return the parts between the commas that stand in no bracket."""
+    parts, start = list[str](), 0
+    for place, (char, depth) in enumerate(zip(text, depths(text), strict=False)):
+        if char == "," and not depth:
+            parts.append(text[start:place])
+            start = place + 1
+    return [*parts, text[start:]]
+
+
+def brackets(text: str) -> tuple[str, str, str] | None:
+    """Return the brackets around all of ``text`` and what is between them; None without such a pair."""
+    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")):
+        if text.startswith(opened) and text.endswith(closed) and len(text) >= len(opened) + len(closed):
+            inner = text[len(opened) : len(text) - len(closed)]
+            if min(depths(inner)) >= 0:
+                return opened, closed, inner
+    return None
+
+
+# ---- plain numbers, read exactly: 12, -3.5, 1,234, 3/4, \frac{3}{4}, 1\frac{1}{2}, 1.2 \times 10^{5}
+
+_WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
+_REAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
+_FRACTION = re.compile(rf"([+-]?)(?:(\d+))?\\frac\{{([+-]?{_WHOLE})\}}\{{([+-]?{_WHOLE})\}}")
+_RATIO = re.compile(rf"([+-]?{_REAL})/({_WHOLE})")
+_DECIMAL = re.compile(rf"([+-]?{_REAL})(?:(?:\\times|\\cdot|\*)10\^\{{?([+-]?\d+)\}}?|[eE]([+-]?\d+))?")
+_POWER_OF_TEN = re.compile(r"10\^(?:\{([+-]?\d{1,3})\}|(\d))")
+
+
+def number_of(text: str) -> Fraction | None:
+    """Return the number that ``text``, without blanks, is; None if it is no plain number, or too large to be read."""
+    if len(text) > DIGITS or not text.isascii():
+        return None
+    if fraction := _FRACTION.fullmatch(text):
+        sign, whole, above, below = fraction.groups()
+        if whole and not above[0].isdigit():
+            return None
+        part = _divided(above, below)
+        return None if part is None else (-1 if sign == "-" else 1) * (int(whole or 0) + part)
+    if ratio := _RATIO.fullmatch(text):
+        return _divided(ratio[1], ratio[2])
+    if ten := _POWER_OF_TEN.fullmatch(text):
+        return Fraction(10) ** int(ten[1] or ten[2])
+    decimal = _DECIMAL.fullmatch(text)
+    power = int(decimal[2] or decimal[3] or 0) if decimal else 0
+    if decimal is None or abs(power) > EXPONENT:
+        return None
+    return Fraction(decimal[1].replace(",", "")) * Fraction(10) ** power
+
+
+def _divided(above: str, below: str) -> Fraction | None:
+    divisor = Fraction(below.replace(",", ""))
+    return Fraction(above.replace(",", "")) / divisor if divisor else None
