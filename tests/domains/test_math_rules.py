@@ -96,6 +96,24 @@ def test_a_unit_has_one_way_of_writing() -> None:
     assert not any(map(unit_of, ("", "M", "Mm", "ss", "square", "cm/", "cm per", "s of", "x" * 400)))
 
 
+BETWEEN = (
+    " ", "~", "\\,", "\\;", "\\:", "\\ ", "  ", "\\quad ", "$", "$ $", "\\(", "\\) \\(", "\\$", "%", "\\%", "°",
+    "^\\circ", "^{\\circ}", "\\degree ", "\\left", "\\right", "\\big", "\\leftarrow ", "\\text{ }", ".\\,", " .",
+)  # fmt: skip
+THIN = BETWEEN[:6]
+"""What may stand between thousands."""
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_p04_what_stands_between_digits_does_not_join_them(between: str) -> None:
+    gold = ".".join("53") if "." in between else "53"
+    assert not right(gold, f"5{between}3")
+    assert not right("5300", f"5{between}300") or between in (*THIN, "\\text{ }")
+    assert all(
+        right(f"{sign}12345{end}", f"{sign}12{between}345{end}") for sign in ("", "-") for end in ("", ".25")
+    ) or (between not in THIN)
+
+
 @pytest.mark.parametrize("gold", ["7", "120", "1000000", "123456789"])
 def test_p04_a_whole_gold_answer_has_no_tolerance(gold: str) -> None:
     number = int(gold)

@@ -10,28 +10,28 @@ from compositionality.tasks.answers import depths
 PLUS_MINUS = "\\pm"
 DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and its largest power of 10
 
-_REPLACED = (
-    ("\\left", ""), ("\\right", ""), ("\\!", ""), ("\\,", ""), ("\\;", ""), ("\\:", ""), ("~", ""),
-    ("\\$", ""), ("$", ""), ("\\dfrac", "\\frac"), ("\\tfrac", "\\frac"), ("\\cfrac", "\\frac"), ("bmatrix", "pmatrix"),
-    ("\\(", ""), ("\\)", ""), ("\\[", ""), ("\\]", ""),
-    ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
-    ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
-    ("\\lbrack", "["), ("\\rbrack", "]"),
-    ("∈", "\\in "), ("\\qquad", " "), ("\\quad", " "), ("\\lor", "\\text{or}"),
-    ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
-)  # fmt: skip
-_LARGER = re.compile(r"\\(?:big|Big|bigg|Bigg)[lr]?(?![A-Za-z])")  # of a bracket
-_PERCENT = re.compile(r"\\?%(?!\.?\w)")
+_BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between thousands: 12 000
+_WRITTEN = {
+    **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~"), _BLANK), "\\!": "",
+    **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right", "\\quad", "\\qquad"), _GAP),
+    **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
+    **dict.fromkeys(("\\$", "%", "\\%", "^{\\circ}", "^\\circ", "°", "\\degree"), _GAP),
+    "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
+    "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "{,}": ",", "\\varnothing": "\\emptyset",
+    "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
+    "∈": "\\in ", "\\lor": "\\text{or}", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ",
+}  # fmt: skip
+_SIGN = re.compile(r"\^\\circ(?![A-Za-z])|\^\{\\circ\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|π", re.DOTALL)
+"""What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
-_THOUSANDS = re.compile(r"\d{1,3}(?:\s\d{3})+")
-_BLANKS = re.compile(r"(?<!\d)\s+|\s+(?!\d)")  # all but those between digits: ``1 2`` is not 12
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
+_BLANKS = re.compile(r"(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")  # all but those between digits: ``1 2`` is not 12
 _ALONE = re.compile(r"([+-]?)\(([^(),+-]+)\)|()\(([+-][^(),]+)\)")
 _SUBSCRIPT = re.compile(r"_\{(\w)\}")
 _SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
 _SHORT_ROOT = re.compile(r"\\sqrt(\w)")
 _LAST_SIGN = re.compile(r"\s*[.,;]$")
-_SPACE = re.compile(r"(?<!\\)\\ ")
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _UNIT = re.compile(r"(.*\S)\s*\\(?:text|mathrm)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
@@ -46,10 +46,9 @@ def normal(text: str) -> tuple[str, str]:
 
     The second text is the unit that stood behind a number. A text by itself is its words in small letters.
     """
-    for old, new in _REPLACED:
-        text = text.replace(old, new)
-    text = _LAST_SIGN.sub("", _LARGER.sub("", _SPACE.sub(" ", text)).strip())
-    text, unit = _without_unit(_JOINED_BY_WORDS.sub(",", _PERCENT.sub("", text)).strip())
+    text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
+    text = _LAST_SIGN.sub("", text.strip())
+    text, unit = _without_unit(_JOINED_BY_WORDS.sub(",", text).strip())
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
         return " ".join(text.lower().split()), unit
