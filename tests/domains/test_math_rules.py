@@ -114,6 +114,18 @@ def test_p04_what_stands_between_digits_does_not_join_them(between: str) -> None
     ) or (between not in THIN)
 
 
+@pytest.mark.parametrize("numbers", [(1, 200), (100, 200), (-1, 200), (2, 100, 300), (5, -100)])
+@pytest.mark.parametrize("comma", [", ", " , ", ",\\ ", ",\\quad ", "$, $", " \\text{ and } "])
+def test_p04_a_comma_with_a_blank_parts_a_list_and_no_thousands(numbers: tuple[int, ...], comma: str) -> None:
+    gold, number = ", ".join(map(str, numbers)), "".join(map(str, numbers))
+    listed = comma.join(map(str, reversed(numbers)))
+    assert right(gold, listed)
+    assert right(gold, f"\\{{{listed}\\}}")
+    assert right(gold, comma.join(f"x={one}" for one in numbers))
+    assert not right(gold, number)
+    assert not right(number, comma.join(map(str, numbers)))
+
+
 @pytest.mark.parametrize("gold", ["7", "120", "1000000", "123456789"])
 def test_p04_a_whole_gold_answer_has_no_tolerance(gold: str) -> None:
     number = int(gold)

@@ -27,6 +27,7 @@ _JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
 _BLANKS = re.compile(r"(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")  # all but those between digits: ``1 2`` is not 12
+_LISTED = re.compile(r"(?<=\d)(?:\s+,\s*|,\s+)(?=\d{3}(?!\d))")  # ``1, 200`` is a list; its sign keeps it one
 _ALONE = re.compile(r"([+-]?)\(([^(),+-]+)\)|()\(([+-][^(),]+)\)")
 _SUBSCRIPT = re.compile(r"_\{(\w)\}")
 _SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
@@ -48,14 +49,14 @@ def normal(text: str) -> tuple[str, str]:
     """
     text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
     text = _LAST_SIGN.sub("", text.strip())
-    text, unit = _without_unit(_JOINED_BY_WORDS.sub(",", text).strip())
+    text, unit = _without_unit(_JOINED_BY_WORDS.sub(", ", text).strip())
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
         return " ".join(text.lower().split()), unit
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
-    text = _BLANKS.sub("", text)
+    text = _BLANKS.sub("", _LISTED.sub(",+", text))
     text = ",".join(map(_both_signs, split_parts(text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
