@@ -73,6 +73,22 @@ def test_p04_an_equation_counts_if_its_left_side_names_the_right_one(gold: str) 
     assert not right(gold, "=".join(["y"] * 10 + [gold]))
 
 
+@pytest.mark.parametrize("value", ["5", "-3", "\\frac{2}{7}", "2.5", "k+1", "2k^2", "\\sqrt{k}"])
+def test_p04_an_equation_has_the_name_and_each_value_of_the_gold_one(value: str) -> None:
+    gold, number = f"x={value}", "k" not in value
+    assert all(right(gold, form.format(value)) for form in ("{}", "x={}", "x = {0} = {0}"))
+    forms = ["y={}", "x=6={}", "x={}=6", "x={}+1={}", "6={}", "-x={}", "x^2={}", "x=k+7={}", "x={0},x={0}"]
+    forms += ["x-3={}-3", "x-{}=0", "{}-x=0", "2x=2\\cdot {}", "0=x-{}"] if number else []
+    assert [form for form in forms if right(gold, form.format(value, value))] == []
+
+
+def test_p04_a_sum_names_no_sum_of_the_same_letters() -> None:
+    assert right("2k", "a+b=2k")
+    assert right("a+b", "c=a+b")
+    assert not right("a+b", "a+c=a+b")
+    assert not right("x=a+b", "x=a+c=a+b")
+
+
 @pytest.mark.parametrize("form", ["{} {}", "{}\\text{{ {}}}", "{} \\mathrm{{{}}}", "{}\\,\\text{{{}}}"])
 def test_p04_only_a_known_unit_stands_behind_a_number(form: str) -> None:
     for gold, unit in product(("5", "2.5"), UNITS):

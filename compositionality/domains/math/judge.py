@@ -116,15 +116,23 @@ def _is_worked_out(gold: str, answer: str) -> bool:
 
 
 def _same(gold: str, answer: str) -> bool:
-    if "=" not in gold or "=" not in answer:
+    single = len(split_parts(answer)) == 1
+    if "=" in gold and "=" in answer:
+        named = unnamed(gold)
+        name = gold.removesuffix(named)
+        if name and single and answer.startswith(name):
+            gold, answer = named, answer.removeprefix(name)
+        elif number_of(named) is not None or (single and answer.count("=") > 1):
+            return gold == answer  # x-3=2 is the question to x=5
+    else:
         gold, answer = unnamed(gold), unnamed(answer)
     if gold == answer:
         return True
-    if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and len(split_parts(answer)) == 1:
+    if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and single:
         *before, last = answer.split("=")
         if not last or len(before) > SIDES:
             return False
-        return all(_QUANTITY.fullmatch(side) or _same(gold, side) for side in before) and _same(gold, last)
+        return all(_is_named(side, gold) or _same(gold, side) for side in before) and _same(gold, last)
     value, given = number_of(gold), number_of(answer)
     if value is not None and given is not None:  # no leniency for percents
         rounded = _ROUNDED.search(gold) or (value.denominator > 1 and _ROUNDED.search(answer))
@@ -142,6 +150,12 @@ def _same(gold: str, answer: str) -> bool:
     if len(golds) > 1 or len(answers) > 1:  # x=5,y=6 is no 6,5
         return _same_parts(gold, answer, ordered=len(set(golds)) > 1 and not any(answers))
     return _same_by_symbols(gold, answer)
+
+
+def _is_named(side: str, gold: str) -> bool:
+    """Return whether a left side is a quantity that ``gold`` may be the value of; ``a+c`` is none of ``a+b``."""
+    is_sum = "(" not in side and re.search("[+-]", side) is not None
+    return _QUANTITY.fullmatch(side) is not None and not (is_sum and _letters(side) & _letters(gold))
 
 
 def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
