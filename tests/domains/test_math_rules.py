@@ -100,6 +100,21 @@ def test_p04_only_a_known_unit_stands_behind_a_number(form: str) -> None:
         assert not right(gold, form.format(gold, f"{word} cm")), word
 
 
+UNIT_FORMS = {
+    "money": ("\\${}", "{}\\text{{ dollars}}", "\\${}\\text{{ USD}}"), "share": ("{}\\%", "{}%"),
+    "angle": ("{}^\\circ", "{}^{{\\circ}}", "{}°", "{}\\text{{ degrees}}", "{}\\degree"),
+    "length": ("{}\\text{{ cm}}",), "length in feet": ("{}\\text{{ ft}}",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "given"), product(UNIT_FORMS, repeat=2))
+def test_p04_signs_are_units(asked: str, given: str) -> None:
+    for gold, answer, value in product(UNIT_FORMS[asked], UNIT_FORMS[given], ("5", "\\frac{2}{7}", "2\\sqrt{3}")):
+        assert right(gold.format(value), answer.format(value)) == (asked == given), (gold, answer)
+        assert right(gold.format(value), value)
+        assert right(value, answer.format(value))
+
+
 def test_a_unit_has_one_way_of_writing() -> None:
     for first, second in (
         ("cm^2", "square centimeters"),

@@ -42,10 +42,10 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
-    given, unit = normal(answer)
+    given, units = normal(answer)
     for gold, asked in map(normal, golds):
         try:
-            if (not unit or unit == (asked or unit)) and _is_worked_out(gold, given) and _same(gold, given):
+            if (not asked or units <= asked) and _is_worked_out(gold, given) and _same(gold, given):
                 return Verdict(1.0, Reason.CORRECT, answer)
         except (_TooLongError, MemoryError, RecursionError):
             break

@@ -11,11 +11,14 @@ PLUS_MINUS = "\\pm"
 DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and its largest power of 10
 
 _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between thousands: 12 000
+_UNIT_SIGNS = {
+    **dict.fromkeys(("^{\\circ}", "^\\circ", "°", "\\degree"), "°"), **dict.fromkeys(("%", "\\%"), "%"), "\\$": "USD",
+}  # fmt: skip
 _WRITTEN = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~"), _BLANK), "\\!": "",
     **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right", "\\quad", "\\qquad"), _GAP),
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
-    **dict.fromkeys(("\\$", "%", "\\%", "^{\\circ}", "^\\circ", "°", "\\degree"), _GAP),
+    **dict.fromkeys(_UNIT_SIGNS, _GAP),
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
     "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "{,}": ",", "\\varnothing": "\\emptyset",
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
@@ -42,17 +45,19 @@ _NAME = re.compile(
 )
 
 
-def normal(text: str) -> tuple[str, str]:
+def normal(text: str) -> tuple[str, frozenset[str]]:
     """Return ``text`` without blanks, signs of money, percent and degree, with one form of fractions and roots.
 
-    The second text is the unit that stood behind a number. A text by itself is its words in small letters.
+    Then its units: those signs, and what stood behind a number. A text by itself is its words in small letters.
     """
+    units = {_UNIT_SIGNS[sign] for sign in _SIGN.findall(text) if sign in _UNIT_SIGNS}
     text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
     text = _LAST_SIGN.sub("", text.strip())
     text, unit = _without_unit(_JOINED_BY_WORDS.sub(", ", text).strip())
+    found = frozenset(units | {unit} - {""})
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
-        return " ".join(text.lower().split()), unit
+        return " ".join(text.lower().split()), found
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
@@ -64,7 +69,7 @@ def normal(text: str) -> tuple[str, str]:
         sign, inner = alone[1] or "", alone[2] or alone[4]
         if number_of(inner) is not None or (len(inner) == 1 and not sign):
             text = sign + inner
-    return text, unit
+    return text, found
 
 
 def _without_unit(text: str) -> tuple[str, str]:
