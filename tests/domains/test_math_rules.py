@@ -182,6 +182,9 @@ def test_p04_case_and_base_count(gold: str) -> None:
         ("1011_2", "1011_{2}"),
         ("2+\\sqrt3,2-\\sqrt3", "2\\pm\\sqrt3"),
         ("\\frac{1+\\sqrt5}{2},\\frac{1-\\sqrt5}{2}", "x=\\frac{1\\pm\\sqrt{5}}{2}"),
+        ("\\sin x", "\\sin(x)"), ("\\cos 2\\theta", "\\cos{2 \\theta}"), ("\\pi r^2", "r^2 \\pi"), ("2 \\cdot x", "2x"),
+        ("\\frac{x}{y}", "\\frac x y"), ("\\frac{1}{2}", "\\frac 1 2"), ("x\\sqrt{3}", "\\sqrt 3 \\times x"),
+        ("\\log_2 x", "\\log_{2}(x)"),
         ("25\\pi", "25\\pi\\text{ cm}^2"), ("x=5,y=6", "y=6,x=5"), ("x=5,y=6", "5,6"), ("(x^2+1)^2", "(1+x^2)^2"),
     ],
 )  # fmt: skip

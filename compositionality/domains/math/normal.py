@@ -29,12 +29,13 @@ _SIGN = re.compile(r"\^\\circ(?![A-Za-z])|\^\{\\circ\}|\{(?:,|bmatrix)\}|\\[A-Za
 _JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
-_BLANKS = re.compile(r"(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")  # all but those between digits: ``1 2`` is not 12
+_BLANKS = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")
+"""All blanks but those between digits, as ``1 2`` is not 12; one between a command and a letter is kept, too."""
 _LISTED = re.compile(r"(?<=\d)(?:\s+,\s*|,\s+)(?=\d{3}(?!\d))")  # ``1, 200`` is a list; its sign keeps it one
 _ALONE = re.compile(r"([+-]?)\(([^(),+-]+)\)|()\(([+-][^(),]+)\)")
 _SUBSCRIPT = re.compile(r"_\{(\w)\}")
-_SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
-_SHORT_ROOT = re.compile(r"\\sqrt(\w)")
+_SHORT_FRACTION = re.compile(r"\\frac ?(?:\{(\w)\}|(\w)) ?(?:\{(\w)\}|(\w))")
+_SHORT_ROOT = re.compile(r"\\sqrt ?(\w)")
 _LAST_SIGN = re.compile(r"\s*[.,;]$")
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
@@ -61,7 +62,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
-    text = _BLANKS.sub("", _LISTED.sub(",+", text))
+    text = _BLANKS.sub(lambda blank: f"{blank[1]} " if blank[1] else "", _LISTED.sub(",+", text))
     text = ",".join(map(_both_signs, split_parts(text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
