@@ -2,7 +2,7 @@
 
 import math
 import random
-from itertools import product
+from itertools import permutations, product
 
 import pytest
 
@@ -157,14 +157,31 @@ def test_p04_a_comma_with_a_blank_parts_a_list_and_no_thousands(numbers: tuple[i
     assert not right(number, comma.join(map(str, numbers)))
 
 
-@pytest.mark.parametrize("gold", ["7", "120", "1000000", "123456789"])
+@pytest.mark.parametrize("gold", ["7", "120", "1000000", "123456789", "12e7", "1.2\\times 10^8", "5.0"])
 def test_p04_a_whole_gold_answer_has_no_tolerance(gold: str) -> None:
-    number = int(gold)
+    number = int(float(gold.replace("\\times 10^", "e")))
     assert all(
         right(gold, form) for form in (f"{number:,}", f"{number}.0", f"{number}.", f"({number})", f"\\({number}\\)")
     )
     assert not any(right(gold, f"{number + share * number:.9f}") for share in (1e-7, -1e-7, 9e-7))
     assert right(f"{number}.5", f"{number + 0.5 + 1e-7 * number:.9f}")
+
+
+@pytest.mark.parametrize("gold", [(3, 4), (2, 3, 4), (10, 30), (12, 7), (1, 2, 2, 5)])
+def test_p04_a_ratio_has_the_gold_parts_in_their_order(gold: tuple[int, ...]) -> None:
+    text = ":".join(map(str, gold))
+    wrong = {":".join(map(str, parts)) for parts in permutations(gold)} - {text}
+    wrong |= {
+        ":".join(str(2 * part) for part in gold),
+        text + ":1",
+        "1:" + text,
+        ":".join(map(str, gold[:-1])),
+        text[1:],
+    }
+    wrong |= {str(gold[0] / math.prod(gold[1:])), f"1/{math.prod(gold[1:])}", "\\frac{1}{3}", "".join(map(str, gold))}
+    assert [answer for answer in sorted(wrong) if right(text, answer)] == []
+    assert all(right(text, form) for form in (text, text.replace(":", " : "), f"a = {text}"))
+    assert right(text, f"\\frac{{{gold[0]}}}{{{gold[1]}}}") == right(text, f"{gold[0]}/{gold[1]}") == (len(gold) == 2)
 
 
 @pytest.mark.parametrize("gold", ["x+1", "x^2+2x^3", "\\frac{x}{n}", "1011_2", "A"])
@@ -207,3 +224,17 @@ def test_p04_what_would_keep_sympy_busy_never_gets_there() -> None:
         _is_expression(text) for text in ("9^(999999999)", "9^9^9", "((x^{99})^{99})^{99}", "(" * 90 + "x" + ")" * 90)
     )
     assert all(_is_expression(text) for text in ("x^2+y^2", "(x^2+1)^2", "e^{2x+1}", "x^{n+1}-x^n", "\\frac{x^2}{y^2}"))
+
+
+DROPPED = (
+    "ldots", "mbox{6}", "mathit{6}", "mod 6", "pmod{6}", "bmod 6", "approx 6", "approx{6}", "equiv 6", "sim 6", "to 6",
+    "mid 6", "phantom{6}", "vspace{6}", "vspace", "hspace{6}", "thinspace", "tag{6}", "color{red}6", "prime",
+    "cap 6", "setminus 6", "ast 6", "circ 6", "oplus 6", "land 6", "iff 6", "implies 6", "dots+6", "cdots", "unknown",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("gold", ["x+y", "2\\sqrt{3}", "\\frac{x}{y}", "3+4i", "y=2x+1", "x>5", "\\sin x"])
+def test_p04_no_command_is_left_out_unread(gold: str) -> None:
+    for command in DROPPED:
+        assert not right(gold, f"{gold}\\{command}"), command
+        assert not right(gold, f"\\{command} {gold}"), command

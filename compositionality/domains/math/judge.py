@@ -97,8 +97,10 @@ _FUNCTION = re.compile(
 """What a gold answer without functions does not need: an answer with one may be the question."""
 _ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
 """What a number may have that is written as a decimal or with an exponent, so may be rounded."""
-_BARE = re.compile(r"^(?:\\displaystyle)?[({](.*)[)}]$|^\\displaystyle")
+_BARE = re.compile(r"^[({](.*)[)}]$")
 """A number in brackets is one too."""
+_QUOTIENT = re.compile(r"^\\frac\{(\w+)\}\{(\w+)\}$|^(\w+)/(\w+)$")
+"""A ratio, written as a fraction of the same numbers."""
 _DIVISION = re.compile(r"/|\\frac")
 """What is left undone in an answer that is a whole number."""
 
@@ -135,8 +137,11 @@ def _same(gold: str, answer: str) -> bool:
         return all(_is_named(side, gold) or _same(gold, side) for side in before) and _same(gold, last)
     value, given = number_of(gold), number_of(answer)
     if value is not None and given is not None:  # no leniency for percents
-        rounded = _ROUNDED.search(gold) or (value.denominator > 1 and _ROUNDED.search(answer))
+        rounded = value.denominator > 1 and (_ROUNDED.search(gold) or _ROUNDED.search(answer))
         return value == given or (bool(rounded) and abs(value - given) <= RELATIVE * abs(value))
+    if ":" in gold:  # a ratio, or a time
+        answer = _QUOTIENT.sub(r"\1\3:\2\4", answer)
+        return _same_parts(gold.replace(":", ","), answer.replace(":", ","), ordered=True)
     if "∪" in gold and "∪" in answer:
         return _same_in_any_order(gold.split("∪"), answer.split("∪"))
     ours, theirs = brackets(gold), brackets(answer)
@@ -189,14 +194,19 @@ _HEAVY = re.compile(
     r"\d{16}"  # long numbers
     r"|\^\{?-?\d{3}|\^\{[^{}]*(?:[{^]|\d{3}|[*(]|\\cdot|\\times)|\^\("  # large and nested powers
     r"|\^(?:\{[^{}]*\}|\\[a-z]+|.)\^"  # chained ones
-    r"|!|\\(?:int|sum|prod|lim|binom|iint|oint|bigcup|bigcap|choose|begin\{cases\})"  # what would be worked out
-    r"|\\(?:max|min|gcd|lcm|sup|inf|det|arg)(?![a-z])|\\approx-?\d+$|\d_|'"  # … or is no expression
-    r"|\\(?:[dt]binom|Gamma|gamma|zeta|input|include|def|newcommand|write|catcode)"
+    r"|!|\d_|'"  # what would be worked out, or is no expression
 )
 _JOINED = re.compile(r"[})\]]\d")  # a digit right behind a bracket: a product or a slip, nobody can say
 _OF_BRACKETS = re.compile(r"[)}\]]\^\{?-?(\d+)")
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
-_COMMANDS = re.compile(r"(?:\\[a-zA-Z]+|\\\\|[^\\])+")
+_KNOWN = """
+frac sqrt cdot times div pm mp sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp infty emptyset
+alpha beta delta epsilon varepsilon eta theta vartheta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi omega
+Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar vec hat bar overline mathbb
+in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil lvert rvert vert
+"""
+"""Commands that math-verify reads as what they are; of others, as ``\\ldots``, it leaves out a part without a word."""
+_COMMANDS = re.compile(rf"(?:\\(?:{'|'.join(_KNOWN.split())})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}|\\\\|[^\\])+")
 _SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 _WORD = re.compile(r"[a-z]{3,}")
@@ -205,7 +215,7 @@ _WORD = re.compile(r"[a-z]{3,}")
 
 def _same_by_symbols(gold: str, answer: str) -> bool:
     """Compare as sympy sees both; never what would keep it busy, or what is no mathematics."""
-    if max(len(gold), len(answer)) > SYMBOLS or not _is_expression(answer) or _WORD.fullmatch(gold):
+    if max(len(gold), len(answer)) > SYMBOLS or not all(map(_is_expression, (gold, answer))) or _WORD.fullmatch(gold):
         return False
     if _SUBSCRIPTS.findall(gold) != _SUBSCRIPTS.findall(answer) or not _letters(answer) <= _letters(gold) | CONSTANTS:
         return False

@@ -16,7 +16,8 @@ _UNIT_SIGNS = {
 }  # fmt: skip
 _WRITTEN = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~"), _BLANK), "\\!": "",
-    **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right", "\\quad", "\\qquad"), _GAP),
+    **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right"), _GAP),
+    **dict.fromkeys(("\\quad", "\\qquad", "\\displaystyle"), _GAP),
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
     **dict.fromkeys(_UNIT_SIGNS, _GAP),
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
