@@ -156,6 +156,48 @@ def test_p04_a_chain_with_a_fault_scores_nothing_though_its_answer_is_right(styl
         pytest.fail("no problem to try it on")
 
 
+def untrue(lines: list[str], place: int) -> dict[str, list[str]]:
+    """A right solution with one thing that is not so, said in the step at ``place`` or in a line before all others."""
+    line = lines[place]
+    code = re.split("[?=]", line)[0]
+    if not lines[-1].startswith("So "):
+        return {name: [f"{code}?{name}", *lines] for name in (code, "zz", "99", f"{code}=99", f"{code},zz", "d3c3")}
+    step = re.fullmatch(r"(- .*?)((\w) = [^:]*)\.", line)
+    if step is None:
+        return {}
+    head, equation, letter = step.groups()
+    before = {
+        "claims without a full stop": f"{head}{letter} = 99",
+        "claims with a mark": f"{head}{letter} = 99!",
+        "claims in words": f"{head}It is 99.",
+        "waits for nothing": f"{head}I leave it for later.",
+        "no bullet": f"{head[2:]}{letter} = 99.",
+        "another bullet": f"* {head[2:]}{letter} = 99.",
+        "an indented bullet": f"  {head}{letter} = 99.",
+    }
+    instead = {
+        "a number beside the equation": f"{head}It is 99. {equation}.",
+        "another premise": re.sub(r"(equals )(\d+)", lambda said: f"{said[1]}{int(said[2]) + 1}", line),
+        "another quantity": f"{head}So is the total number of Pigs in each Second Sun. {equation}.",
+    }
+    replaced = {name: [*lines[:place], said, *lines[place + 1 :]] for name, said in instead.items() if said != line}
+    return {name: [said, *lines] for name, said in before.items()} | replaced
+
+
+@pytest.mark.parametrize(("style", "kinds"), [("text", 10), ("compact", 6)])
+def test_p04_a_step_says_nothing_that_is_not_so(style: str, kinds: int) -> None:
+    seen = set()
+    for index in range(6):
+        row = problem(style, index)
+        lines = TASK.solution(row, BRIDGE, 0).split("\n")
+        assert TASK.verdict("\n".join(lines), row.ground_truth).score == 1
+        for place in range(len(lines)):
+            for name, text in untrue(lines, place).items():
+                seen.add(name)
+                assert TASK.verdict("\n".join(text), row.ground_truth).score == 0, text
+    assert len(seen) >= kinds
+
+
 def test_a_chain_is_read_in_the_thought_and_its_answer_behind_it() -> None:
     row = problem("text")
     chain, answer = TASK.solution(row, PLAIN, 0), json.loads(row.ground_truth)["answer"]

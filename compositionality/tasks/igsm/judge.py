@@ -6,7 +6,8 @@ a minus in front.
 
 A chain is right if every quantity that it works out is one of the problem's, not known before, depends on what the
 problem says and on quantities worked out above it, and if every form of its equation has its true value. A quantity
-that is tried in vain must really wait for something.
+that is tried in vain must really wait for all that it is said to wait for. In English a step is a bullet, or any line
+with an equation; beside its equation and its true premise it states no number and names no other quantity.
 """
 
 import json
@@ -31,7 +32,7 @@ from compositionality.tasks.igsm.graph import (
     read_quantity,
 )
 from compositionality.tasks.igsm.names import LayerNames, Names
-from compositionality.tasks.igsm.wording import FILLER, STYLES, compact_equations
+from compositionality.tasks.igsm.wording import FILLER, STYLES, compact_equations, premise
 
 MAX_LINES = 200
 LONGEST_LINE = 2000
@@ -44,6 +45,7 @@ _LETTER = re.compile(
     r"\b(?:Let ([A-Za-z]) be|call it ([A-Za-z])|is called ([A-Za-z])|(?:Back to|Now for|Again) ([A-Za-z]),)"
 )
 _CHAIN = re.compile(r"(?:^|[.:] )([A-Za-z]) = ([^=]+(?: = [^=]+)*)\.$")
+_CLAIM = re.compile(r"[\d=]")
 _SYMBOL = re.compile(r"[A-Za-z]")
 _RIGHT = re.compile(r"(?:(\d{1,4})(?:([*+])(?=[(a-d])|$))?\(?((?:[b-d]\d[a-d]\d?[+-]?)*)\)?")
 
@@ -140,12 +142,12 @@ class ChainFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One step as it was written: ``forms`` of the equation after the quantity, or what it waits for."""
+    """One step as it was written: ``forms`` of the equation after the quantity, or none and what it waits for."""
 
     quantity: Quantity | None
-    letter: str = ""
+    letter: str
     forms: tuple[str, ...] = ()
-    waits: bool = False
+    awaited: tuple[Quantity | None, ...] = ()
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ def check_chain(text: str, problem: QuantityGraph, names: Names | None) -> Findi
     """Return the first fault in the chain of a completion; never raises, linear in its length."""
     chain = Chain(problem)
     number = 0
-    for number, line in enumerate(read_lines(text, names), 1):
+    for number, line in enumerate(read_lines(text, problem, names), 1):
         fault = _fault(line, chain) if line and number <= MAX_LINES else ChainFault.UNREADABLE
         if fault:
             return Finding(fault, number, line.quantity if line else None)
@@ -179,14 +181,18 @@ def check_chain(text: str, problem: QuantityGraph, names: Names | None) -> Findi
     return Finding()
 
 
-def read_lines(text: str, names: Names | None) -> Iterator[Line | None]:
+def read_lines(text: str, problem: QuantityGraph, names: Names | None) -> Iterator[Line | None]:
     """Yield the steps of a completion in the compact style (no ``names``) or in English; None for any other line."""
+    lines = text.split("\n")
     if names is None:
-        yield from (_compact_line(line) for line in text.split("\n") if line.strip(FILLER))
+        yield from (_compact_line(line) for line in lines if line.strip(FILLER))
         return
     items = names.items()
     categories = {word: place for place, layer in enumerate(names.layers) for word in (layer.noun, layer.plural)}
-    yield from (_text_line(line, items, categories) for line in text.split("\n") if line.startswith("- "))
+    premises = {quantity: premise(quantity, problem, names) for quantity in problem.equations}
+    for line in lines:
+        if line.startswith("- ") or "=" in line:
+            yield _text_line(line, items, categories, premises)
 
 
 def _compact_line(text: str) -> Line | None:
@@ -194,20 +200,28 @@ def _compact_line(text: str) -> Line | None:
     if not match:
         return None
     code, sign, rest = match.groups()
-    return Line(read_quantity(code), code, tuple(rest.split("=" if sign == "=" else ",")), waits=sign == "?")
+    if sign == "=":
+        return Line(read_quantity(code), code, tuple(rest.split("=")))
+    return Line(read_quantity(code), code, awaited=tuple(map(read_quantity, rest.split(","))))
 
 
-def _text_line(text: str, items: Mapping[str, Item], categories: Mapping[str, int]) -> Line | None:
+def _text_line(
+    text: str, items: Mapping[str, Item], categories: Mapping[str, int], premises: Mapping[Quantity, str]
+) -> Line | None:
     phrase = _PHRASE.search(text) if len(text) <= LONGEST_LINE else None
     named = _LETTER.search(text)
     if not phrase or not named:
         return None
     letter = next(filter(None, named.groups()))
     chain = _CHAIN.search(text)
-    if chain and chain[1] != letter:
+    quantity = _named(phrase, items, categories)
+    said = text[: chain.start() if chain else None]
+    if quantity and quantity in premises:
+        said = said.replace(premises[quantity], "")
+    first, *others = [_named(other, items, categories) for other in _PHRASE.finditer(said)] or [None]
+    if first != quantity or _CLAIM.search(said) or (chain and (others or chain[1] != letter)):
         return None
-    forms = tuple(chain[2].split(" = ")) if chain else ()
-    return Line(_named(phrase, items, categories), letter, forms, waits=not chain)
+    return Line(quantity, letter, tuple(chain[2].split(" = ")) if chain else (), tuple(others))
 
 
 def _named(phrase: re.Match[str], items: Mapping[str, Item], categories: Mapping[str, int]) -> Quantity | None:
@@ -230,8 +244,8 @@ def _fault(line: Line, chain: Chain) -> ChainFault | None:
     if known != quantity or quantity in chain.values:
         return ChainFault.AGAIN
     missing = [parent for parent in problem.parents(quantity) if parent not in chain.values]
-    if line.waits:
-        return None if missing else ChainFault.NOT_BLOCKED
+    if not line.forms:
+        return None if line.awaited and set(line.awaited) <= set(missing) else ChainFault.NOT_BLOCKED
     if missing:
         return ChainFault.TOO_EARLY
     fault = _wrong_forms(line.forms, quantity, chain)
