@@ -1,6 +1,8 @@
 """The class of a response, by hand-made examples: compact traces and English text, and what comes first."""
 
 import time
+from collections.abc import Callable, Iterable
+from itertools import combinations, permutations
 
 import pytest
 from hypothesis import given
@@ -287,3 +289,43 @@ def test_p04_a_megabyte_takes_no_time(part: str) -> None:
 )
 def test_names_in_order_handed_on_and_right_are_told_apart(lines: list[str], chain: tuple[bool, bool, bool]) -> None:
     assert found(*compact_problem(CHAIN), "\n".join(lines), "stop").chain == chain
+
+
+STATED = (
+    '{name}("{given}") = "{result}".', "{name}('{given}') -> '{result}'", '{name}(s="{given}") == "{result}"',
+    "{name}: {given} → {result}", '{name}: "{given}" → "{result}"', '{name} takes "{given}" and returns "{result}"',
+    "`{name}` on `{given}` gives `{result}`.", '- `{name}("{given}")` returns `{result}`',
+    '* `{name}("{given}")` → `"{result}"`', '`{name}("{given}") = "{result}"`', '{name}(“{given}”) is “{result}”',
+    '### {name}\n- Input: "{given}"\n- Output: "{result}"', '**{name}**: the input is "{given}", the result "{result}"',
+)  # fmt: skip
+STEPS = (("func_16", "cabbe", "cabe"), ("func_14", "cabe", "ccaabbee"), ("func_2", "ccaabbee", "ccbb"))
+CHANGED: dict[str, tuple[Callable[[str, str, str], tuple[str, str, str]], tuple[bool, bool, bool]]] = {
+    "nothing": (lambda name, given, result: (name, given, result), (True, True, True)),
+    "what goes in": (lambda name, given, result: (name, given[1:], result), (True, False, False)),
+    "what comes out": (lambda name, given, result: (name, given, result[1:]), (True, True, False)),
+    "the name": (lambda _, given, result: ("func_3", given, result), (False, False, False)),
+}
+
+
+def in_english(form: str, steps: Iterable[tuple[str, str, str]]) -> str:
+    lines = [form.format(name=name, given=given, result=result) for name, given, result in steps]
+    return "\n".join([*lines, '{"output": "ccbb"}'])
+
+
+@pytest.mark.parametrize("form", STATED)
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_chain_in_english_is_right_only_if_all_that_it_states_is(changed: str, form: str) -> None:
+    change, expected = CHANGED[changed]
+    truth = ground_truth(INPUT, "ccbb", main_solution(CODE))
+    for place in range(2 if changed == "what comes out" else 0, 3):  # a wrong result would not be handed on
+        steps = [change(*step) if number == place else step for number, step in enumerate(STEPS)]
+        assert found(truth, "", in_english(form, steps)).chain == expected, in_english(form, steps)
+
+
+@pytest.mark.parametrize("form", STATED)
+def test_a_chain_in_english_with_its_names_in_another_order_or_one_of_them_left_out_is_not_right(form: str) -> None:
+    truth = ground_truth(INPUT, "ccbb", main_solution(CODE))
+    orders = [steps for steps in permutations(STEPS) if steps != STEPS]
+    renamed = [[(name, *step[1:]) for (name, *_), step in zip(order, STEPS, strict=True)] for order in orders]
+    for steps in (*orders, *renamed, *combinations(STEPS, 2), *combinations(STEPS, 1)):
+        assert found(truth, "", in_english(form, steps)).chain == (False, False, False), in_english(form, steps)

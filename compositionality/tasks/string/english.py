@@ -4,7 +4,7 @@ A step is a function's name (``func_3`` or a call) followed by a stated result: 
 ":", *returns*, *becomes*, *gives* and the like, or an unquoted word after ``=`` or an arrow. A result in the sentence
 of the name comes before those in later ones; of several, the last counts (``"ab" + "c" = "abc"``). Of a call inside a
 call, what it gives is stated by writing it again with the result in its place. A step stated twice counts once, and
-with another result it is a correction. Text without any such step, but with as many stated results as there are
+with another result it is a correction. Text that names no function, but with as many stated results as there are
 operators, is read by position. One pass, linear in the text; no text is executed.
 """
 
@@ -13,22 +13,24 @@ from dataclasses import dataclass, field
 
 from compositionality.tasks.string.reference import Reference, StatedStep, Trace
 
-LONGEST_TEXT, LONGEST_CALL, LONGEST_GAP = 40_000, 400, 60
+LONGEST_TEXT, LONGEST_CALL, LONGEST_GAP, LONGEST_BARE = 40_000, 400, 60, 210
 _SYMBOL = r"==?|→|⇒|->|=>|⟶"
 _WORD = (
     r"\b(?:returns?|returned|returning|becomes?|became|gives?|giving|gave|yields?|yielding|produces?|producing|outputs?"
     r"|results?|resulting|gets?|getting|obtains?|equals?|is|into)\b"
 )
-_TAKES = r"\b(?:to|on|of|with|for|takes|input)\b"
+_TAKES = r"\b(?:to|on|of|with|for|takes|[Ii]nput(?: string)?(?: is)?)\b:?"
 _TOKEN = re.compile(
     r"(?P<call>\bfunc_\d{1,3})"
     r'|"(?P<quoted>[^"\n]{0,400})"'
     r"|(?<![\w])'(?P<single>[^'\n]{0,400})'(?!\w)"
     rf"|(?P<symbol>{_SYMBOL})(?:[ \t]*(?P<bare>[^\s\"'(),;=+→]{{2,200}})(?=[\s.,;]|$))?"
-    rf"|(?P<word>{_WORD}|:)|(?P<takes>{_TAKES})|(?P<line>\n|[.;](?=\s))"
+    rf"|(?P<word>{_WORD})|(?P<colon>:)|(?P<takes>{_TAKES})|(?P<line>\n|[.;](?=\s))"
 )
-_CODE = re.compile(r"`([^`\n\"'()=]{1,400})`")
-_ARGUMENT = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)')\s*(?:([+,])|$)""")
+_CODE = re.compile(r"`([^`\n]{1,400})`")
+_NO_WORD = frozenset("\"'()=")
+_LEFT = re.compile(r":[ \t]*+([^\s\"'(),;:=+→]{1,200})[ \t]*$")
+_ARGUMENT = re.compile(r"""\s*(?:\w+\s*=\s*)?(?:"([^"]*)"|'([^']*)')\s*(?:([+,])|$)""")
 _INNER = re.compile(r"func_\d{1,3}\([^()]{0,400}\)")
 _NAMES_INPUT = re.compile(r"(?:\bx|\binput(?: string)?|\bstring|\btext)\s*(?:=|is|:)?\s*$")
 
@@ -42,10 +44,11 @@ class _Open:
     result: str | None = None
     same_sentence: bool = True
     settled: bool = False  # a result in the sentence of the name: later ones do not change it
+    link: str = ""  # kind of the link before the result
 
-    def take(self, result: str) -> None:
+    def take(self, result: str, link: str = "") -> None:
         if not self.settled or self.same_sentence:
-            self.result, self.settled = result, self.same_sentence
+            self.result, self.settled, self.link = result, self.same_sentence, link
 
 
 @dataclass
@@ -59,6 +62,7 @@ class _Reader:
     open: _Open | None = None
     link: tuple[str, int] = ("", -LONGEST_GAP)  # kind and end of the last linking word or sign
     last: tuple[str, int] = ("", -LONGEST_GAP)  # the last quoted string and its end
+    named: bool = False  # a function was named
     nested: tuple[str, str, str] | None = None  # the last call with a call inside: its text before and after, that call
     before: str | None = None  # the string to the left of the last link, if it stands right beside it
 
@@ -67,7 +71,7 @@ class _Reader:
         while token := _TOKEN.search(self.text, position):
             position = self._take(token)
         self._close()
-        if not self.steps and len(self.nameless) == len(self.reference.named) == len(self.reference.steps):
+        if not self.named and len(self.nameless) == len(self.reference.named) == len(self.reference.steps):
             stated = zip(self.reference.names, self.nameless, strict=True)
             return Trace(tuple(StatedStep(name, None, result) for name, result in stated))
         return Trace(tuple(self.steps))
@@ -78,10 +82,11 @@ class _Reader:
         if token["line"]:
             if self.open:
                 self.open.same_sentence = False
-        elif token["symbol"] or token["word"]:
+        elif token["symbol"] or token["word"] or token["colon"]:
             beside = token.start() - self.last[1] <= 2
-            self.before = self.last[0] if beside else None
-            self.link = ("symbol" if token["symbol"] else "word", token.end())
+            bare = _LEFT.search(self.text, max(0, token.start() - LONGEST_BARE), token.start())
+            self.before = self.last[0] if beside else bare[1] if bare and token["symbol"] else None
+            self.link = ("symbol" if token["symbol"] else "colon" if token["colon"] else "word", token.end())
             if token["bare"] and not token["bare"].startswith("func_"):
                 self._result(token["bare"].rstrip(".:"), token.start())
         elif token["takes"]:
@@ -94,6 +99,7 @@ class _Reader:
     def _call(self, token: re.Match[str]) -> int:
         """Take a function's name: what was open before is complete."""
         self._close()
+        self.named = True
         inside, end = _arguments(self.text, token.end())
         whole = self.text[token.start() : end]
         self._rewritten(whole)
@@ -125,7 +131,7 @@ class _Reader:
         near = token.start() - at <= LONGEST_GAP and "\n" not in self.text[at : token.start()]
         if near and kind == "takes" and self.open and self.open.given is None and self.open.result is None:
             self.open.given = (value,)
-        elif near and kind in ("symbol", "word"):
+        elif near and kind in ("symbol", "word", "colon"):
             self._result(value, token.start())
         self.last = (value, token.end())
 
@@ -136,9 +142,10 @@ class _Reader:
             if value != self.reference.input and self.nameless[-1:] != [value]:
                 self.nameless.append(value)
             return
-        if self.open.given is None and self.before is not None and self.open.result is None:
+        is_left = self.open.result is None or (self.open.link == "colon" and self.open.result == self.before)
+        if self.open.given is None and self.before is not None and is_left:
             self.open.given = (self.before,)
-        self.open.take(value)
+        self.open.take(value, self.link[0])
 
     def _close(self) -> None:
         """Keep the open step if it has a result and is not stated for the second time."""
@@ -169,7 +176,12 @@ def read_english(response: str, reference: Reference) -> Trace:
     end = response.rfind("{", 0, max(response.rfind('"output"'), 0))
     text = response[: end if end >= 0 else len(response)][:LONGEST_TEXT]
     text = text.replace("“", '"').replace("”", '"').replace("**", "")
-    return _Reader(reference, _CODE.sub(r'"\1"', text).replace("`", "")).read()
+    return _Reader(reference, _CODE.sub(_quoted, text).replace("`", "")).read()
+
+
+def _quoted(code: re.Match[str]) -> str:
+    """Return what is marked as code, in quotes unless it is a function, an equation or quoted already."""
+    return code[1] if _NO_WORD & set(code[1]) or code[1].startswith("func_") else f'"{code[1]}"'
 
 
 def _agree(step: StatedStep, old: StatedStep) -> bool:
