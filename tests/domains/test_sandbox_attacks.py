@@ -59,6 +59,30 @@ def test_p05_tests_that_would_not_run_are_broken_whatever_the_program_is(tests: 
         assert run_tests(program, f"from solution import f\n{tests}", style="pytest").end == "broken"
 
 
+UNCALLED = "def check(candidate):\n    assert candidate(2) == 4\n"
+CONSTANT = "\nN = 5"
+
+
+@pytest.mark.parametrize(
+    ("tests", "style"),
+    [
+        *((f"{head}{UNCALLED}", "assert") for head in ("", "from solution import f\n", "from solution import *\n")),
+        (f"from solution import f\n{UNCALLED}if __name__ == '__main__':\n    check(f)", "assert"),
+        ("from solution import *\ndef test_f():\n    def inner():\n        assert f(2) == 4", "pytest"),
+        ("from solution import f\ndef test_f():\n    pass", "pytest"),
+        ("import sys\nfrom solution import f\nsys.exit()\nassert f(2) == 4", "assert"),
+        (
+            "import unittest\nfrom solution import f\nclass TestF(unittest.TestCase):\n    def test_f(self):\n"
+            "        self.assertEqual(f(2), 4)\nunittest.main()",
+            "assert",
+        ),
+    ],
+)
+def test_p05_tests_that_never_call_the_program_are_broken_whatever_it_is(tests: str, style: str) -> None:
+    for program in (RIGHT, WRONG, RIGHT + CONSTANT, WRONG + CONSTANT):
+        assert run_tests(program, tests, style=style).end == "broken"
+
+
 @pytest.mark.parametrize("base", ["", "(unittest.TestCase)"])
 def test_methods_of_test_classes_run(base: str) -> None:
     tests = (

@@ -12,10 +12,13 @@ from .wire import GoneError, Peer, Remote, send
 
 
 class _Tests(Peer):
-    """The tests' end. The solution may call functions that it was given, and use public names of given objects."""
+    """The tests' end. The solution may call functions that it was given, and use public names of given objects.
+
+    ``used``: the tests have called something of the solution or asked for plain data; to import a function is no use.
+    """
 
     trusted = True
-    asked_for_a_name = False
+    used = False
 
     def export(self, value: Any) -> Any:
         """Export what the tests define; a builtin function by its name."""
@@ -29,8 +32,10 @@ class _Tests(Peer):
         raise TypeError(f"a {kind.__name__} cannot be given to a solution")
 
     def ask(self, operation: str, target: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
-        self.asked_for_a_name = self.asked_for_a_name or operation == "get"
-        return super().ask(operation, target, args, kwargs)
+        self.used = self.used or operation == "call"
+        value = super().ask(operation, target, args, kwargs)
+        self.used = self.used or (operation == "get" and not isinstance(value, Remote))
+        return value
 
     def perform(self, request: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         target = self.exported[request["of"]]
@@ -111,8 +116,10 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
                 return ["broken", "the tests have no test function"]
     except UnsupportedError as error:
         return ["broken", str(error)]
+    except SystemExit as error:
+        return ["failed", "the tests exit"] if error.code else ["broken", "the tests exit before their end"]
     peer.ask("names", None)  # it lives still
-    if not peer.asked_for_a_name:
+    if not peer.used:
         return ["broken", "the tests use nothing of the solution"]
     return ["passed", ""]
 
@@ -143,13 +150,18 @@ def _run_prefix(prefix: str, names: _Names) -> None:
         return
 
 
-def _solution_module(peer: Peer, names: _Names) -> types.ModuleType:
-    """Return the module that tests import; ``*`` gives no name that builtins or the tests have."""
+def _solution_module(peer: _Tests, names: _Names) -> types.ModuleType:
+    """Return the module that tests import; ``*`` gives no name that builtins or the tests have, and is no use."""
 
     class Solution(types.ModuleType):
         def __getattr__(self, name: str) -> Any:
             if name == "__all__":
-                return [name for name in peer.ask("names", None) if not hasattr(builtins, name) and name not in names]
+                used = peer.used
+                taken = {*dir(builtins), *names}
+                own = [name for name in peer.ask("names", None) if name not in taken and not name.startswith("__")]
+                vars(self).update({name: peer.ask("get", None, [name]) for name in own})
+                peer.used = used
+                return own
             if name.startswith("__"):
                 raise AttributeError(name)
             return peer.ask("get", None, [name])
