@@ -1,9 +1,11 @@
 """P17: wrong programs against tests of every form, by rule: a program that answers 0 never passes, a right one does."""
 
+import math
 from itertools import product
 
 import pytest
 
+from compositionality.domains.code.inside.checker import Approximately
 from compositionality.domains.code.sandbox import Limits, containment, run_script, run_tests
 
 RIGHT, WRONG = "def f(x):\n    return x * x", "def f(x):\n    return 0"
@@ -57,6 +59,28 @@ def test_p17_an_exception_of_a_program_ends_no_loop_of_its_tests(tests: str) -> 
 def test_p05_tests_that_would_not_run_are_broken_whatever_the_program_is(tests: str) -> None:
     for program in (RIGHT, WRONG):
         assert run_tests(program, f"from solution import f\n{tests}", style="pytest").end == "broken"
+
+
+def test_p04_approx_is_that_of_pytest() -> None:
+    numbers = (0, 1, -1, 2, 1.0000005, 1e9, 1e9 + 500, 1e-13, math.inf, -math.inf, math.nan, 0.5, 1.5)
+    for expected, value in product(numbers, repeat=2):
+        for kinds in ({}, {"rel": 0.5}, {"abs": 0.1}, {"abs": 1e-3}, {"rel": 0.1, "abs": 0.3}, {"rel": 0}, {"abs": 0}):
+            theirs = value == pytest.approx(expected, **kinds)
+            assert (value == Approximately(expected, **kinds)) == theirs, (expected, value, kinds)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_f():\n    pytest.raises(ValueError, f, -1)\n    assert f(2) == 4",
+        "@pytest.mark.parametrize(argnames='x', argvalues=[2, 3])\ndef test_f(x):\n    assert f(x) == x * x",
+    ],
+)
+def test_other_forms_of_what_pytest_has(test: str) -> None:
+    refuses = "def f(x):\n    if x < 0:\n        raise ValueError\n    return x"
+    for power, end in (("** 2", "passed"), ("* 3", "failed")):
+        program = f"{refuses} {power}"
+        assert run_tests(program, f"import pytest\nfrom solution import f\n{test}", style="pytest").end == end
 
 
 UNCALLED = "def check(candidate):\n    assert candidate(2) == 4\n"

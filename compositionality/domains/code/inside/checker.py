@@ -177,12 +177,15 @@ class UnsupportedError(BaseException):
 
 
 class Raises:
-    """The block of a with statement must raise ``kind``."""
+    """The block of a with statement, or the function that is given, must raise ``kind``."""
 
-    def __init__(self, kind: Any, *, match: str | None = None) -> None:
+    def __init__(self, kind: Any, *call: Any, match: str | None = None, **kwargs: Any) -> None:
         self.kind, self.match = kind, match
         self.value: BaseException | None = None
         self.type: type[BaseException] | None = None
+        if call:
+            with self:
+                call[0](*call[1:], **kwargs)
 
     def __enter__(self) -> "Raises":
         return self
@@ -202,10 +205,11 @@ class Raises:
 
 
 class Approximately:
-    """Equal to numbers, and to sequences and dicts of them, within a tolerance."""
+    """Equal to numbers, and to sequences and dicts of them, within a tolerance: ``abs`` alone, or the larger one."""
 
     def __init__(self, expected: Any, rel: float | None = None, abs: float | None = None) -> None:
-        self.expected, self.rel, self.abs = expected, 1e-6 if rel is None else rel, 1e-12 if abs is None else abs
+        self.expected, self.abs = expected, 1e-12 if abs is None else abs
+        self.rel = rel if rel is not None else 1e-6 if abs is None else 0.0
 
     def __eq__(self, other: object) -> bool:
         return self._close(self.expected, other)
@@ -223,13 +227,14 @@ class Approximately:
             return same and all(self._close(expected[key], value[key]) for key in expected)
         if not isinstance(value, int | float) or not isinstance(expected, int | float):
             return bool(expected == value)
-        return math.isclose(expected, value, rel_tol=self.rel, abs_tol=self.abs)
+        tolerance = max(self.abs, self.rel * abs(expected))
+        return expected == value or (tolerance != math.inf and abs(expected - value) <= tolerance)
 
 
 class _Mark:
-    def parametrize(self, names: Any, rows: Any, **_: Any) -> Callable[[Any], Any]:
-        axis = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-        values = [tuple(row) if len(axis) > 1 else (row,) for row in rows]
+    def parametrize(self, argnames: Any, argvalues: Any, **_: Any) -> Callable[[Any], Any]:
+        axis = [name.strip() for name in argnames.split(",")] if isinstance(argnames, str) else list(argnames)
+        values = [tuple(row) if len(axis) > 1 else (row,) for row in argvalues]
 
         def mark(function: Any) -> Any:
             function.parameters = [*getattr(function, "parameters", []), (axis, values)]
