@@ -151,6 +151,8 @@ def _of_dataset(entry: dict[str, Any], gold: str) -> dict[str, str]:
         case "number_sorting" if gold:
             near = [f"{float(one) + 0.4:.3f}" for one in json.loads(gold.replace("'", '"'))]
             return {"all a bit more": str(near)}
+        case "decimal_arithmetic":
+            return {"0.0009 more": str(float(gold) + 0.0009)}
         case "pool_matrix":
             rows = [" ".join(f"{float(one) * 1.009:.4f}" for one in row.split()) for row in gold.split("\n")]
             return {} if set(gold) <= set("0 \n") else {"all 0.9 % more": "\n".join(rows)}

@@ -21,7 +21,8 @@ import reasoning_gym_attacks as corpus
 
 README = Path(forms.__file__).parent / "README.md"
 SAMPLE = [
-    "boxnet", "game_of_life_halting", "number_sorting", "spell_backward", "string_insertion", "syllogism",
+    "boxnet", "decimal_arithmetic", "game_of_life_halting", "number_sorting", "spell_backward", "string_insertion",
+    "syllogism",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -91,6 +92,12 @@ def _same_cells(answer: str, entry: Entry) -> bool:
     """Accept every cell as asked for, to two decimal places."""
     pairs = zip(answer.split(), str(entry["answer"]).split(), strict=True)
     return all(abs(float(ours) - float(gold)) <= 0.01 for ours, gold in pairs)
+
+
+def _same_decimal(answer: str, entry: Entry) -> bool:
+    """Accept ten significant digits: twelve are asked for, and the library rounds after each operation."""
+    gold = Decimal(str(entry["answer"]))
+    return abs(Decimal(answer) - gold) <= abs(gold) * Decimal("1e-10")
 
 
 def _makes_24(answer: str, entry: Entry) -> bool:
@@ -231,7 +238,7 @@ FORMS: Mapping[str, Form] = {
     "coin_flip": Form(rf"{_DIGITS}(?:\.{_DIGITS}|\s*/\s*{_DIGITS})?", also=_same_share),
     "complex_arithmetic": Form(rf"\(?\s*{_NUMBER}(?:\s*[+-]\s*[0-9.]{{1,60}}\s*i|\s*i)?\s*\)?"),
     "cryptarithm": Form(_list_of(r"[A-Z]\s*=\s*[0-9]"), before=_letters_once),
-    "decimal_arithmetic": Form(_NUMBER),
+    "decimal_arithmetic": Form(_NUMBER, also=_same_decimal),
     "decimal_chain_sum": Form(_NUMBER),
     "figlet_font": Form(also=_same_letters),
     "fraction_simplification": Form(
