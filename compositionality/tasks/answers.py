@@ -94,7 +94,7 @@ def read_json(text: str) -> Any:
 def read_literal(text: str) -> Any:
     """Return the value of JSON or of a Python literal, perhaps in one code fence; ``UNREADABLE`` if it is neither.
 
-    Text over MAX_LITERAL characters, with brackets over MAX_DEPTH deep or with a repeated JSON key is not read.
+    Text over MAX_LITERAL characters, with brackets over MAX_DEPTH deep, a repeated key or a comment is not read.
     """
     text = _unfenced(text.strip())
     if len(text) > MAX_LITERAL or max(depths(text)) > MAX_DEPTH:
@@ -108,13 +108,17 @@ def read_literal(text: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.literal_eval(text)
+            tree = ast.parse(text, mode="eval")
+            value = ast.literal_eval(tree)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return UNREADABLE
+    objects = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)]
+    has_twice = any(len(ast.literal_eval(node)) < len(node.keys) for node in objects)
+    return UNREADABLE if has_twice or text.count("#") > repr(value).count("#") else value
 
 
 class RepeatedKeyError(ValueError):
-    """An object of JSON gives a key twice, so two answers."""
+    """An object gives a key twice, so two answers."""
 
 
 def with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

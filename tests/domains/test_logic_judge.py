@@ -2,6 +2,7 @@
 
 import json
 import time
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,10 @@ WRONG = {
         "Eric drinks tea in house 1, Anna milk in house 2",
         f"dict(rows={ROWS})",
         f"{ONE_LINE} or {{}}",
+        f"{TRUTHS['zebra']} # or {{}}",
     ],
     "ordering": [
+        '["bus", "car", "van"] # or ["van", "car", "bus"]', '["bus", # or "van"\n"car", "van"]',
         '["van", "car", "bus"]', '["bus", "car"]', '["bus", "car", "van", "van"]', '[["bus", "car", "van"]]',
         'not "bus" before "car" before "van"', '{"bus": "car", "van"}', "buscarvan", '["bus, car, van"]',
         'sorted(["bus", "car", "van"])', "[bus, car, van", '{"a": "bus", "b": "car", "c": "van"}',
@@ -68,6 +71,7 @@ WRONG = {
     "graph": ["J", "K or J", "node K", "K.", "KK", "", "K -> J", "'K'"],
     "arc": [
         "[[1, 3], [2, 0]]", "[[1, 2]]", "[[1, 2], [3, 0], [0, 0]]", "[[1, 2, -1], [3, 0, -1]]",
+        "[[1, 2], [3, 0]] # or [[0, 0], [0, 0]]",
         "[[1, 2], [3, 0]] or [[0, 0], [0, 0]]", "[[1, 2], [3, 0]] is not it", '[["1", "2"], ["3", "0"]]',
         "[[True, 2], [3, 0]]", "[1, 2, 3, 0]", "1 2\n3 0",
     ],
@@ -191,6 +195,7 @@ def test_p04_another_sign_of_the_same_look_or_lower_case_is_another_name(kind):
 
 
 def test_p04_an_object_that_gives_two_answers_gives_none():
-    for first in ([], ROWS):
-        answer = f'{{"rows": {json.dumps(first)}, "rows": {json.dumps(ROWS)}}}'
+    for first, form in product(([], ROWS), (json.dumps, repr)):
+        key = form("rows")
+        answer = f"{{{key}: {form(first)}, {key}: {form(ROWS)}}}"
         assert TASK.verdict(f"<answer>{answer}</answer>", json.dumps(TRUTHS["zebra"])).reason is Reason.MALFORMED
