@@ -4,10 +4,12 @@ import json
 import re
 import time
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
 from compositionality.errors import UserError
+from compositionality.tasks.arithmetic import to_postfix, tokenize, value_of
 from compositionality.tasks.behaviours import BRIDGE, PLAIN, Behaviours
 from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.generate import IgsmOptions
@@ -196,6 +198,26 @@ def test_p04_a_step_says_nothing_that_is_not_so(style: str, kinds: int) -> None:
                 seen.add(name)
                 assert TASK.verdict("\n".join(text), row.ground_truth).score == 0, text
     assert len(seen) >= kinds
+
+
+def test_p04_an_equation_with_other_signs_is_wrong_though_its_value_is_the_same_by_the_modulus() -> None:
+    options = replace(OPTIONS, style="compact", modulus=10, most_common=0.4)
+    tried = same = 0
+    for index in range(60):
+        row = TASK.problem(options, "train", 1, index)
+        lines = TASK.solution(row, PLAIN, 0).split("\n")
+        for place, line in enumerate(lines):
+            code, whole, *rest = line.split("=")
+            for old, new in permutations("+-*", 2):
+                other = whole.replace(old, new, 1)
+                exact, changed = (value_of(to_postfix(tokenize(form) or [])) for form in (whole, other))
+                if exact == changed:
+                    continue
+                tried, same = tried + 1, same + ((changed - exact) % 10 == 0)  # type: ignore[operator]
+                text = "\n".join([*lines[:place], "=".join([code, other, *rest]), *lines[place + 1 :]])
+                assert TASK.verdict(text, row.ground_truth).score == 0, (line, other)
+    assert tried > 100
+    assert same > 10
 
 
 def test_a_chain_is_read_in_the_thought_and_its_answer_behind_it() -> None:

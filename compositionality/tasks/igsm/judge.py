@@ -259,7 +259,10 @@ def _is_of(quantity: Quantity, problem: QuantityGraph) -> bool:
 
 
 def _wrong_forms(forms: Sequence[str], quantity: Quantity, chain: Chain) -> ChainFault | None:
-    """Check the forms of an equation: symbols, then numbers, then what some operations leave, then the value."""
+    """Check the forms of an equation: symbols, then numbers, then what some operations leave, then the value.
+
+    The whole equation has its value before it is reduced by the modulus, too: 1*(5+5) is not 1*(5-5).
+    """
     problem, parents = chain.problem, set(chain.problem.parents(quantity))
     numbers = numbers_in(problem.expression(quantity), chain.values)
     value, terms = evaluate(numbers, problem.modulus), sizes_of(numbers)
@@ -276,7 +279,9 @@ def _wrong_forms(forms: Sequence[str], quantity: Quantity, chain: Chain) -> Chai
         if is_whole_equation and sizes_of(tokens) != terms:
             return ChainFault.DEPENDENCIES
         result = value_of(to_postfix(tokens))
-        if result is None or (result % problem.modulus if problem.modulus else result) != value:
+        if result is None or (is_whole_equation and result != evaluate(numbers)):
+            return ChainFault.ARITHMETIC
+        if (result % problem.modulus if problem.modulus else result) != value:
             return ChainFault.ARITHMETIC
     return None if forms and forms[-1].strip() == str(value) else ChainFault.ARITHMETIC
 
