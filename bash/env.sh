@@ -9,7 +9,8 @@
 #   PYTHON; DRY_RUN=1: print the command and check it as its start would, but for inputs that are not there yet
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
-while [[ ${1:-} =~ ^[A-Z_]+= ]]; do export "${1?}" && shift; done # NAME=value behind the script is as before it
+behind=()
+while [[ ${1:-} =~ ^[A-Z_]+= ]]; do export "${1?}" && behind+=("${1%%=*}") && shift; done # NAME=value behind the script is as before it
 step=$(realpath "$0")
 cd -P "$(dirname "${BASH_SOURCE[0]}")/.." # as realpath, also where the way here is a link
 step=${step#"$PWD/bash/"} step=${step%.sh}
@@ -24,6 +25,8 @@ if [[ -z ${PYTHON:-} && ! -x .venv/bin/python ]] && python -P -c "import composi
 fi
 export PYTHON=${PYTHON:-.venv/bin/python}
 [[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
+if [[ -z ${VARIABLES_SEEN:-} ]]; then "$PYTHON" -I -S compositionality/study/variables.py "$step" "${behind[@]}" || exit; fi
+export VARIABLES_SEEN=1 # what one script starts says no more of them
 default=tiny
 case ${CUDA_VISIBLE_DEVICES-all} in "" | -1) ;; *) if nvidia-smi -L &>/dev/null; then default=single; fi ;; esac
 for name in SEED SPLIT TEST_SEED; do # before any arithmetic

@@ -16,6 +16,7 @@ from test_refusals import typed
 
 from compositionality.config.makers import maker
 from compositionality.study.scripts import STEP_VARIABLES, read_script, words_of
+from compositionality.study.variables import misspelt
 
 SECTION = "bash/section41_42"
 EXEMPT = {
@@ -126,6 +127,29 @@ def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> No
         done = run(f"{SECTION}/stage2_rl_level2.sh", DRY_RUN="1", **{name: value})
         assert (done.returncode, done.stderr) == (2, f"error: {name}={value}: {said}\n")
     assert not (ROOT / "ran").exists()
+
+
+def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused() -> None:
+    told = "bash/section41_42/stage1_rft.sh reads no such variable; give MODEL_PATH"
+    done = run(f"{SECTION}/stage1_rft.sh", MODLE_PATH="m", PROFILE="no-such")
+    assert done.stderr.splitlines()[0] == f"note: MODLE_PATH: {told}, if it was meant for this script"
+    done = run(f"{SECTION}/stage1_rft.sh", "MODLE_PATH=m")
+    assert (done.returncode, done.stderr) == (2, f"error: MODLE_PATH: {told}\n")
+
+    step, study = "section41_42/stage2_rl_level2", "section41_42/run_all"
+    assert misspelt(step, ["SEEDS", "PROFIL", "NUM_GPUS"]) == {
+        "NUM_GPUS": "N_GPUS",
+        "PROFIL": "PROFILE",
+        "SEEDS": "SEED",
+    }
+    assert misspelt(study, ["SEEDS", "SEED", "ARM"]) == {"ARM": "ARMS"}
+    of_others = (
+        "AWS_PROFILE BASE_MODEL DATA_ROOT HF_HOME MODEL_NAME OUTPUT_DIR PATH PYTHONPATH PYTHON_VERSION SLURM_NNODES"
+    )
+    for name in (*STEPS, study):
+        assert not misspelt(
+            name, [*of_others.split(), *STEP_VARIABLES, "CUDA_VISIBLE_DEVICES", "DATA_DIR", "TEST_SEED"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -351,4 +375,4 @@ def test_wandb_has_one_group_for_all_seeds_of_a_study(tmp_path: Path) -> None:
         ({"WANDB_RUN_GROUP": "other"}, "other"),
     ):
         own = {"PYTHON": str(tmp_path / "python"), "PROFILE": "tiny", **variables}
-        assert run("bash/section41_42/stage1_rft.sh", **own).stdout.strip() == expected
+        assert run("bash/section41_42/stage1_rft.sh", **own).stdout.split()[-1] == expected
