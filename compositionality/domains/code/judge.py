@@ -20,8 +20,8 @@ TOLERANCE, SMALLEST = Decimal("1e-6"), Decimal("1e-9")
 _PYTHON = ("python", "python3", "py")
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)")
 _DEFINES = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
-_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
-_REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d*)", re.ASCII)
+_REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _CALLS = """import json
 CASES = json.loads({cases!r})
 try:
@@ -214,7 +214,10 @@ def same_output(printed: str, expected: str) -> bool:
 
 
 def _same_word(word: str, wanted: str) -> bool:
-    """Compare yes and no in any case; whole numbers exactly, others within 1e-6, of the number itself below 1."""
+    """Compare yes and no in any case; whole numbers exactly, others within 1e-6, of the number itself below 1.
+
+    Digits behind a leading zero are text: ``0011`` is not ``11``.
+    """
     if word == wanted:
         return True
     if wanted.lower() in ("yes", "no"):
