@@ -184,10 +184,11 @@ def test_p04_a_ratio_has_the_gold_parts_in_their_order(gold: tuple[int, ...]) ->
     assert right(text, f"\\frac{{{gold[0]}}}{{{gold[1]}}}") == right(text, f"{gold[0]}/{gold[1]}") == (len(gold) == 2)
 
 
-@pytest.mark.parametrize("gold", ["x+1", "x^2+2x^3", "\\frac{x}{n}", "1011_2", "A"])
+@pytest.mark.parametrize("gold", ["x+1", "x^2+2x^3", "\\frac{x}{n}", "1011_2", "A", "xy", "nr", "AB"])
 def test_p04_case_and_base_count(gold: str) -> None:
     assert right(gold, gold)
-    assert not right(gold, gold.upper() if gold != "A" else "a") or gold == gold.upper()
+    assert not right(gold, gold.upper()) or gold == gold.upper()
+    assert not right(gold, gold.lower()) or gold == gold.lower()
     assert not right(gold, gold.partition("_")[0]) or "_" not in gold
     assert not right(gold, f"{gold}_5") or "_" in gold
 
@@ -202,6 +203,13 @@ def test_p04_case_and_base_count(gold: str) -> None:
         ("\\sin x", "\\sin(x)"), ("\\cos 2\\theta", "\\cos{2 \\theta}"), ("\\pi r^2", "r^2 \\pi"), ("2 \\cdot x", "2x"),
         ("\\frac{x}{y}", "\\frac x y"), ("\\frac{1}{2}", "\\frac 1 2"), ("x\\sqrt{3}", "\\sqrt 3 \\times x"),
         ("\\log_2 x", "\\log_{2}(x)"),
+        ("\\text{No}", "no"), ("No", "\\text{NO}"), ("Yes", "YES"), ("no", "No"), ("12", "\\text{12 cm}"),
+        ("2\\sqrt{3}", "\\left(2\\sqrt{3}\\right)"), ("-x", "((-x))"), ("3:4", "(3:4)"), ("12", "\\boldsymbol{12}"),
+        ("12", "12 \\textrm{ cm}"), ("12", "\\mbox{12}"), ("x^{2}", "\\mathbf{x^2}"), ("\\emptyset", "\\{\\}"),
+        ("\\emptyset", "∅"), ("3,-3", "±3"), ("x\\le 5", "x ≤ 5"), ("(-\\infty,\\infty)", "\\mathbb{R}"),
+        ("\\{5\\}", "x=5"),
+        ("3,-3", "3 or -3"), ("3,-3", "x=3 or x=-3"), ("\\sqrt[3]{2}", "2^{\\frac{1}{3}}"),
+        ("10:30", "10:30\\text{ AM}"),
         ("25\\pi", "25\\pi\\text{ cm}^2"), ("x=5,y=6", "y=6,x=5"), ("x=5,y=6", "5,6"), ("(x^2+1)^2", "(1+x^2)^2"),
     ],
 )  # fmt: skip
@@ -224,6 +232,15 @@ def test_p04_what_would_keep_sympy_busy_never_gets_there() -> None:
         _is_expression(text) for text in ("9^(999999999)", "9^9^9", "((x^{99})^{99})^{99}", "(" * 90 + "x" + ")" * 90)
     )
     assert all(_is_expression(text) for text in ("x^2+y^2", "(x^2+1)^2", "e^{2x+1}", "x^{n+1}-x^n", "\\frac{x^2}{y^2}"))
+
+
+@pytest.mark.parametrize("size", range(-12, 4))
+def test_p04_a_decimal_is_as_near_to_a_small_number_as_to_a_large_one(size: int) -> None:
+    value = math.pi * 10.0**size
+    gold = f"\\pi\\times 10^{{{size}}}"
+    assert right(gold, f"{value:.{max(9 - size, 1)}f}") or size < -4
+    assert right(gold, f"{10 ** max(size, 0)}\\pi" if size >= 0 else f"\\frac{{\\pi}}{{{10**-size}}}")
+    assert not any(right(gold, f"{value * share:.{max(9 - size, 1)}f}") for share in (0, 0.99, 1.0001, 0.99999, -1))
 
 
 DROPPED = (

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
-from math import prod
+from math import isfinite, prod
+from typing import Any
 
 from compositionality.domains.math.normal import brackets, names, normal, number_of, split_parts, unnamed
 from compositionality.domains.processor_time import processor_time
@@ -150,7 +151,7 @@ def _same(gold: str, answer: str) -> bool:
     if ours or theirs:  # a set may leave out its braces
         opened, _, inner = ours or theirs or ("", "", "")
         bare = answer if ours else gold
-        return opened == "\\{" and len(split_parts(bare)) > 1 and _same_parts(inner, bare, ordered=False)
+        return opened == "\\{" and _same_parts(inner, bare, ordered=False)
     golds, answers = names(split_parts(gold)), names(split_parts(answer))
     if len(golds) > 1 or len(answers) > 1:  # x=5,y=6 is no 6,5
         return _same_parts(gold, answer, ordered=len(set(golds)) > 1 and not any(answers))
@@ -207,6 +208,7 @@ in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil lvert 
 """
 """Commands that math-verify reads as what they are; of others, as ``\\ldots``, it leaves out a part without a word."""
 _COMMANDS = re.compile(rf"(?:\\(?:{'|'.join(_KNOWN.split())})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}|\\\\|[^\\])+")
+_ROOT = re.compile(r"\^\{(-?)\\frac\{(\d\d?)\}\{(\d\d?)\}\}")  # a power that is a fraction
 _SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 _WORD = re.compile(r"[a-z]{3,}")
@@ -215,6 +217,7 @@ _WORD = re.compile(r"[a-z]{3,}")
 
 def _same_by_symbols(gold: str, answer: str) -> bool:
     """Compare as sympy sees both; never what would keep it busy, or what is no mathematics."""
+    gold, answer = (_ROOT.sub(r"^{\1\2/\3}", text) for text in (gold, answer))
     if max(len(gold), len(answer)) > SYMBOLS or not all(map(_is_expression, (gold, answer))) or _WORD.fullmatch(gold):
         return False
     if _SUBSCRIPTS.findall(gold) != _SUBSCRIPTS.findall(answer) or not _letters(answer) <= _letters(gold) | CONSTANTS:
@@ -236,7 +239,21 @@ def _verified(gold: str, answer: str) -> bool:
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
     config = [LatexExtractionConfig()]
     read = [parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback") for text in (gold, answer)]
-    return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))
+    if not (read[0] and read[1] and verify(read[0], read[1], strict=True, timeout_seconds=None)):
+        return False
+    ours, theirs = (_value(expressions[0]) for expressions in read)
+    if ours is None or theirs is None:
+        return True
+    return abs(ours - theirs) <= float(RELATIVE) * abs(ours)  # it rounds to digits behind the point
+
+
+def _value(expression: Any) -> complex | None:
+    """Return the number that an expression of sympy is; None for letters, equations and what else is none."""
+    try:
+        value = complex(expression)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return None
+    return value if isfinite(value.real) and isfinite(value.imag) else None
 
 
 @cache

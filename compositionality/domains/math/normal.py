@@ -23,24 +23,29 @@ _WRITTEN = {
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
     "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "{,}": ",", "\\varnothing": "\\emptyset",
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
+    "∅": "\\emptyset ", "±": "\\pm ", "≤": "\\le ", "≥": "\\ge ", "\\mathbb{R}": "(-\\infty,\\infty)",
     "∈": "\\in ", "\\lor": "\\text{or}", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ",
 }  # fmt: skip
-_SIGN = re.compile(r"\^\\circ(?![A-Za-z])|\^\{\\circ\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|π", re.DOTALL)
+_SIGN = re.compile(
+    r"\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|π", re.DOTALL
+)
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
-_JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
+_JOINED_BY_WORDS = re.compile(
+    r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*|\s*,?\s+(?:and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*=)"
+)
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
 _BLANKS = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")
 """All blanks but those between digits, as ``1 2`` is not 12; one between a command and a letter is kept, too."""
 _LISTED = re.compile(r"(?<=\d)(?:\s+,\s*|,\s+)(?=\d{3}(?!\d))")  # ``1, 200`` is a list; its sign keeps it one
-_ALONE = re.compile(r"([+-]?)\(([^(),+-]+)\)|()\(([+-][^(),]+)\)")
+_SIGNED = re.compile(r"([+-])\(([^(),+-]+)\)")
 _SUBSCRIPT = re.compile(r"_\{(\w)\}")
 _SHORT_FRACTION = re.compile(r"\\frac ?(?:\{(\w)\}|(\w)) ?(?:\{(\w)\}|(\w))")
 _SHORT_ROOT = re.compile(r"\\sqrt ?(\w)")
 _LAST_SIGN = re.compile(r"\s*[.,;]$")
-_TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
+_TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf)?|math(?:rm|bf|it|sf)|mbox|boldsymbol|bm|operatorname)\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
-_UNIT = re.compile(r"(.*\S)\s*\\(?:text|mathrm)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
+_UNIT = re.compile(r"(.*\S)\s*\\(?:text(?:rm)?|mathrm|mbox)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
 _PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-zA-Z].+)()")
 _NAME = re.compile(
     r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))"
@@ -55,11 +60,14 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     units = {_UNIT_SIGNS[sign] for sign in _SIGN.findall(text) if sign in _UNIT_SIGNS}
     text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
     text = _LAST_SIGN.sub("", text.strip())
+    styled = _TEXT.fullmatch(text)
+    text = styled[1].strip() if styled else text
     text, unit = _without_unit(_JOINED_BY_WORDS.sub(", ", text).strip())
     found = frozenset(units | {unit} - {""})
     text = _TEXT.sub(r"\1", text)
-    if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
-        return " ".join(text.lower().split()), found
+    if _WORDS.fullmatch(word := " ".join(text.split())) and len(word) > 1:
+        is_product = len(word) == 2 and not styled and not word.istitle()  # xy is no XY
+        return word if is_product else word.lower(), found
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
@@ -67,10 +75,12 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     text = ",".join(map(_both_signs, split_parts(text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    if alone := _ALONE.fullmatch(text):
-        sign, inner = alone[1] or "", alone[2] or alone[4]
-        if number_of(inner) is not None or (len(inner) == 1 and not sign):
-            text = sign + inner
+    while (pair := brackets(text)) and pair[:2] == ("(", ")") and len(split_parts(pair[2])) == 1:
+        text = pair[2]
+    signed = _SIGNED.fullmatch(text)
+    if signed and number_of(signed[2]) is not None:
+        text = signed[1] + signed[2]
+    text = "\\emptyset" if text == "\\{\\}" else text
     return text, found
 
 

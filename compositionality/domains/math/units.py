@@ -6,7 +6,8 @@ _MEASURED = """
 m meter metre|cm centimeter centimetre|mm millimeter millimetre|km kilometer kilometre|in inch|ft foot feet|yd yard
 mi mile|g gram|kg kilogram|mg milligram|lb pound|oz ounce|L l liter litre|mL ml milliliter|s sec second|min minute
 h hr hour|N newton|J joule|W watt|V volt|A ampere amp|Hz hertz|Pa pascal|Ω ohm|K kelvin|°C C celsius|°F F fahrenheit
-° deg degree|mol mole|USD dollar|EUR euro|GBP|am a.m|pm p.m|mph|kmh|cal calorie|kcal|kJ|kW|kWh|eV|kPa|MHz|kHz|ms|nm|dm
+° deg degree|mol mole|USD dollar|EUR euro|GBP|am a.m AM A.M|pm p.m PM P.M|mph|kmh
+cal calorie|kcal|kJ|kW|kWh|eV|kPa|MHz|kHz|ms|nm|dm
 """
 """Units by their symbols, and their names in the singular."""
 _COUNTED = """
