@@ -36,9 +36,10 @@ def judge_response(
     task = task_of(data_source)
     try:
         truth = task.row_truth(ground_truth, row_info(extra_info))
-    except UserError as error:
-        _LOG.warning("the judge failed: %s", error)
-        return Verdict(0.0, Reason.ERROR, error=str(error))
+    except Exception as error:  # noqa: BLE001 - a truth of any kind is a judge's error, and no one else's
+        died_of = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        _LOG.warning("the judge failed: %s", died_of)
+        return Verdict(0.0, Reason.ERROR, error=died_of)
     if task.trusted_judge or finish_reason in (LENGTH, FAILED):
         return judge_with(task.verdict, response, truth, finish_reason)
     from compositionality.reward.pool import JudgeInput

@@ -1,5 +1,6 @@
 """Judges in processes of their own: in order, in time, whatever one response does; shared by threads."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -141,3 +142,10 @@ def test_threads_share_the_process_of_a_judge_that_is_not_trusted() -> None:
         verdicts = list(threads.map(lambda text: judge_response("math__x", f"\\boxed{{{text}}}", "1"), answers))
     assert [verdict.answer for verdict in verdicts] == answers
     assert [verdict.score for verdict in verdicts] == [float(text == "1") for text in answers]
+
+
+@pytest.mark.parametrize("source", ["math__x", "stem__supergpqa", "stem_web", "table__x", "simulation__codeio"])
+def test_p05_a_truth_of_any_kind_is_an_error_and_raises_nothing(source: str) -> None:
+    truths = (None, True, float("nan"), 10**400, 10**5000, b"x", object(), [None], {1: {2}}, "\ud800", "[" * 99_999, 1j)
+    for truth, info in itertools.product(truths, (None, "x", [1], {"options": 5, "question": 7})):
+        assert judge_response(source, "\\boxed{6}", truth, extra_info=info).score == 0

@@ -62,7 +62,7 @@ class MathTask(Task):
         """Return numbers as text; else the answer behind GSM8K's ``####``, or in the box of a whole solution."""
         del extra_info
         if isinstance(ground_truth, int | float):
-            if isinstance(ground_truth, bool) or not isfinite(ground_truth):
+            if isinstance(ground_truth, bool) or (isinstance(ground_truth, float) and not isfinite(ground_truth)):
                 raise UserError(f"ground_truth {ground_truth} is no answer; give a number or text")
             return str(ground_truth)
         text = truth_text(ground_truth).rpartition("####")[2].strip()
