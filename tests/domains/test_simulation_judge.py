@@ -47,6 +47,7 @@ ASKS_INPUT = json.dumps({"functional": PROGRAM, "result": "17"})
         (RIGHT[:-1], Reason.MALFORMED),
         (RIGHT.replace("{", '{"output": 1, ', 1), Reason.MALFORMED),
         (RIGHT.replace('"total"', '"total": 4, "total"'), Reason.MALFORMED),
+        (json.dumps({"output": '{"total": 4, "total": 3, "ok": true}'}), Reason.WRONG),
         ("3", Reason.NO_ANSWER),
         ('{"output": null}', Reason.WRONG),
         (f"[{RIGHT}]", Reason.CORRECT),

@@ -244,7 +244,7 @@ def normal(value: Any, depth: int = 20) -> Any:
     text = value.strip()
     if depth and (text[:1] + text[-1:]) in ("{}", "[]"):
         try:
-            return normal(json.loads(text), depth - 1)
+            return normal(json.loads(text, object_pairs_hook=with_distinct_keys), depth - 1)
         except (ValueError, RecursionError):
             return value
     return _BOOLEANS.get(text.lower(), value)
