@@ -58,6 +58,8 @@ def test_thousands_may_be_separated(between):
     truth = json.dumps({"question": QUESTION, "answer": "1250", "exact": True})
     assert TASK.verdict(f"\\boxed{{1{between}250}}", truth).score == 1
     assert TASK.verdict(f"\\boxed{{12{between}50}}", truth).score == 0
+    pair = json.dumps({"question": QUESTION, "answer": f"(1{between}250)", "exact": True})
+    assert TASK.verdict("\\boxed{(1250)}", pair).score == 0
 
 
 def test_no_letter_is_no_answer_and_one_beyond_the_options_neither():

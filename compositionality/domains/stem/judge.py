@@ -26,6 +26,7 @@ _LETTER = re.compile(
     r"(?:option |choice |answer:? )?[({\[]?\s*([a-z])\s*(?:[)}\].:]+(?P<rest>(?:\s.*)?))?", re.IGNORECASE | re.DOTALL
 )
 _LINE = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)\s*(.*)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"^[+-]?[0-9]{1,3}(?:(?:,|\{,\}|\\,)[0-9]{3})+(?![0-9])")  # not of the pair (1,250)
 _FONT = re.compile(r"\\(?:bf|rm|it|sf)(?:series|family)?\b\s*")
 _OTHER_LETTER = re.compile(r"(?<!\w)(?:\(?[A-J]\)|[A-J][.:]\s|(?:or|and|not)\s+\(?[A-J]\b)|^\s*[A-Ja-j][).]?\s*$")
 
@@ -100,7 +101,7 @@ def _normal(answer: str) -> str:
     counts (mW is not MW).
     """
     text = unicodedata.normalize("NFC", without_styles(answer)).replace("−", "-").strip().strip("$")
-    text = re.sub(r"(?<=[0-9])(?:,|\{,\}|\\,)(?=[0-9]{3}(?![0-9]))", "", text)
+    text = _THOUSANDS.sub(lambda number: re.sub(r"[^0-9+-]", "", number[0]), text)
     text = re.sub(r"\\[,;! ]|~", " ", text)
     return " ".join(text.split()).removesuffix(".")
 
