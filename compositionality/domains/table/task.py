@@ -34,13 +34,14 @@ _NUMBER = re.compile(
     r"(?P<power>e[+-]?[0-9]{1,3})?(?P<unit>\s*%|\s+[^\W\d_][^\d]*)?"
 )
 _SCALES = {
-    "dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9,
+    "dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9,
     "trillion": 1e12,
 }  # fmt: skip
 _CURRENCIES = {
     "dollar": "$", "dollars": "$", "usd": "$", "euro": "€", "euros": "€", "eur": "€", "gbp": "£", "yen": "¥",
 }  # fmt: skip
 _AMBIGUOUS = "m"  # metres, or millions
+_PLAIN = str.maketrans("−–‐‑’‘“”", "----''\"\"")  # signs of typography, and what a keyboard has
 _FRACTION = re.compile(r"(-?)\\[dt]?frac\{([0-9]{1,9})\}\{([1-9][0-9]{0,8})\}")
 
 
@@ -161,11 +162,10 @@ def _entries(answers: Sequence[str]) -> list[TableEntry]:
 
 def _entry(text: str) -> TableEntry:
     """Read one answer. Case, spaces, quotes, a last full stop and signs of LaTeX do not count."""
-    text = unicodedata.normalize("NFC", without_styles(text)).replace("−", "-").replace("{,}", ",")
-    text = re.sub(r"^\s*–(?=[\d.])", "-", text)
+    text = unicodedata.normalize("NFC", without_styles(text)).translate(_PLAIN).replace("{,}", ",")
     text = re.sub(r"\\([%$&_#])", r"\1", text)
     text = re.sub(r"\\[,;! ]", " ", text)
-    text = " ".join(text.split()).strip("'\"`“”‘’").casefold()
+    text = " ".join(text.split()).strip("'\"`").casefold()
     text = text.removesuffix(".").strip()
     if text.startswith("$") and text.endswith("$") and len(text) > 1:
         text = text[1:-1].strip()
