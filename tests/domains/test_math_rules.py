@@ -179,15 +179,17 @@ def test_p04_a_ratio_has_the_gold_parts_in_their_order(gold: tuple[int, ...]) ->
         text[1:],
     }
     wrong |= {str(gold[0] / math.prod(gold[1:])), f"1/{math.prod(gold[1:])}", "\\frac{1}{3}", "".join(map(str, gold))}
+    wrong |= {",".join(map(str, gold)), f"({','.join(map(str, gold))})"}
     assert [answer for answer in sorted(wrong) if right(text, answer)] == []
     assert all(right(text, form) for form in (text, text.replace(":", " : "), f"a = {text}"))
     assert right(text, f"\\frac{{{gold[0]}}}{{{gold[1]}}}") == right(text, f"{gold[0]}/{gold[1]}") == (len(gold) == 2)
 
 
-@pytest.mark.parametrize("gold", ["x+1", "x^2+2x^3", "\\frac{x}{n}", "1011_2", "A", "xy", "nr", "AB"])
+@pytest.mark.parametrize("gold", ["x+1", "x^2+2x^3", "\\frac{x}{n}", "1011_2", "A", "xy", "nr", "AB", "\\delta+1"])
 def test_p04_case_and_base_count(gold: str) -> None:
     assert right(gold, gold)
     assert not right(gold, gold.upper()) or gold == gold.upper()
+    assert not right(gold, gold.replace("\\d", "\\D")) or "\\d" not in gold
     assert not right(gold, gold.lower()) or gold == gold.lower()
     assert not right(gold, gold.partition("_")[0]) or "_" not in gold
     assert not right(gold, f"{gold}_5") or "_" in gold

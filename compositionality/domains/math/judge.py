@@ -20,7 +20,7 @@ from compositionality.errors import UserError
 from compositionality.tasks.answers import depths, has_box, last_box
 from compositionality.types import Reason, Verdict
 
-CONSTANTS = frozenset("ei")  # letters that an answer may have though the gold one has not
+CONSTANTS = frozenset(("e", "i", "pi"))  # letters that an answer may have though the gold one has not
 LONGEST = 400  # characters of an answer that is read; golds of the data sets have at most 100
 PARTS = 20  # most parts of a tuple, a set or a list that are compared
 RELATIVE = Fraction(1, 10**6)  # how far a decimal may be from the exact number, as a share of it
@@ -142,7 +142,8 @@ def _same(gold: str, answer: str) -> bool:
         return value == given or (bool(rounded) and abs(value - given) <= RELATIVE * abs(value))
     if ":" in gold:  # a ratio, or a time
         answer = _QUOTIENT.sub(r"\1\3:\2\4", answer)
-        return _same_parts(gold.replace(":", ","), answer.replace(":", ","), ordered=True)
+        parts = gold.replace(":", ","), answer.replace(":", ",")
+        return gold.count(":") == answer.count(":") and _same_parts(*parts, ordered=True)
     if "∪" in gold and "∪" in answer:
         return _same_in_any_order(gold.split("∪"), answer.split("∪"))
     ours, theirs = brackets(gold), brackets(answer)
@@ -151,7 +152,11 @@ def _same(gold: str, answer: str) -> bool:
     if ours or theirs:  # a set may leave out its braces
         opened, _, inner = ours or theirs or ("", "", "")
         bare = answer if ours else gold
-        return opened == "\\{" and _same_parts(inner, bare, ordered=False)
+        return (
+            opened == "\\{"
+            and (ours is not None or len(split_parts(bare)) > 1)
+            and _same_parts(inner, bare, ordered=False)
+        )
     golds, answers = names(split_parts(gold)), names(split_parts(answer))
     if len(golds) > 1 or len(answers) > 1:  # x=5,y=6 is no 6,5
         return _same_parts(gold, answer, ordered=len(set(golds)) > 1 and not any(answers))
@@ -200,14 +205,18 @@ _HEAVY = re.compile(
 _JOINED = re.compile(r"[})\]]\d")  # a digit right behind a bracket: a product or a slip, nobody can say
 _OF_BRACKETS = re.compile(r"[)}\]]\^\{?-?(\d+)")
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
+_LETTERS = """
+alpha beta delta epsilon varepsilon eta theta vartheta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi omega
+Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar
+"""
 _KNOWN = """
 frac sqrt cdot times div pm mp sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp infty emptyset
-alpha beta delta epsilon varepsilon eta theta vartheta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi omega
-Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar vec hat bar overline mathbb
-in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil lvert rvert vert
+vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil lvert rvert vert
 """
 """Commands that math-verify reads as what they are; of others, as ``\\ldots``, it leaves out a part without a word."""
-_COMMANDS = re.compile(rf"(?:\\(?:{'|'.join(_KNOWN.split())})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}|\\\\|[^\\])+")
+_COMMANDS = re.compile(
+    rf"(?:\\(?:{'|'.join([*_KNOWN.split(), *_LETTERS.split()])})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}|\\\\|[^\\])+"
+)
 _ROOT = re.compile(r"\^\{(-?)\\frac\{(\d\d?)\}\{(\d\d?)\}\}")  # a power that is a fraction
 _SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
@@ -228,8 +237,9 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
 
 
 def _letters(text: str) -> set[str]:
-    """Return the letters outside commands; math-verify takes x for X."""
-    return set(re.findall("[a-zA-Z]", _COMMAND.sub(" ", text)))
+    """Return the letters, Greek ones by name; math-verify takes x for X."""
+    named = {command[1:] for command in re.findall(r"\\[a-zA-Z]+", text)} & set(_LETTERS.split())
+    return named | set(re.findall("[a-zA-Z]", _COMMAND.sub(" ", text)))
 
 
 def _verified(gold: str, answer: str) -> bool:
