@@ -204,7 +204,7 @@ def test_p04_case_and_base_count(gold: str) -> None:
         ("\\frac{1+\\sqrt5}{2},\\frac{1-\\sqrt5}{2}", "x=\\frac{1\\pm\\sqrt{5}}{2}"),
         ("\\sin x", "\\sin(x)"), ("\\cos 2\\theta", "\\cos{2 \\theta}"), ("\\pi r^2", "r^2 \\pi"), ("2 \\cdot x", "2x"),
         ("\\frac{x}{y}", "\\frac x y"), ("\\frac{1}{2}", "\\frac 1 2"), ("x\\sqrt{3}", "\\sqrt 3 \\times x"),
-        ("\\log_2 x", "\\log_{2}(x)"),
+        ("\\log_2 x", "\\log_{2}(x)"), ("\\log_{10} 2", "\\log_{10}(2)"),
         ("\\text{No}", "no"), ("No", "\\text{NO}"), ("Yes", "YES"), ("no", "No"), ("12", "\\text{12 cm}"),
         ("2\\sqrt{3}", "\\left(2\\sqrt{3}\\right)"), ("-x", "((-x))"), ("3:4", "(3:4)"), ("12", "\\boldsymbol{12}"),
         ("12", "12 \\textrm{ cm}"), ("12", "\\mbox{12}"), ("x^{2}", "\\mathbf{x^2}"), ("\\emptyset", "\\{\\}"),
@@ -217,6 +217,15 @@ def test_p04_case_and_base_count(gold: str) -> None:
 )  # fmt: skip
 def test_p04_other_notations_of_the_same(gold: str, answer: str) -> None:
     assert right(gold, answer)
+
+
+@pytest.mark.parametrize("letter", [*"abeikxyzN", "\\pi", "\\theta"])
+@pytest.mark.parametrize("product", ["7 {}", "7\\cdot {}", "{}\\times 7", "{}\\cdot 7", "\\frac{{14 {}}}{{2}}"])
+def test_p04_a_product_is_one_however_it_is_written(letter: str, product: str) -> None:
+    """A quick trap: math-verify takes i for real in ``7i`` alone."""
+    assert right(f"7{letter}", product.format(letter))
+    assert right(f"3+7{letter}", f"3+{product.format(letter)}")
+    assert not right(f"7{letter}", product.format(letter).replace("7", "8").replace("14", "16"))
 
 
 @pytest.mark.parametrize(

@@ -249,12 +249,21 @@ def _verified(gold: str, answer: str) -> bool:
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
     config = [LatexExtractionConfig()]
     read = [parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback") for text in (gold, answer)]
-    if not (read[0] and read[1] and verify(read[0], read[1], strict=True, timeout_seconds=None)):
+    if not all(read):
         return False
-    ours, theirs = (_value(expressions[0]) for expressions in read)
-    if ours is None or theirs is None:
+    ours, theirs = (_of_reals(expressions[0]) for expressions in read)
+    if not verify(ours, theirs, strict=True, timeout_seconds=None):
+        return False
+    value, given = _value(ours), _value(theirs)
+    if value is None or given is None:
         return True
-    return abs(ours - theirs) <= float(RELATIVE) * abs(ours)  # it rounds to digits behind the point
+    return abs(value - given) <= float(RELATIVE) * abs(value)  # it rounds to digits behind the point
+
+
+def _of_reals(expression: Any) -> Any:
+    """Return an expression with real symbols; math-verify's are real in ``2i`` and not in ``2\\cdot i``."""
+    reals = {symbol: symbol.func(symbol.name, real=True) for symbol in getattr(expression, "free_symbols", ())}
+    return expression.xreplace(reals) if reals else expression
 
 
 def _value(expression: Any) -> complex | None:
@@ -285,7 +294,7 @@ def _is_expression(text: str) -> bool:
     open_ = depths(text)
     if min(open_) < 0 or open_[-1] or max(open_) > DEEPEST or text.count("{") != text.count("}"):
         return False
-    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(text):
+    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_SUBSCRIPTS.sub("_n ", text)):
         return False
     if prod(map(int, _OF_BRACKETS.findall(text))) > LARGEST_POWER or _LONG_NAME.search(_COMMAND.sub(" ", text)):
         return False
