@@ -5,8 +5,8 @@ Both stream prompt by prompt.
 
 import hashlib
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make, name_inputs
 from compositionality.data.parquet import write_table
-from compositionality.data.problems import RowFormat, problem_of, read_problems
+from compositionality.data.problems import RowSettings, problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, Fraction, check_once, check_ranges
 from compositionality.reward.function import INPUT
@@ -80,21 +80,27 @@ def check_rollouts(settings: FilterSettings, *, dry: bool = True) -> None:
 
 
 def _rollouts_recipe(settings: FilterSettings) -> Recipe:
-    apart = ("rollouts", "problems", "output", "tokenizer", "force")
+    apart = ("rollouts", "problems", "output", "tokenizer", "force", *(entry.name for entry in fields(RowSettings)))
     names = name_inputs("rollouts", settings.rollouts)
     inputs = {**dict(zip(names, map(Path, settings.rollouts), strict=True)), "problems": Path(settings.problems)}
     if settings.tokenizer is not None:
         inputs["tokenizer"] = resolve_model(settings.tokenizer)
-    kept = {key: value for key, value in asdict(settings).items() if key not in apart}
-    return Recipe("filter_rollouts", {**kept, "rollouts": names}, inputs)  # in the order of the rows
+    kept = {key: value for key, value in asdict(settings).items() if key not in apart} | settings.changed()
+    return Recipe(
+        "filter_rollouts", {**kept, "rollouts": names}, inputs | settings.inputs()
+    )  # in the order of the rows
+
+
+def _asked(settings: RowSettings, problems: Path, rollouts: Iterable[Path]) -> pa.Table:
+    """Return the problems; where a reward function of the user's judged rollouts, of any data source."""
+    made_of = (name for folder in rollouts for name in rollout_manifest(folder).inputs)
+    return read_problems(problems, settings.row_format(any_source=any(name.startswith(INPUT) for name in made_of)))
 
 
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     """Write the data set into ``folder``; return the figures for its manifest."""
     folder.mkdir()
-    made_of = (name for rollouts in settings.rollouts for name in rollout_manifest(Path(rollouts)).inputs)
-    own_reward = any(name.startswith(INPUT) for name in made_of)  # it judges problems of any data source
-    problems = read_problems(Path(settings.problems), RowFormat(any_source=own_reward))
+    problems = _asked(settings, Path(settings.problems), map(Path, settings.rollouts))
     counts, keys = OutcomeCounts(), dict[int, str]()
     kept_file = folder / "kept.parquet"
     with pq.ParquetWriter(kept_file, SCHEMA, compression="zstd") as writer:
@@ -217,7 +223,7 @@ def _split(kept_file: Path, validation: set[int]) -> dict[str, int]:
 
 
 @dataclass
-class FilterProblemsSettings:
+class FilterProblemsSettings(RowSettings):
     """Settings of ``filter_problems``."""
 
     rollouts: Path = REQUIRED  # folder of collect_rollouts, several completions a problem
@@ -235,7 +241,7 @@ def filter_problems(settings: FilterProblemsSettings) -> Path:
     recipe = _problems_recipe(settings)
     if facts := make(output, recipe, partial(_solved_now_and_then, settings), force=settings.force):
         rest = f"never solved {facts['never']:,}, always {facts['always']:,}"
-        kept = read_problems(output).num_rows
+        kept = pq.read_metadata(output).num_rows
         print(f"{output}: {kept:,} of {facts['asked']:,} problems; {rest}")
     return output
 
@@ -258,12 +264,13 @@ def check_problems(settings: FilterProblemsSettings, *, dry: bool = True) -> Non
 
 def _problems_recipe(settings: FilterProblemsSettings) -> Recipe:
     limits = {key: value for key, value in asdict(settings).items() if key.endswith("_ratio")}
-    return Recipe("filter_problems", limits, {"rollouts": settings.rollouts, "problems": settings.problems})
+    inputs = {"rollouts": settings.rollouts, "problems": settings.problems} | settings.inputs()
+    return Recipe("filter_problems", limits | settings.changed(), inputs)
 
 
 def _solved_now_and_then(settings: FilterProblemsSettings, path: Path) -> dict[str, Any]:
     """Write the problems to ``path``, return counts. Completions on which the judge failed count for nothing."""
-    problems, kept = read_problems(settings.problems), list[int]()
+    problems, kept = _asked(settings, settings.problems, [settings.rollouts]), list[int]()
     facts = {"asked": 0, "never": 0, "always": 0}
     for number, table in read_by_problem(settings.rollouts):
         if number >= problems.num_rows:

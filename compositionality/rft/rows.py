@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from compositionality.console import natural_key, new_console, new_table
-from compositionality.data.problems import MESSAGES
+from compositionality.data.problems import MESSAGES, RowSettings
 from compositionality.ranges import (
     REQUIRED,
     FractionBelowOne,
@@ -58,7 +58,7 @@ OUTCOMES = (
 
 
 @dataclass
-class FilterSettings:
+class FilterSettings(RowSettings):
     """Settings of ``filter_rollouts``; null switches a rule off."""
 
     rollouts: list[str] = REQUIRED  # folders of collect_rollouts

@@ -189,7 +189,9 @@ def mixed_settings(tmp_path: Path, five: Path, **changes: Any) -> FilterProblems
         for place in range(4)
     ]
     folder = rollout_folder(tmp_path / "rollouts", five, rows, rows_per_shard=3)
-    return FilterProblemsSettings(folder, five, tmp_path / "kept.parquet", **changes)
+    return FilterProblemsSettings(
+        **{"rollouts": folder, "problems": five, "output": tmp_path / "kept.parquet", **changes}
+    )
 
 
 def test_kept_are_problems_with_right_and_wrong_completions(tmp_path: Path, five: Path) -> None:

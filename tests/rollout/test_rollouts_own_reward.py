@@ -4,16 +4,17 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from fake_engine import FakeEngine, fake_settings, write_problems
 from own_rows import OWN, SOURCE, write_own_rows
 
-from compositionality.data.parquet import read_table
+from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy import evaluate
 from compositionality.evaluate.collect import EvaluationSettings, open_evaluation
 from compositionality.reward.function import FunctionSettings
-from compositionality.rft.filter import FilterSettings, filter_rollouts
+from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
 from compositionality.rollout.collect import check, collect
 from compositionality.rollout.settings import SamplingSettings
 from compositionality.rollout.store import read_rollouts, rollout_manifest
@@ -51,6 +52,31 @@ def test_rollouts_filter_and_evaluation_take_its_verdicts(own: Path, tmp_path: P
     assert table.num_rows > 5
     assert set(table["data_source"].to_pylist()) == {SOURCE}
     assert all("word" in row[-1]["content"] for row in table["messages"].to_pylist())
+
+
+def test_both_filters_read_columns_of_ones_own(own: Path, tmp_path: Path) -> None:
+    """By the keys that the rollouts were made with."""
+    asked = read_table(own)
+    question = [turns[-1]["content"] for turns in asked["prompt"].to_pylist()]
+    path, keys = tmp_path / "named.parquet", {"prompt_key": "question", "truth_key": ["answer"], "source": "mine"}
+    answer = [truth["ground_truth"] for truth in asked["reward_model"].to_pylist()]
+    write_table(pa.table({"question": question, "answer": answer}), path)
+    collect(dataclasses.replace(rollouts(path, tmp_path / "rollouts"), **keys), FakeEngine())
+    given = {"problems": str(path), **keys}
+    filter_rollouts(
+        FilterSettings(rollouts=[str(tmp_path / "rollouts")], output=str(tmp_path / "sft"), val_prompts=0, **given)
+    )
+    chats = read_table(tmp_path / "sft" / "train.parquet")["messages"].to_pylist()
+    assert {chat[0]["content"] for chat in chats} <= {*question}
+    given["problems"] = path
+    output = filter_problems(
+        FilterProblemsSettings(rollouts=tmp_path / "rollouts", output=tmp_path / "kept.parquet", **given)
+    )
+    assert {*read_table(output)["data_source"].to_pylist()} == {"mine"}
+    with pytest.raises(UserError, match="has no column prompt, reward_model, data_source; it has question, answer"):
+        filter_problems(
+            FilterProblemsSettings(rollouts=tmp_path / "rollouts", output=tmp_path / "no.parquet", problems=path)
+        )
 
 
 def test_evaluation_says_by_which_rule(own: Path, tmp_path: Path, capsys: Any) -> None:
