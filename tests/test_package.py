@@ -66,6 +66,7 @@ def test_every_example_is_a_verb_and_every_verb_has_help() -> None:
     phrases = {path.stem: ast.get_docstring(ast.parse(path.read_text())) for path in (ROOT / "examples").glob("*.py")}
     assert phrases == {name: text.splitlines()[0] for name, text in helps().items() if name not in WITHOUT_EXAMPLE}
     assert [*helps()] == [*VERBS]
+    assert not re.search(r"\S {3,}\S", "\n".join(helps().values())), "a line that lost its break"
 
 
 def outcome(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
