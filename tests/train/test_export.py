@@ -11,6 +11,7 @@ from sft_assets import make_model
 
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
+from compositionality.train.run_folder import HASHES
 from compositionality.train.verl import export as module
 from compositionality.train.verl.export import ExportSettings, export_step
 
@@ -74,6 +75,11 @@ def test_p18_what_is_no_checkpoint_is_refused_by_name(checkpoint: Path, tmp_path
     import torch
 
     with pytest.raises(UserError, match="no checkpoint of verl"):
+        run(tmp_path, tmp_path / "model")
+    with pytest.raises(UserError, match="nowhere: no such folder; give …/steps/global_step_N of a run of verl"):
+        run(tmp_path / "nowhere", tmp_path / "model")
+    (tmp_path / HASHES).touch()
+    with pytest.raises(UserError, match=r"of engine=single, which has its model folder in it: .*/huggingface"):
         run(tmp_path, tmp_path / "model")
     shard = checkpoint / "model_world_size_1_rank_0.pt"
     whole = shard.read_bytes()

@@ -18,6 +18,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.train.lora import merged, stored
 from compositionality.train.model_texts import write_for_both_generations
+from compositionality.train.run_folder import HASHES
 from compositionality.train.settings import FloatType
 
 SHARD_BYTES = 4 * 2**30
@@ -76,6 +77,10 @@ def find_state(checkpoint: Path) -> Path:
     for folder in (checkpoint, checkpoint / "actor"):
         if (folder / "fsdp_config.json").is_file():
             return folder
+    if not checkpoint.is_dir():
+        raise UserError(f"{checkpoint}: no such folder; give …/steps/global_step_N of a run of verl")
+    if (checkpoint / HASHES).is_file():
+        raise UserError(f"{checkpoint}: of engine=single, which has its model folder in it: {checkpoint}/huggingface")
     raise UserError(f"{checkpoint}: no checkpoint of verl (fsdp_config.json is missing); give …/steps/global_step_N")
 
 
