@@ -150,7 +150,8 @@ def find_sources(settings: FailureSettings) -> list[Source]:
     sources: dict[tuple[str, str], Source] = {}
     folders = _folders(settings, files)
     if not folders:
-        raise UserError("no rollouts: run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...] of these models")
+        where = settings.evaluation or f"models={settings.models}"
+        raise UserError(f"{where}: no rollouts there; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
     for model, folder in folders:
         name = names.get(rollout_manifest(folder).inputs.get("problems", ""))
         if name is None:
