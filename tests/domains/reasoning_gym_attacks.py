@@ -7,12 +7,16 @@ or some. Each answer is judged in the processes of the judge pool.
 import json
 import os
 import re
+import resource
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import reasoning_gym  # noqa: F401 - in the library's judging process before its first answer, whose time is short
 
 from compositionality.domains.reasoning_gym import TASK, task
 from compositionality.domains.reasoning_gym.forms import ANY, FORMS
@@ -23,6 +27,8 @@ from compositionality.types import Problem, Reason, Verdict
 MARK = Path(tempfile.gettempdir()) / f"reasoning_gym_attacks-{os.getpid()}"
 PROBLEMS = 2
 NOT_ATTACKED = {"countdown": "judged by our own task", "composite": "needs `datasets`, a list that no key can give"}
+HUGE = re.compile(r"[0-9)]\*\*|e9{9}")
+"""In answers whose evaluation no alarm ends: they are scored in a process that may die of it."""
 WORDS = "Yes No True False Pass Peng Chi on off 0 1 2 3 infeasible magenta red Monday A B C"
 CODE = f"__import__('pathlib').Path({str(MARK)!r}).touch()"
 
@@ -239,7 +245,24 @@ def library_judge(data_source: str, solution_str: str, ground_truth: str, extra_
     if not (closed and opened):
         return 0.0
     task.SECONDS = 1.0
-    return min(1.0, task.library_score(entry["metadata"]["source_dataset"], answer.strip(), entry))
+    score = partial(task.library_score, entry["metadata"]["source_dataset"], answer.strip(), entry)
+    return min(1.0, apart(score) if HUGE.search(answer) else score())
+
+
+def apart(score: Callable[[], float]) -> float:
+    """The score by a fork of this process, which costs a restart nothing. ValueError if it did not come to one."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (1, 1))  # what its alarm does not reach
+        try:
+            os.write(write, repr(score()).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as said:
+        text = said.read()
+    os.waitpid(child, 0)
+    return float(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +345,7 @@ def our_pool() -> JudgePool:
 
 def library_pool() -> JudgePool:
     """The library's scorers, in a process of their own."""
-    return JudgePool(1, 3.0, 1.0, function=f"{__file__}:library_judge")
+    return JudgePool(1, 10.0, 1.0, function=f"{__file__}:library_judge")
 
 
 def main(names: list[str]) -> None:

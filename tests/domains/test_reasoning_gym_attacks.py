@@ -156,6 +156,12 @@ def test_p16_polynomials_that_reach_sympy(text: str, legal: bool) -> None:
     assert is_polynomial_text(text, {"z", "y"}) is legal
 
 
+def test_negations_are_as_deep_as_brackets() -> None:
+    entry = {"answer": None, "question": "¬", "metadata": {"variables": ["P"]}}
+    readable = [forms.is_readable("propositional_logic", "¬ " * deep + "P", entry) for deep in (64, 65)]
+    assert readable == [True, False]
+
+
 def test_the_forms_are_linear_in_long_answers() -> None:
     entry = {"answer": "1", "question": "", "metadata": {"variable": "x", "variables": [], "puzzle": {"vertices": []}}}
     for dataset in forms.FORMS:

@@ -106,6 +106,12 @@ def _makes_24(answer: str, entry: Entry) -> bool:
     return numbers == sorted(entry["metadata"]["numbers"]) and value_of(to_postfix(tokens)) == 24
 
 
+def _conclusion(answer: str, entry: Entry) -> bool:
+    """Take the question's variables, and no long run of negations, whose square the scorer's time grows with."""
+    known = set(entry["metadata"]["variables"])
+    return "¬" * (DEEPEST + 1) not in "".join(answer.split()) and set(re.findall("[A-Z]", answer)) <= known
+
+
 def _letters_once(answer: str, _entry: Entry) -> bool:
     letters = re.findall("[A-Z]", answer)
     return len(letters) == len(set(letters))
@@ -270,10 +276,7 @@ FORMS: Mapping[str, Form] = {
     "power_function": Form(_NUMBER + _EXPONENT),
     "prime_factorization": Form(_list_of(_DIGITS, r"\s*×\s*")),
     "products": Form(_COMMAS),
-    "propositional_logic": Form(
-        r"[A-Z∨∧→↔¬()\s]+",
-        before=lambda answer, entry: set(re.findall("[A-Z]", answer)) <= set(entry["metadata"]["variables"]),
-    ),
+    "propositional_logic": Form(r"[A-Z∨∧→↔¬()\s]+", before=_conclusion),
     "puzzle24": Form(before=lambda answer, _: is_legal(tokenize(answer) or [], "+-*/"), also=_makes_24),
     "quantum_lock": Form(_list_of("[ABC]", r"\s*(?:→|->|,)\s*")),
     "rearc": Form(_GRID),
