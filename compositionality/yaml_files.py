@@ -75,8 +75,13 @@ def read_yaml(path: Path) -> Any:
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> Any:
     """Return the content of a YAML text; a plan of a hundred steps reads its profile as often."""
-    _refuse_repeated_keys(yaml.compose(text, Loader), [])
-    return yaml.load(text, Loader)
+    loader = Loader(text)
+    try:
+        node = loader.get_single_node()
+        _refuse_repeated_keys(node, [])
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
