@@ -203,7 +203,7 @@ def test_a_dry_run_checks_every_step_and_writes_nothing(profile: str, tmp_path: 
     assert done.returncode == 0, done.stderr
     assert re.search(r"^\d+ steps: all settings checked, nothing was run$", done.stderr, re.MULTILINE)
     assert not [*tmp_path.iterdir()]
-    done = run("bash/study.sh", "rl-level2:rollout.n=1", **own, **folders)
+    done = run("bash/study.sh", "only=[rl-level2]", "rl-level2:rollout.n=1", **own, **folders)
     assert done.returncode == 2
     assert "error: seed0/rl-level2: rollout.n=1: a group of one" in done.stderr
 
