@@ -8,6 +8,8 @@ import json
 import resource
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,7 +19,7 @@ from compositionality.errors import UserError
 from compositionality.reward.function import RewardFunction, call_function, load_function
 from compositionality.reward.judge import judge_with
 from compositionality.tasks.registry import task_of
-from compositionality.types import STOP
+from compositionality.types import STOP, Verdict
 
 
 def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None) -> None:
@@ -45,15 +47,20 @@ def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None)
 def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[Any, ...]:
     """Return one verdict; if the judge takes longer than ``timeout_s``, SIGALRM's default action ends this process.
 
-    ``own``, a reward function, gets responses that the limit has cut off as well, as verl does it.
+    The first answer's time is not that of imports. ``own``, a reward function, gets responses that the limit has cut off
+    as well, as verl does it.
     """
     data_source, response, ground_truth, finish_reason, extra_info = item
-    signal.setitimer(signal.ITIMER_REAL, timeout_s)
+    judge: Callable[[str, str], Verdict]
     if own is None:
-        verdict = judge_with(task_of(data_source).verdict, response, ground_truth, finish_reason)
+        task = task_of(data_source)
+        judge = task.verdict
+        with suppress(Exception):  # what cannot be imported is the verdict's error
+            task.load()
     else:
-        judge = partial(call_function, own, data_source, extra_info)
-        verdict = judge_with(judge, response, ground_truth, STOP)
+        judge, finish_reason = partial(call_function, own, data_source, extra_info), STOP
+    signal.setitimer(signal.ITIMER_REAL, timeout_s)
+    verdict = judge_with(judge, response, ground_truth, finish_reason)
     signal.setitimer(signal.ITIMER_REAL, 0)
     return verdict.score, verdict.reason.value, verdict.answer, dict(verdict.metrics), verdict.error
 

@@ -130,6 +130,9 @@ class Task(ABC):
 
     # ---- judging
 
+    def load(self) -> None:
+        """Import libraries that ``judge`` needs and that take long; by default none."""
+
     @final
     def verdict(self, response: str, ground_truth: str) -> Verdict:
         """Return the verdict on a whole response; here alone its thought is cut off, so that no task pays one.

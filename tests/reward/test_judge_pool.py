@@ -8,14 +8,15 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.reward import judge_response
+from compositionality.reward import judge_response, worker
 from compositionality.reward import pool as pools
 from compositionality.reward.pool import JudgeInput, JudgePool, SharedJudge
-from compositionality.types import Reason
+from compositionality.types import STOP, Reason, Verdict
 
 BAD_JUDGES = f"{Path(__file__).parent / 'bad_judges.py'}:judge"
 GOLD = '{"ref_output": "abc"}'
@@ -37,6 +38,22 @@ def test_verdicts_come_in_order_from_the_registered_judges():
         verdicts = pool.judge([JudgeInput("string-all-level1", response, GOLD) for response in responses])
     assert [verdict.reason is Reason.CORRECT for verdict in verdicts] == [i % 3 > 0 for i in range(2000)]
     assert (pool.judged, pool.errors) == (2000, 0)
+
+
+def test_the_time_of_an_answer_is_not_that_of_imports(monkeypatch):
+    def left():
+        return signal.getitimer(signal.ITIMER_REAL)[0]
+
+    def verdict(*_):
+        seen.append(left())
+        return Verdict(1.0, Reason.CORRECT)
+
+    seen = []
+    task = SimpleNamespace(load=lambda: seen.append(left()), verdict=verdict)
+    monkeypatch.setattr(worker, "task_of", lambda _: task)
+    assert worker._verdict(None, 60.0, "any", "good", "good", STOP, {})[0] == 1
+    assert seen[0] == 0 < seen[1] <= 60
+    assert left() == 0
 
 
 @pytest.mark.parametrize("trouble", ["hang", "spin", "crash", "exit", "raise", "eat"])

@@ -55,6 +55,9 @@ class MathTask(Task):
         prompt = f"{question} Give the final answer in \\boxed{{}}."
         return Problem("math__generated", level, options.kind, prompt, answer, index, {"seed": seed})
 
+    def load(self) -> None:
+        import math_verify  # noqa: F401
+
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         return judge_math(answer_text, read_golds(ground_truth))
 

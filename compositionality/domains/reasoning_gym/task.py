@@ -70,6 +70,9 @@ class ReasoningGymTask(Task):
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(ReasoningGymOptions)}
     trusted_judge = False
 
+    def load(self) -> None:
+        import reasoning_gym  # noqa: F401
+
     def problem(self, options: ReasoningGymOptions, split: str, seed: int, index: int) -> Problem:
         """Return what the library draws; the low bits of its seed name the split and the seed modulo 8."""
         check_split(split, SPLITS)
