@@ -38,7 +38,7 @@ from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
-from compositionality.report.page.claims import said, sentence
+from compositionality.report.page.claims import claim_rows, said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison
 from compositionality.report.page.explorer import DOTS, explorer, validation
 from compositionality.report.page.figure import PageFigure
@@ -446,6 +446,12 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
     claim = {"decision": "contradicted", "comparisons": [row, row]}
     assert [said(row), said(claim), said(claim, "undecided")] == ["as good", "as good", "undecided"]
     assert said({**claim, "comparisons": [row, {**row, "verdict": "behind"}]}) == "contradicted"
+    compared = {"model": "rl-level2", "base": "gold-sft", "rule": "ahead", "threshold": 0.1, "group": "heldout"}
+    told = {"claim": "learner", "primary": True, "decision_holm": "contradicted", "p_holm": 0.02}
+    rows = [{**row, **compared, "level": 3, "comparison": "", "difference": None}]
+    claim |= told | {"decision_these_seeds": "contradicted", "comparisons": rows}
+    (shown,) = claim_rows([claim], 1.0, arm_styles(["rl-level2", "gold-sft"], {}))
+    assert (shown["holm"], shown["badge_these_seeds"]) == ("as good (two-sided p 0.02)", shown["badge"])
 
 
 @pytest.mark.parametrize(

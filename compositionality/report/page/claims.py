@@ -61,12 +61,13 @@ def claim_rows(claims: Iterable[Row], scale: float, styles: Styles) -> list[dict
         {
             **claim,
             "status": status_words(claim),
-            "holm": holm_words(claim),
+            "holm": holm_words({**claim, "decision_holm": holm and said(claim, holm)}),
             "badge": badge(said(claim)),
-            "badge_these_seeds": badge(claim.get("decision_these_seeds") or "not run"),
+            "badge_these_seeds": badge(said(claim, claim.get("decision_these_seeds") or "not run")),
             "comparisons": [comparison_row(row, scale, styles) for row in claim["comparisons"]],
         }
         for claim in claims
+        for holm in [claim["decision_holm"]]
     ]
 
 
