@@ -155,7 +155,9 @@
       now = replicates.find((one) => one.name === name) || replicates[0];
       replicate.value = now.name;
       fill();
-      refill(level, [...new Set(now.level)].map((one) => [String(one), one]));
+      const asked = level.value, levels = [...new Set(now.level)].map(String);
+      refill(level, levels.map((one) => [one, one]));
+      if (levels.includes(asked)) level.value = asked;
       refill(problem, [["–", -1], ...places(level.value)]);
     };
     const replicate = menu(form, "dots-replicate", "replicate", replicates.map(({ name }) => [name, name]), async () => { turn(replicate.value); choose(-1); await drawOne(figure); });
