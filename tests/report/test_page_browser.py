@@ -228,8 +228,9 @@ def view(page: "Page") -> tuple[str, list[str], str]:
 
 
 def test_a_click_on_a_dot_shows_its_problem_with_the_answers_of_all_models(opened: Any) -> None:
-    one = opened()
+    one = opened(reduced_motion="reduce")
     page = one.page
+    assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
     assert "Click a dot" in page.locator("#dot-problem").inner_text()
     page.locator("#gold_probability-drawing .mark-symbol.role-mark path").first.click(force=True)
     shown = page.locator("#dot-problem")
