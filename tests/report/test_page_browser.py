@@ -235,6 +235,7 @@ def test_a_click_on_a_dot_shows_its_problem_with_the_answers_of_all_models(opene
     page.locator("#gold_probability-drawing .mark-symbol.role-mark path").first.click(force=True)
     shown = page.locator("#dot-problem")
     assert re.match(r"Level 1, problem \d of seed0: ", shown.locator("h4").first.inner_text())
+    assert 0 <= shown.locator("h4").first.bounding_box()["y"] < DESK["height"] - 40
     assert shown.locator("article").count() == len(MODELS)
     for text in shown.locator("article").all_inner_texts():
         assert re.search(r"(right|wrong).*\nP = .*\n", text)

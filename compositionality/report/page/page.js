@@ -167,7 +167,11 @@
     onDrawn.gold_probability = (made) => {
       view = made;
       view.signal("picked", Number(problem.value)).runAsync();
-      view.addEventListener("click", (event, item) => { if (item?.datum?.at !== undefined) choose(item.datum.at); });
+      view.addEventListener("click", (event, item) => {
+        if (item?.datum?.at === undefined) return;
+        choose(item.datum.at);
+        shown.scrollIntoView({ block: "nearest" });  // it is below the dots, out of sight on most screens
+      });
     };
     const wanted = query(), dot = Number(wanted.get("dot") ?? -1);
     turn(wanted.get("replicate"));
