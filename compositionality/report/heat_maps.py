@@ -10,7 +10,7 @@ from compositionality.console import natural_key
 from compositionality.evaluate.failures import by_function, by_pair
 from compositionality.evaluate.gold_tables import ANY
 from compositionality.report.figures import Chart, panels, tooltip, with_arms
-from compositionality.report.theme import Styles, group_title
+from compositionality.report.theme import PAPER, Styles, group_title
 
 ALONE, STEP = "alone", "in a step"
 """Columns of a heat map before those of the inner functions: the function alone, and at any step that applies it."""
@@ -66,7 +66,9 @@ def pair_maps(frame: pd.DataFrame, value: str, first: Sequence[str], columns: in
         alt.Color(f"{value}:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=legend),
         tooltip=[alt.Tooltip("outer:N"), alt.Tooltip("inner:N"), *tooltip("arm", **{value: value})],
     )  # fmt: skip
-    return panels([cell], frame[["panel", "outer", "inner", value, "arm"]], columns, 240, 220)
+    chart = panels([cell], frame[["panel", "outer", "inner", value, "arm"]], columns, 240, 220)
+    chart.spec.view = alt.ViewBackground(fill=PAPER)  # in the dark, too: 0 % is as dark as the page
+    return chart
 
 
 def short_names(names: Sequence[str]) -> list[str]:
