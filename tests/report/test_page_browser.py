@@ -100,9 +100,8 @@ def test_every_figure_is_seen_whole_and_nothing_is_cut(opened: Any, width: int) 
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("#claims .what").first.bounding_box()["width"] > 0.3 * min(width, 960)
-    if width < 700:  # a row of a table is a block of lines
-        scrolled = "[...document.querySelectorAll('.wide')].filter((one) => one.scrollWidth > one.clientWidth).length"
-        assert page.evaluate(scrolled) == 0 < page.locator(".wide").count()
+    scrolled = "[...document.querySelectorAll('.wide')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert page.evaluate(scrolled) == 0 < page.locator(".wide").count()
 
 
 def test_on_a_phone_panels_and_answers_stand_in_one_column(opened: Any) -> None:
