@@ -55,7 +55,8 @@ def gold_probability(rows: Any, styles: Styles) -> Chart:
     base = alt.Chart().encode(alt.X("before:Q", title="P before", scale=scale, axis=axis))
     picked = "datum.at === picked"  # on the page: the place of the problem that is shown
     dots = base.mark_circle(clip=True, opacity=0.5, cursor="pointer", strokeWidth=2).encode(
-        alt.Y("after:Q", title="P after", scale=scale, axis=axis), level_colour(frame), tooltip=tooltip("problem"),
+        alt.Y("after:Q", title="P after", scale=scale, axis=axis), level_colour(frame),
+        tooltip=[*tooltip("level", "problem"), *(alt.Tooltip(f"{p}:Q", format=".2g") for p in ("before", "after"))],
         size=alt.condition(picked, alt.value(160), alt.value(24)),
         stroke=alt.condition(picked, alt.value(INK), alt.value(None)),
     )  # fmt: skip
@@ -70,7 +71,7 @@ def gold_roles(rows: Any, styles: Styles) -> Chart:
     frame = frame.groupby(["arm", "level", "role"], sort=False)["gain"].mean().reset_index()
     colour = alt.Color("role:N", scale=alt.Scale(domain=ROLES, range=LEVEL_COLOURS[: len(ROLES)]))
     x = alt.X("gain:Q", title="gain in log-probability, nats").stack("zero")
-    bars = alt.Chart().mark_bar().encode(x, alt.Y("level:O"), colour, tooltip=tooltip("level", "gain"))
+    bars = alt.Chart().mark_bar().encode(x, alt.Y("level:O"), colour, tooltip=["role:N", *tooltip("level", "gain")])
     return panels([bars], frame.assign(panel=frame["arm"]), 3, height=120)
 
 
