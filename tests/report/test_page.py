@@ -111,7 +111,7 @@ def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: 
     assert f"<strong>Warning:</strong> {warning}" in study
     assert "<tr><td>rl-level2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
     assert "rl-level2 in seed" not in study
-    assert "completions that hand each result on" in html
+    assert "Results handed on: the problem’s functions in order" in html
 
 
 def test_claims_are_counted_by_origin_and_each_says_what_is_behind_its_decision(page: Path) -> None:
