@@ -460,8 +460,8 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         ({}, "On held-out functions, level 3, RL on level 2 has more right answers than Stage 1 (single functions)."),
         (
             {"measure": "right_chain", "rule": "≤", "threshold": 0.05, "level": DEEPEST},
-            "On held-out functions, deepest level, RL on level 2 has at most 5 points more right chains than "
-            "Stage 1 (single functions).",
+            "On held-out functions, deepest level, RL on level 2 has at most 5 points more answers with every step "
+            "right than Stage 1 (single functions).",
         ),
         (
             {"measure": "ignores_composition", "threshold": 0.5, "base": None, "level": ALL_LEVELS},

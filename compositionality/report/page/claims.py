@@ -27,7 +27,7 @@ MEASURES = {
     CORRECT: "right answers",
     "names_in_order": "answers with the names in order",
     "handed_on": "answers that hand every result on",
-    "right_chain": "right chains",
+    "right_chain": "answers with every step right",
 }
 """In the sentence of a comparison; another measure has its own name."""
 
