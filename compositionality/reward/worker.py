@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,8 @@ def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None)
 def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[Any, ...]:
     """Return one verdict; if the judge takes longer than ``timeout_s``, SIGALRM's default action ends this process.
 
-    The first answer's time is not that of imports. ``own``, a reward function, gets responses that the limit has cut off
-    as well, as verl does it.
+    Imports are not of this time. ``own``, a reward function, gets responses that the limit has cut off as well, as verl
+    does it.
     """
     data_source, response, ground_truth, finish_reason, extra_info = item
     judge: Callable[[str, str], Verdict]
@@ -56,7 +57,7 @@ def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[
         task = task_of(data_source)
         judge = task.verdict
         with suppress(Exception):  # what cannot be imported is the verdict's error
-            task.load()
+            _ = [*map(import_module, task.libraries)]
     else:
         judge, finish_reason = partial(call_function, own, data_source, extra_info), STOP
     signal.setitimer(signal.ITIMER_REAL, timeout_s)

@@ -93,7 +93,8 @@ class Task(ABC):
     the name in a step of ``gold``, a line NAME mark VALUES=RESULT (empty: it is written in no steps).
     ``trusted_judge``: False if judging text of a model may run into code that is not safe on it, so that only the
     processes of the judge pool may do it. ``seed_classes``: seeds from 0 up to this one share no problem of a split,
-    and larger ones do with those that are equal modulo it; 0: not known.
+    and larger ones do with those that are equal modulo it; 0: not known. ``libraries``: what ``judge`` imports, in
+    seconds; the judge pool imports it before an answer's time begins.
     """
 
     name: ClassVar[str]
@@ -107,6 +108,7 @@ class Task(ABC):
     trusted_judge: ClassVar[bool] = True
     too_few: ClassVar[str] = "ask for fewer problems or widen the options"
     seed_classes: ClassVar[int] = 0
+    libraries: ClassVar[tuple[str, ...]] = ()
 
     # ---- problems
 
@@ -129,9 +131,6 @@ class Task(ABC):
         return distinct_problems(make, options.levels, count, workers, self.too_few)
 
     # ---- judging
-
-    def load(self) -> None:
-        """Import libraries that ``judge`` needs and that take long; by default none."""
 
     @final
     def verdict(self, response: str, ground_truth: str) -> Verdict:

@@ -41,19 +41,16 @@ def test_verdicts_come_in_order_from_the_registered_judges():
 
 
 def test_the_time_of_an_answer_is_not_that_of_imports(monkeypatch):
-    def left():
-        return signal.getitimer(signal.ITIMER_REAL)[0]
-
     def verdict(*_):
-        seen.append(left())
+        order.append("judged")
         return Verdict(1.0, Reason.CORRECT)
 
-    seen = []
-    task = SimpleNamespace(load=lambda: seen.append(left()), verdict=verdict)
-    monkeypatch.setattr(worker, "task_of", lambda _: task)
+    order = []
+    monkeypatch.setattr(worker, "task_of", lambda _: SimpleNamespace(libraries=("large",), verdict=verdict))
+    monkeypatch.setattr(worker, "import_module", order.append)
+    monkeypatch.setattr(worker.signal, "setitimer", lambda _, seconds: order.append(seconds))
     assert worker._verdict(None, 60.0, "any", "good", "good", STOP, {})[0] == 1
-    assert seen[0] == 0 < seen[1] <= 60
-    assert left() == 0
+    assert order == ["large", 60, "judged", 0]
 
 
 @pytest.mark.parametrize("trouble", ["hang", "spin", "crash", "exit", "raise", "eat"])

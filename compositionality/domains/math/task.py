@@ -46,6 +46,7 @@ class MathTask(Task):
     kinds = KINDS
     trusted_judge = False
     seed_classes = SEED_CLASSES
+    libraries = ("math_verify",)
 
     def problem(self, options: MathOptions, split: str, seed: int, index: int) -> Problem:
         level = options.levels[index % len(options.levels)]
@@ -54,9 +55,6 @@ class MathTask(Task):
         (question, answer), _ = draw_owned(draw, split, seed, name, content=_signs)
         prompt = f"{question} Give the final answer in \\boxed{{}}."
         return Problem("math__generated", level, options.kind, prompt, answer, index, {"seed": seed})
-
-    def load(self) -> None:
-        import math_verify  # noqa: F401
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         return judge_math(answer_text, read_golds(ground_truth))

@@ -69,9 +69,7 @@ class ReasoningGymTask(Task):
     data_sources = (r"reasoning_gym/(?!countdown$)\w+",)
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(ReasoningGymOptions)}
     trusted_judge = False
-
-    def load(self) -> None:
-        import reasoning_gym  # noqa: F401
+    libraries = ("reasoning_gym",)
 
     def problem(self, options: ReasoningGymOptions, split: str, seed: int, index: int) -> Problem:
         """Return what the library draws; the low bits of its seed name the split and the seed modulo 8."""
