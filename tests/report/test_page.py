@@ -104,6 +104,15 @@ def test_the_page_holds_every_part_in_order(page: Path) -> None:
         assert words in html
 
 
+def test_the_first_screen_has_the_few_primary_claims_with_their_decisions(page: Path) -> None:
+    html = page.read_text()
+    begin = html[: html.index("<main>")]
+    shown = re.findall(r'</span> (\w+)</span> <a href="#claim-(\w+)">(Statement \d)', begin)
+    assert shown == [("supported", "H1", "Statement 0")]
+    assert '<tr id="claim-H1">' in html
+    assert "held-out ones are learned singly" in html
+
+
 def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: Path) -> None:
     html = page.read_text()
     study = re.sub(' data-title="[^"]*"', "", html[html.index('<section id="training-chapter">') :])

@@ -23,6 +23,8 @@ DECISIONS = {
     "not run": ("–", "not-run"),
 }
 """Decision → its sign and its class in the style sheet."""
+LISTED = 3
+"""Most primary claims that the first screen lists; of more it tells how many were decided how."""
 MEASURES = {
     CORRECT: "right answers",
     "names_in_order": "answers with the names in order",
@@ -33,7 +35,7 @@ MEASURES = {
 
 
 def claims_section(inputs: Inputs) -> dict[str, Any]:
-    """Return what the template shows of claims, ``primary`` after Holm's correction; no rows where none is decided."""
+    """Return what the template shows of claims, primary ones after Holm's correction; no rows where none is decided."""
     content = inputs.json(CLAIMS) if CLAIMS in inputs else {"claims": [], "controls": [], "notes": []}
     claims, controls = content["claims"], content["controls"]
     compared = [row for claim in [*controls, *claims] for row in claim["comparisons"]]
@@ -41,14 +43,19 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
     shares = [row for row in compared if not decimals(row)]
     ends = [abs(row[key] or 0) for row in shares for key in ("low", "high", "threshold")]
     scale = max(1, math.ceil(10 * max(ends, default=0))) / 10  # common to all: the largest, rounded up to ten points
-    primary = (said(claim, claim["decision_holm"]) for claim in claims if claim["primary"])
+    primary = [
+        {"claim": claim["claim"], "text": claim["text"], "badge": badge(said(claim, claim["decision_holm"]))}
+        for claim in claims
+        if claim["primary"]
+    ]
     return {
         "claims": claim_rows((claim for claim in claims if claim["origin"] != Origin.OWN), scale, styles),
         "own_claims": claim_rows((claim for claim in claims if claim["origin"] == Origin.OWN), scale, styles),
         "controls": claim_rows(controls, scale, styles),
         "ticks": [f"{100 * share * scale:+.0f}".replace("-", "−") if share else "0" for share in (-1, -0.5, 0, 0.5, 1)],
         "tallies": [(title, tally(map(said, rows))) for title, rows in by_origin(claims).items()],
-        "primary": tally(primary),
+        "primary": primary if len(primary) <= LISTED else [],
+        "primary_tally": tally(claim["badge"]["word"] for claim in primary),
         "n_seeds": inputs.evaluated.n_seeds if inputs.summary["models"] else 0,
         "notes": content["notes"],
         "claims_stamp": inputs.stamp([CLAIMS]) if claims else "",

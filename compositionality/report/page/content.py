@@ -12,7 +12,7 @@ from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report import figures
 from compositionality.report.page.claims import points
-from compositionality.report.page.figure import ONE_SEED, PageFigure, figure_of, styles_of, words_of
+from compositionality.report.page.figure import ONE_SEED, WORDS, PageFigure, figure_of, styles_of, words_of
 from compositionality.report.page.inputs import AGAIN, AUDIT, INJECTION, MACHINE, PASS_AT_K, SCALING, TIMES, Inputs
 from compositionality.report.record import read_times, without_places
 from compositionality.report.theme import group_title, unique
@@ -119,7 +119,8 @@ def headline(inputs: Inputs, what: HeadlineComparison) -> PageFigure:
     rows = [row for row in inputs.accuracy if row["group"] == what.group]
     chart = figures.headline(rows, styles_of(inputs, unique(rows, "model")))
     values = {**words_of(inputs, "headline", rows), "group": group_title(what.group)}
-    return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values)
+    sentences = [WORDS["headline"][what.group]] if what.group in WORDS["headline"] else []
+    return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values, *sentences)
 
 
 def facts(inputs: Inputs) -> dict[str, str]:
