@@ -160,9 +160,9 @@ def headline(rows: Any, styles: Styles) -> Chart:
     frame = by_level(rows, "accuracy", "right answers", styles)
     solved = frame.loc[frame["value"] >= 0.05, "level"]
     frame = frame[frame["level"] <= max([*solved, *sorted(frame["level"].unique())[:3]])].copy()
-    ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
     layers = level_layers(frame, styles)
-    ends = ends.assign(x=frame["x"].max(), label=frame["x"].max() + 0.25).sort_values("value")
+    ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
+    ends = ends.assign(label=frame["x"].max() + 0.25).sort_values("value")
     ends["label_y"] = np.maximum.accumulate(ends["value"] - APART * np.arange(len(ends))) + APART * np.arange(len(ends))
     arm = {name: encoding.legend(None) for name, encoding in arm_encodings(styles).items()}
     end = alt.Chart(inline(ends[["arm", "x", "label", "value", "label_y"]])).encode(arm["color"])

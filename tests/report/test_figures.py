@@ -122,6 +122,7 @@ def test_labels_of_the_headline_keep_their_order_and_a_distance_and_flat_levels_
     ends = data_of(spec, spec["layer"][-1])
     assert [*ends["arm"]] == [study_styles()[arm].title for arm in reversed(ARMS)]
     assert ends["value"].is_monotonic_increasing
+    assert ends["x"].nunique() == len(ends), "a line to a label begins at its own arm's mark"
     assert ends["label_y"].diff().dropna().min() >= figures.APART - 1e-6
 
 
