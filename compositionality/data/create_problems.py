@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
+from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
@@ -25,7 +26,7 @@ SHOWN = 3
 
 @dataclass
 class CreateProblems:
-    """What every task has; ``problem_settings`` adds the options of a task's mode.
+    """Keys of every task; ``task=NAME mode=MODE`` adds those of that task.
 
     ``split`` and ``seed`` name the stream that the problems are taken from, ``count`` is over all levels. Seeds that
     are equal modulo 8 (Countdown: 4) may share problems. ``avoid``: problem files that the new one may share no
@@ -52,7 +53,8 @@ def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
     if "task" not in given:
         if "--help" in words or "-h" in words:
             return CreateProblems
-        raise UserError(f"no value for task; give set=NAME, or task=NAME, one of {', '.join(all_tasks())}")
+        meant = "".join(f" ({name} is no key)" for name in get_close_matches("task", given, 1))
+        raise UserError(f"no value for task{meant}; give set=NAME, or task=NAME, one of {', '.join(all_tasks())}")
     return _schema(given["task"], given.get("mode", ""))
 
 
