@@ -229,6 +229,24 @@ def test_p04_a_product_is_one_however_it_is_written(letter: str, product: str) -
 
 
 @pytest.mark.parametrize(
+    ("gold", "value"),
+    [
+        ("2\\sqrt{3}", 2 * 3**0.5), ("\\frac{\\pi}{4}", math.pi / 4), ("1-\\sqrt{2}", 1 - 2**0.5), ("e^2", math.e**2),
+        ("\\frac{1}{3}", 1 / 3), ("10\\ln 2", 10 * math.log(2)), ("-\\frac{22}{7}", -22 / 7),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("digits", [1, 2, 3, 6])
+@pytest.mark.parametrize("sign", ["\\approx", " \\approx ", "≈", " ≈ "])
+def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: float, digits: int, sign: str) -> None:
+    assert right(gold, f"{gold}{sign}{value:.{digits}f}")
+    for wrong in (value + 10**-digits, value - 10**-digits, value + 1, -value):
+        assert not right(gold, f"{gold}{sign}{wrong:.{digits}f}")
+    assert not right(gold, f"{gold}{sign}{value:.{digits}f}{sign}{value:.{digits}f}")
+    assert not right(gold, f"7{sign}{value:.{digits}f}")
+    assert not right(gold, f"{value:.{digits}f}{sign}{gold}")
+
+
+@pytest.mark.parametrize(
     ("gold", "answer"), [("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3")]
 )
 def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:

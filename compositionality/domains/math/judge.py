@@ -43,10 +43,12 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
-    given, units = normal(answer)
+    text, units = normal(answer)
+    given, about, decimal = text.partition("\\approx")
     for gold, asked in map(normal, golds):
         try:
-            if (not asked or units <= asked) and _is_worked_out(gold, given) and _same(gold, given):
+            same = (not asked or units <= asked) and _is_worked_out(gold, given) and _same(gold, given)
+            if same and (not about or _rounds_to(given, decimal)):
                 return Verdict(1.0, Reason.CORRECT, answer)
         except (_TooLongError, MemoryError, RecursionError):
             break
@@ -217,6 +219,7 @@ vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lflo
 _COMMANDS = re.compile(
     rf"(?:\\(?:{'|'.join([*_KNOWN.split(), *_LETTERS.split()])})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}|\\\\|[^\\])+"
 )
+_DIGITS_BEHIND = re.compile(r"-?\d{1,15}\.\d{1,12}")
 _ROOT = re.compile(r"\^\{(-?)\\frac\{(\d\d?)\}\{(\d\d?)\}\}")  # a power that is a fraction
 _SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
@@ -242,22 +245,37 @@ def _letters(text: str) -> set[str]:
     return named | set(re.findall("[a-zA-Z]", _COMMAND.sub(" ", text)))
 
 
+def _rounds_to(text: str, decimal: str) -> bool:
+    """Return whether the expression ``text`` is a number that rounds to ``decimal``, as in ``2\\sqrt3\\approx3.46``."""
+    if not _DIGITS_BEHIND.fullmatch(decimal) or len(text) > SYMBOLS or not _is_expression(text):
+        return False
+    _check_symbols()
+    with processor_time(SYMBOLS_S, _TooLongError):
+        value = _value(_parsed(text))
+    half = 0.5001 * 10.0 ** -len(decimal.partition(".")[2])
+    return value is not None and abs(value - float(decimal)) <= half
+
+
 def _verified(gold: str, answer: str) -> bool:
     """Return whether math-verify reads both and finds them equal; it hides its errors, which count as no."""
-    from math_verify import LatexExtractionConfig, parse, verify
+    from math_verify import verify
 
-    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
-    config = [LatexExtractionConfig()]
-    read = [parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback") for text in (gold, answer)]
-    if not all(read):
-        return False
-    ours, theirs = (_of_reals(expressions[0]) for expressions in read)
-    if not verify(ours, theirs, strict=True, timeout_seconds=None):
+    ours, theirs = map(_parsed, (gold, answer))
+    if ours is None or theirs is None or not verify(ours, theirs, strict=True, timeout_seconds=None):
         return False
     value, given = _value(ours), _value(theirs)
     if value is None or given is None:
         return True
     return abs(value - given) <= float(RELATIVE) * abs(value)  # it rounds to digits behind the point
+
+
+def _parsed(text: str) -> Any:
+    """Return what math-verify reads, with real symbols; None if it reads nothing."""
+    from math_verify import LatexExtractionConfig, parse
+
+    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
+    read = parse(f"${text}$", [LatexExtractionConfig()], parsing_timeout=None, fallback_mode="no_fallback")
+    return _of_reals(read[0]) if read else None
 
 
 def _of_reals(expression: Any) -> Any:

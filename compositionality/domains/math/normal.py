@@ -21,7 +21,7 @@ _WRITTEN = {
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
     **dict.fromkeys(_UNIT_SIGNS, _GAP),
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
-    "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "{,}": ",", "\\varnothing": "\\emptyset",
+    "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "≈": "\\approx ", "{,}": ",", "\\varnothing": "\\emptyset",
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
     "∅": "\\emptyset ", "±": "\\pm ", "≤": "\\le ", "≥": "\\ge ", "\\mathbb{R}": "(-\\infty,\\infty)",
     "∈": "\\in ", "\\lor": "\\text{or}", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ",
