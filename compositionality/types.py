@@ -101,7 +101,7 @@ class PromptGroup:
     reasons: list[Reason] = field(default_factory=list)
 
     def has_signal(self, *, by_reward: bool = False) -> bool:
-        """Return whether all were judged, and some are correct and some are not, or ``by_reward`` rewards differ."""
+        """Return whether all were judged, and they differ in being correct, ``by_reward``: in reward."""
         return self.is_judged() and len(set(self.rewards if by_reward else self.correct)) > 1
 
     def is_judged(self) -> bool:
@@ -244,7 +244,7 @@ class Estimate:
 class TrainingReport:
     """What the training of an arm did; None: not known, or of no sense for its method.
 
-    An update without signal is one of a step that changed nothing; ``updates`` counts it too. A group is one problem
+    An update without signal is of a step with all advantages 0; ``updates`` counts it too. A group is one problem
     with all its completions in one step; it has signal where some of them are correct and some are not (in a control:
     where their rewards differ).
     ``completions`` were sampled for training; ``tokens`` are those that the loss was taken on, as often as it was;
@@ -264,7 +264,7 @@ class TrainingReport:
 
     @property
     def updates_with_signal(self) -> int | None:
-        """Those that changed the weights."""
+        """All but those without signal."""
         return None if self.updates is None else self.updates - (self.updates_without_signal or 0)
 
     @property

@@ -7,7 +7,7 @@ function). ``train/README.md`` names the papers.
     python compositionality/train/grpo.py model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py mesh.tensor=2 …
 
-Names of tensors: B rows of a micro-batch, T its padded length, N its response tokens (flat, row after row, no padding),
+Names of tensors: B rows, T their padded length, N their response tokens (flat, row after row, no padding),
 G prompt groups, S completions of a group.
 """
 
@@ -100,7 +100,7 @@ Batch = dict[str, Tensor]
 for means of metrics. Log-probs: ``rollout_logp_N`` of the sampler; ``old_logp_N`` of the policy before the step, if
 that has several updates; ``ref_logp_N`` of the reference model, if there is a KL term.
 """
-DROPPED = "training/filter_groups/discarded_surplus_samples"
+DROPPED = "training/filter_groups/discarded_surplus_samples"  # verl's name; it counts groups
 VALIDATION_SAMPLE = -1  # numbers of completions in validation go down from here: their seeds are no training seeds
 MAX_LOG_RATIO = 20.0
 
@@ -111,7 +111,8 @@ MAX_LOG_RATIO = 20.0
 def train(settings: GrpoSettings) -> Path:
     """Train, or go on with a run that was killed; return the run folder.
 
-    Raise UserError for settings, files or a model that do not fit, and for a loss that is not finite.
+    ``engines.train_grpo`` calls this, once ``trainer.epochs`` is counted in steps. Raise UserError for settings, files
+    or a model that do not fit, and for a loss that is not finite.
     """
     check_settings(settings)
     out = Path(settings.trainer.output)
@@ -121,13 +122,13 @@ def train(settings: GrpoSettings) -> Path:
         return out
     with contextlib.ExitStack() as stack:
         on_first_rank(lambda: stack.enter_context(exclusive(out)))
-        trainer = GrpoTrainer(settings, mesh)
+        trainer = GrpoTrainer(settings, mesh)  # before the folder is touched: a start that is refused deletes nothing
         stack.callback(trainer.close)
-        scored = validated_on(settings.data.val_files, settings.trainer.eval_limit, settings.trainer.eval_samples)
-        trainer.run(on_first_rank(lambda: resume(out, recipe, force=settings.force, validation=scored)))
+        basis = validated_on(settings.data.val_files, settings.trainer.eval_limit, settings.trainer.eval_samples)
+        trainer.run(on_first_rank(lambda: resume(out, recipe, force=settings.force, validation=basis)))
         on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
         if trainer.report is not None:
-            trainer.report.everywhere.send_artifacts(recipe.inputs.values(), models_in(out))
+            trainer.report.run_log.send_artifacts(recipe.inputs.values(), models_in(out))
     return out
 
 
@@ -149,7 +150,7 @@ class GrpoTrainer:
         self.clock = Clock()
         self.sampler = new_sampler(settings, self.policy.model.config, inputs.model.eos_ids, device())
         self.worker = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
-        self.compute = new_meter(self.policy.named_parameters(), settings.algorithm)
+        self.flops = new_meter(self.policy.named_parameters(), settings.algorithm)
         self.position = 0  # in the stream of prompts
         self.gap, self.entropy_coef = RolloutGap(), settings.algorithm.entropy_coef  # of the present step
         self.row: dict[str, Any] = {}
@@ -168,7 +169,7 @@ class GrpoTrainer:
             self.restore(done)
         self.sync_weights()
         if not done:
-            self.log({"step": 0, **self.compute.add(self.evaluate(0))})
+            self.log({"step": 0, **self.flops.add(self.evaluate(0) if trainer.eval_every else {})})
         step = done
         while not self.is_over(step):
             step += 1
@@ -184,18 +185,18 @@ class GrpoTrainer:
             if trainer.eval_every and self.is_due(step, trainer.eval_every):
                 metrics |= self.evaluate(step)
             metrics |= {"training/global_step": step, "training/epoch": (self.position - 1) // len(self.problems)}
-            self.row = {"step": step, **self.compute.add(metrics)}
-            self.write_samples(step, groups)  # before saving: what goes on from there does not write them again
+            self.row = {"step": step, **self.flops.add(metrics)}
+            self.write_samples(step, groups)  # before saving; the row after it: resume finds that in the checkpoint
             if self.is_due(step, trainer.save_every):
                 self.save(step)
             self.log(self.row)
 
     def is_due(self, step: int, every: int) -> bool:
-        """Return True every so many steps (0: never) and after the last."""
+        """Return True after the last step; before it, every so many (0: no)."""
         return self.is_over(step) or (every > 0 and step % every == 0)
 
     def is_over(self, step: int) -> bool:
-        """Return whether training ends after ``step``, whose prompts have been drawn."""
+        """Return whether ``step`` is the last: all steps made, or all epochs used up."""
         return self.settings.is_over(step, self.position, len(self.problems))
 
     # -- rollout
@@ -238,7 +239,7 @@ class GrpoTrainer:
         return groups
 
     def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
-        """Raise UserError, after the state before it, if any, is saved: the same command goes on with other prompts."""
+        """Save the state before it again, with these prompts used up (step 1: nothing to save), and raise UserError."""
         if step > 1:
             self.save(step - 1)
         limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"
@@ -247,7 +248,7 @@ class GrpoTrainer:
     # -- update
 
     def update(self, samples: Sequence[TrainSample], step: int) -> dict[str, float]:
-        """Make one pass over the samples in ``updates_per_step`` optimizer steps (none without samples)."""
+        """Make one pass over the samples, shuffled singly, in ``updates_per_step`` optimizer steps (none without)."""
         settings, sums, norms = self.settings, list[dict[str, Tensor]](), list[float]()
         self.gap = RolloutGap()
         rate = learning_rate_at(step - 1, settings.trainer.last_step(), settings.optim)
@@ -255,7 +256,7 @@ class GrpoTrainer:
         order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(samples))
         parts = [part for part in np.array_split(order, settings.algorithm.updates_per_step) if len(part)]
         with self.clock("update_actor"):
-            updates = [self.batches([samples[place] for place in part]) for part in parts]
+            updates = [self.batches([samples[row] for row in part]) for part in parts]
         if len(updates) > 1:  # with one update the old policy is the present one, and the ratio 1
             with self.clock("old_log_prob"):
                 self.compute_log_probs("old_logp_N", self.policy, updates)
@@ -341,18 +342,18 @@ class GrpoTrainer:
     # -- between steps
 
     def sync_weights(self) -> None:
-        """Copy the policy's weights to the sampler. A collective call."""
+        """Copy the policy's weights to the sampler; a server gets them at its next ``sample``. A collective call."""
         with self.clock("sync"):
             for bucket in weight_buckets(self.policy, self.settings.rollout.bucket_mb):
                 self.sampler.load(bucket)
 
     def evaluate(self, step: int) -> dict[str, float]:
-        """Return accuracy and reasons on the validation files by data source (level)."""
+        """Sample as in training, record the score, and return accuracy and reasons by data source (level)."""
         if not self.val_problems:
             return {}
-        samples = range(VALIDATION_SAMPLE, VALIDATION_SAMPLE - self.settings.trainer.eval_samples, -1)
+        numbers = range(VALIDATION_SAMPLE, VALIDATION_SAMPLE - self.settings.trainer.eval_samples, -1)
         with self.clock("testing"):
-            groups = self.worker.generate(self.val_problems, range(len(self.val_problems)), samples)
+            groups = self.worker.generate(self.val_problems, range(len(self.val_problems)), numbers)
         if self.report is not None and self.settings.trainer.samples_every:
             self.report.write_validation(step, self.val_problems, groups, self.tokenizer)
         scores = validation_metrics(self.val_problems, groups)
@@ -382,7 +383,7 @@ class GrpoTrainer:
             prune(self.steps, self.settings.trainer.keep, keep_best=self.settings.trainer.keep_best)
 
     def restore(self, step: int) -> None:
-        """Restore weights, optimizer, position in the prompts and verdicts so far from the checkpoint of ``step``."""
+        """Restore weights, optimizer, position and a rank's part of the verdict counts from ``step``'s checkpoint."""
         checkpoint, judges = folder(self.steps, step), self.worker.judges
         state = load_checkpoint(checkpoint, self.policy, self.optimizer)
         if not {"position", "judged", "judge_errors"} <= state.keys():
@@ -390,7 +391,7 @@ class GrpoTrainer:
         self.position = state["position"]
         judges.judged, judges.errors = (len(own_part(range(state[name]))) for name in ("judged", "judge_errors"))
         self.row = step_row(checkpoint)
-        self.compute.restore(self.row)
+        self.flops.restore(self.row)
 
     def close(self) -> None:
         self.worker.judges.close()
@@ -411,7 +412,7 @@ def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) 
 
 
 class RolloutWorker:
-    """Samples completions and has them judged; each rank does a share of the problems, all get every group."""
+    """Samples completions and has them judged; each rank, tensor ranks too, does a share, all get every group."""
 
     def __init__(self, settings: GrpoSettings, sampler: Any, tokenizer: Any, clock: Clock) -> None:
         self.settings, self.sampler, self.tokenizer, self.clock = settings, sampler, tokenizer, clock
@@ -420,20 +421,20 @@ class RolloutWorker:
         self.options = SamplingOptions(rollout.temperature, rollout.top_p, rollout.top_k, rollout.max_tokens)
 
     def generate(
-        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], samples: Sequence[int]
+        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], numbers: Sequence[int]
     ) -> list[PromptGroup]:
-        """Return a completion of each problem for each number in ``samples``, seeded by position and number.
+        """Return a completion of each problem for each of ``numbers``, seeded by position and number.
 
         A collective call.
         """
-        shares = on_every_rank(lambda: self._generate(own_part(problems), own_part(positions), samples))
+        shares = on_every_rank(lambda: self._generate(own_part(problems), own_part(positions), numbers))
         return [group for share in shares for group in share]
 
     def _generate(
-        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], samples: Sequence[int]
+        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], numbers: Sequence[int]
     ) -> list[PromptGroup]:
-        repeated = [problem for problem in problems for _ in samples]
-        seeds = [request_seed(self.settings.rollout.seed, place, number) for place in positions for number in samples]
+        repeated = [problem for problem in problems for _ in numbers]
+        seeds = [request_seed(self.settings.rollout.seed, place, number) for place in positions for number in numbers]
         with self.clock("gen"):
             sampled = self.sampler.sample([problem.prompt_ids for problem in repeated], seeds, self.options)
         texts = self.tokenizer.batch_decode([one.token_ids for one in sampled], skip_special_tokens=True)
@@ -444,7 +445,7 @@ class RolloutWorker:
         correct = [verdict.reason is Reason.CORRECT for verdict in verdicts]
         metrics = [verdict.metrics for verdict in verdicts]
         reasons = [verdict.reason for verdict in verdicts]
-        own = [slice(start, start + len(samples)) for start in range(0, len(repeated), len(samples))]
+        own = [slice(start, start + len(numbers)) for start in range(0, len(repeated), len(numbers))]
         return [
             PromptGroup(
                 place, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part], reasons[part]
@@ -481,7 +482,7 @@ def rloo_advantage(rewards_GS: Tensor) -> Tensor:
 
 
 def raft_advantage(rewards_GS: Tensor) -> Tensor:
-    """Return RAFT's: the reward, but none below 0, whatever the rest of the group is. Tokens of 0 count in the mean."""
+    """Return RAFT's: max(reward, 0), whatever the rest of the group is. Tokens of 0 count in the mean."""
     return rewards_GS.clamp(min=0)
 
 
@@ -506,13 +507,13 @@ def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
 # ---- micro-batches
 
 
-def to_samples(groups: Sequence[PromptGroup], advantage: str) -> list[TrainSample]:
-    """Return the completions with their advantages."""
+def to_samples(groups: Sequence[PromptGroup], kind: str) -> list[TrainSample]:
+    """Return the completions that have tokens, with their advantages."""
     if not groups:
         return []
     rewards_GS = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
     lengths_GS = torch.tensor([[completion.n_tokens for completion in group.completions] for group in groups])
-    advantage_GS = advantages(advantage, rewards_GS, lengths_GS).tolist()
+    advantage_GS = advantages(kind, rewards_GS, lengths_GS).tolist()
     return [
         TrainSample(group.prompt_ids, list(completion.token_ids), list(completion.log_probs), value)
         for group, values in zip(groups, advantage_GS, strict=True)
@@ -537,7 +538,7 @@ def pack_rows(lengths: Sequence[int], budget: int, ranks: int) -> list[list[list
 
     It has at most ``budget`` tokens with padding, or one row that is longer.
     """
-    # No larger than a rank's part of all tokens, so that few ranks stay without rows.
+    # At most a rank's part of all tokens and one row, so that few ranks stay without rows.
     budget = min(budget, sum(lengths) // ranks + max(lengths, default=0))
     batches: list[list[int]] = []
     width = 0

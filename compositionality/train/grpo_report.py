@@ -258,14 +258,14 @@ class Report:
         self.out = out
         if not first:
             remove(out / "metrics.jsonl")
-        self.everywhere = RunLog(out, settings.logger, "rl", whole)
+        self.run_log = RunLog(out, settings.logger, "rl", whole)
         self.progress = Progress(settings.last_step(), first)
         if rule := FunctionSettings(whole["reward"]["function"]).rule():
             print(rule, flush=True)
         self.table_begun = False
 
     def write(self, row: Mapping[str, Any]) -> None:
-        self.everywhere.write(row)
+        self.run_log.write(row)
         if row["step"] > 0:
             print(self.progress.line(row["step"], step_parts(row)), flush=True)
         if accuracy := accuracies(row):
@@ -285,7 +285,7 @@ class Report:
                 )
         (self.out / "samples").mkdir(exist_ok=True)
         write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**one) for one in rows))
-        self.everywhere.keep_generations(step, rows)
+        self.run_log.keep_generations(step, rows)
 
     def write_validation(
         self, step: int, problems: Sequence[TokenizedProblem], groups: Sequence[PromptGroup], tokenizer: Any
@@ -303,7 +303,7 @@ class Report:
         write_text(self.out / "samples" / f"validation_{step}.jsonl", "".join(lines))
 
     def close(self) -> None:
-        self.everywhere.close()
+        self.run_log.close()
 
 
 def step_parts(row: Mapping[str, Any]) -> list[str]:

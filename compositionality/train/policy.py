@@ -204,7 +204,7 @@ def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Opt
 
 
 def learning_rate_at(step: int, steps: int, settings: OptimSettings) -> float:
-    """Return the learning rate of update ``step`` (0 is the first) of ``steps``: linear warm-up, polynomial decay."""
+    """Return the learning rate at ``step`` (0 is the first) of ``steps``: linear warm-up, polynomial decay."""
     warmup = min(1.0, (step + 1) / (settings.warmup_steps + 1))
     return settings.lr * warmup * float((1 - step / steps) ** settings.decay_power)
 
@@ -232,7 +232,7 @@ def split_by_fsdp(parameter: Tensor, mesh: DeviceMesh | None) -> bool:
 
 
 def local_gradient(parameter: nn.Parameter) -> Tensor:
-    """Return this rank's part of the gradient, zeros if there is none; partial sums over tensor ranks are added up."""
+    """Return this rank's part of the gradient, setting ``grad``: zeros for None, tensor ranks' partial sums added."""
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter)
     if not isinstance(parameter, DTensor):

@@ -20,7 +20,7 @@ from compositionality.rollout.prompts import check_prompt_lengths, prompts_as_to
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.types import Completion
 
-HEADROOM = 1.25  # a refill asks for a few more prompts than the share of groups with signal so far would need
+HEADROOM = 1.25  # a refill asks for a few more prompts than the last share of groups with signal would need
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
     comparison = replace(comparison, level=problems.level)
     if absent := [arm for arm in comparison.arms if arm not in rows.arms]:
         return Outcome(comparison, missing=", ".join(absent))
-    measures, margin = (comparison.measure, comparison.base_measure), (comparison.times, comparison.over)
-    estimate = contrast(rows, comparison.model, comparison.base, problems, *measures, *margin)
+    how = comparison.measure, comparison.base_measure, comparison.times, comparison.over
+    estimate = contrast(rows, comparison.model, comparison.base, problems, *how)
     if estimate is None and rows.figures is not None:
         reason = str(rows.figures.loc[comparison.model, "reason"])
         return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
@@ -69,7 +69,7 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
     if comparison.rule is Rule.AHEAD:
         model, base = comparison.reference
         gain = contrast(rows, model, base, problems, comparison.measure)
-        comparison = replace(comparison, threshold=max(gain.value / 2, 0.0) if gain else 0.0)
+        comparison = replace(comparison, threshold=max(gain.value / 2, 0.0) if gain else 0.0)  # whatever its interval
     kinds = zip((estimate.interval, estimate.over_problems), corrected(estimate, n), strict=True)
     decision, these_seeds = (by_interval(comparison, *intervals) for intervals in kinds)
     return _with_needs(Outcome(comparison, estimate, decision, these_seeds, n_problems=rows.size(problems)), estimate)
@@ -118,7 +118,7 @@ def _with_needs(outcome: Outcome, estimate: Estimate) -> Outcome:
 
 
 def all_of(decisions: Sequence[Decision]) -> Decision:
-    """Return the decision on what holds only if all its parts hold."""
+    """Return the decision on what holds only if all its parts do: contradicted wins, then not testable."""
     for decision in (Decision.CONTRADICTED, Decision.NOT_TESTABLE):
         if decision in decisions:
             return decision
@@ -154,10 +154,8 @@ def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, the
 
 def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, *, these_seeds: bool) -> str:
     """Say that the required comparison, of several groups the first that was run, is not supported."""
-    for required in gate.comparisons(comparison):
-        outcome = compare(required)
-        if outcome.decision is not Decision.NOT_RUN:
-            break
+    outcomes = [compare(required) for required in gate.comparisons(comparison)]
+    outcome = next((one for one in outcomes if one.decision is not Decision.NOT_RUN), outcomes[-1])
     decision = outcome.decided(these_seeds=these_seeds)
     if gate.decided_by == "value" and outcome.estimate:
         decision = by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
@@ -166,7 +164,7 @@ def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, *, thes
 
 
 def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these_seeds: bool) -> str:
-    """Say if a figure above the threshold takes more than can be reached, or no arm's interval lies above the floor.
+    """Say if the claim needs more than the ceiling, or no arm's interval lies above the floor.
 
     The floor is skipped if a gate asks whether an effect is possible on these problems. Failures, and what more samples
     add, are no part of what is right.
@@ -285,7 +283,7 @@ def claim_rows(claims: Sequence[Claim], results: ByName) -> list[dict[str, Any]]
 
 
 def decide(claim: Claim, results: ByName) -> list[Outcome]:
-    """Decide every comparison of a claim, with its gates; a control of some replicates by these."""
+    """Decide every comparison of a claim, with its gates; where some replicates alone have its arms, by these."""
     arms = {arm for comparison in claim.comparisons for arm in comparison.arms}
     results = {name: rows.with_arms(arms) for name, rows in results.items()}
     each_once = cache(partial(compare, results=results))

@@ -76,7 +76,7 @@ class CountdownTask(Task):
         return next(problems(options, split, seed, [index]))
 
     def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
-        """Return the problems at ``indices`` by their identity. A chunk is solved at once."""
+        """Return (identity, problem) for each of ``indices``. A chunk is solved at once."""
         return [(self.identity(problem).problem, problem) for problem in problems(options, split, seed, indices)]
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
@@ -111,7 +111,7 @@ class CountdownTask(Task):
         raise UserError(f"{problem.prompt[:60]!r} has no solution in whole steps")
 
     def identity(self, problem: Problem) -> Identity:
-        """Return numbers, in any order, with the target."""
+        """Return the sorted numbers with the target."""
         truth = read_ground_truth(problem.ground_truth)
         return Identity(short_name(truth.numbers, truth.target))
 
@@ -120,7 +120,7 @@ class CountdownTask(Task):
         return len(read_ground_truth(problem.ground_truth).numbers)
 
     def asks_its_truth(self, problem: Problem) -> bool | None:
-        """Render the prompt again; one in the words of others must hold the numbers and the target in digits."""
+        """Return whether the prompt asks for this truth; None for others' words without any digits."""
         truth = read_ground_truth(problem.ground_truth)
         match = _LISTED.search(problem.prompt) if truth.style == "text" else _COMPACT.fullmatch(problem.prompt)
         if match is None:  # the words of others

@@ -61,7 +61,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         self.steps_folder = Path(config.trainer.default_local_dir)
         self.generation_size = config.trainer.v1.sampler.sampler_kwargs.generation_batch_size
         self.row: dict[str, Any] = {}
-        self.compute = new_meter(config)
+        self.flops = new_meter(config)
 
     def _init_dataloader(self) -> None:
         super()._init_dataloader()
@@ -117,7 +117,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
             TRAINED: tokens * self.config.actor_rollout_ref.actor.ppo_epochs,
             EVALUATED_TOKENS: tokens * asked / responses,
         }
-        found = self.compute.add(counted)
+        found = self.flops.add(counted)
         return {name: found[name] for name in (FLOPS, PAPER_FLOPS, COMPLETIONS)}
 
     def _save_state_before_step(self) -> None:
@@ -149,7 +149,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         """Take up what a resumed run had computed; its data stream may already know the last step."""
         checkpoint = folder(self.steps_folder, self.global_steps - 1)
         if (checkpoint / STEP_ROW).is_file():
-            self.compute.restore(step_row(checkpoint))
+            self.flops.restore(step_row(checkpoint))
         stream = self.train_dataloader
         if stream.left(self.config.trainer.total_epochs) >= self.generation_size:
             stream.last_step = None  # of a run that has been given more epochs
@@ -167,7 +167,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         metrics: dict[str, float] = super()._validate()
         record_score(self.steps_folder, self.global_steps, validation_score(metrics))
         prune(self.steps_folder, self.config.run.keep, keep_best=True)
-        return metrics if self.global_steps else self.compute.add(metrics)  # the sums of a step are in its row
+        return metrics if self.global_steps else self.flops.add(metrics)  # the sums of a step are in its row
 
     def _val_metrics_update(
         self, data_sources: Sequence[str], sample_uids: Sequence[str], infos: dict[str, list[Any]], *rest: Any, **_: Any
