@@ -128,10 +128,10 @@ def test_a_unit_has_one_way_of_writing() -> None:
 
 
 BETWEEN = (
-    " ", "~", "\\,", "\\;", "\\:", "\\ ", "  ", "\\quad ", "$", "$ $", "\\(", "\\) \\(", "\\$", "%", "\\%", "°",
+    " ", "~", "\\,", "\\;", "\\:", "\\ ", "\\!", "  ", "\\quad ", "$", "$ $", "\\(", "\\) \\(", "\\$", "%", "\\%", "°",
     "^\\circ", "^{\\circ}", "\\degree ", "\\left", "\\right", "\\big", "\\leftarrow ", "\\text{ }", ".\\,", " .",
 )  # fmt: skip
-THIN = BETWEEN[:6]
+THIN = BETWEEN[:7]
 """What may stand between thousands."""
 
 
@@ -212,6 +212,7 @@ def test_p04_case_and_base_count(gold: str) -> None:
         ("\\{5\\}", "x=5"),
         ("3,-3", "3 or -3"), ("3,-3", "x=3 or x=-3"), ("\\sqrt[3]{2}", "2^{\\frac{1}{3}}"),
         ("10:30", "10:30\\text{ AM}"),
+        ("(1,2)", "x=1, y=2"), ("(1,2)", "(x,y)=(1,2)"), ("\\infty", "+\\infty"), ("12000", "12,\\!000"),
         ("25\\pi", "25\\pi\\text{ cm}^2"), ("x=5,y=6", "y=6,x=5"), ("x=5,y=6", "5,6"), ("(x^2+1)^2", "(1+x^2)^2"),
     ],
 )  # fmt: skip
@@ -247,8 +248,14 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
 
 
 @pytest.mark.parametrize(
-    ("gold", "answer"), [("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3")]
-)
+    ("gold", "answer"),
+    [
+        ("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3"), ("(1,2)", "(y,x)=(1,2)"),
+        ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
+        *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),
+        *(("-\\infty", f"-{before}\\infty{after}") for before in ("2", "\\frac{1}{2}") for after in ("", "^2")),
+    ],
+)  # fmt: skip
 def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:
     assert not right(gold, answer)
 

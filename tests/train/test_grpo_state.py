@@ -123,9 +123,7 @@ def test_validations_count_among_the_flops_that_of_the_last_step_too(verl_traine
     counted = []
     verl_trainer.config, verl_trainer.val_dataset = OmegaConf.create(asked), range(7)
     verl_trainer.row = {"perf/total_num_tokens": 100, SAMPLED: 10}
-    verl_trainer.flops = SimpleNamespace(
-        add=lambda given: counted.append(given[EVALUATED_TOKENS]) or defaultdict(int)
-    )
+    verl_trainer.flops = SimpleNamespace(add=lambda given: counted.append(given[EVALUATED_TOKENS]) or defaultdict(int))
     verl_trainer.total_training_steps = 6
     for verl_trainer.global_steps in range(1, 7):
         verl_trainer._flops(10)

@@ -149,6 +149,9 @@ def _same(gold: str, answer: str) -> bool:
     if "∪" in gold and "∪" in answer:
         return _same_in_any_order(gold.split("∪"), answer.split("∪"))
     ours, theirs = brackets(gold), brackets(answer)
+    called = names(split_parts(answer))
+    if ours and ours[:2] == ("(", ")") and not theirs and all(called) and called == sorted(set(called)):
+        return _same_parts(ours[2], answer, ordered=True)  # x=1, y=2 is (1,2)
     if ours and theirs:
         return ours[:2] == theirs[:2] and _same_parts(ours[2], theirs[2], ordered=ours[0] != "\\{")
     if ours or theirs:  # a set may leave out its braces
@@ -232,6 +235,8 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
     gold, answer = (_ROOT.sub(r"^{\1\2/\3}", text) for text in (gold, answer))
     if max(len(gold), len(answer)) > SYMBOLS or not all(map(_is_expression, (gold, answer))) or _WORD.fullmatch(gold):
         return False
+    if "\\infty" in gold + answer:  # 2\\infty is none to sympy
+        return gold.lstrip("+") == answer.lstrip("+")
     if _SUBSCRIPTS.findall(gold) != _SUBSCRIPTS.findall(answer) or not _letters(answer) <= _letters(gold) | CONSTANTS:
         return False
     _check_symbols()

@@ -15,7 +15,7 @@ _UNIT_SIGNS = {
     **dict.fromkeys(("^{\\circ}", "^\\circ", "°", "\\degree"), "°"), **dict.fromkeys(("%", "\\%"), "%"), "\\$": "USD",
 }  # fmt: skip
 _WRITTEN = {
-    **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~"), _BLANK), "\\!": "",
+    **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~", "\\!"), _BLANK), ",\\!": ",",
     **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right"), _GAP),
     **dict.fromkeys(("\\quad", "\\qquad", "\\displaystyle"), _GAP),
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
@@ -27,7 +27,7 @@ _WRITTEN = {
     "∈": "\\in ", "\\lor": "\\text{or}", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ",
 }  # fmt: skip
 _SIGN = re.compile(
-    r"\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|π", re.DOTALL
+    r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|π", re.DOTALL
 )
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _JOINED_BY_WORDS = re.compile(
@@ -96,8 +96,11 @@ def _both_signs(part: str) -> str:
 
 
 def unnamed(text: str) -> str:
-    """Return a normal answer without a name before it: ``x=5`` is ``5``."""
+    """Return a normal answer without a name before it: ``x=5`` is ``5``; ``(y,x)=(1,2)`` is not ``(1,2)``."""
     name = _NAME.match(text)
+    letters = re.findall("[a-z]", name[0]) if name and name[0][0] == "(" else []
+    if letters != sorted(letters):
+        return text
     rest = text[name.end() :] if name else ""
     return rest if rest and "=" not in rest else text
 
