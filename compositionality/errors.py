@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
@@ -28,6 +30,17 @@ def check_installed(package: str, asked: str) -> None:
     """
     if find_spec(package) is None:
         raise MissingPackageError(f"{asked}: the package {package} is not installed; run: bash bash/setup.sh --full")
+
+
+@contextmanager
+def installed(package: str, requirement: str) -> Iterator[None]:
+    """Raise UserError with the command that installs ``package`` if the imports within find none."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != package:
+            raise
+        raise UserError(f"{package} is not installed; pip install '{requirement}'") from error
 
 
 def without_secrets(text: str) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from compositionality.adapters.row_score import row_score
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
+from compositionality.reward.judge import row_score
 from compositionality.types import Problem
 
 ROOT = Path(__file__).parents[1]

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from compositionality.adapters.packages import installed
 from compositionality.data.problems import read_problems
-from compositionality.errors import UserError
+from compositionality.errors import UserError, installed
 from compositionality.reward.pool import JudgeInput, SharedJudge
 from compositionality.reward.shapes import Shape, reward
 from compositionality.types import LENGTH, STOP

@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from compositionality.adapters.packages import installed
-from compositionality.adapters.row_score import row_score
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
-from compositionality.errors import UserError
+from compositionality.errors import UserError, installed
+from compositionality.reward.judge import row_score
 
 with installed("lighteval", "lighteval>=0.13"):
     import numpy as np

@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from compositionality.adapters.packages import installed
 from compositionality.data.problems import BATCH, read_problems
-from compositionality.errors import UserError
+from compositionality.errors import UserError, installed
 from compositionality.reward.pool import JudgeInput, SharedJudge
 from compositionality.reward.shapes import Shape, reward
 from compositionality.types import LENGTH, STOP, Reason, Verdict

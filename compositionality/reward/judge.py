@@ -69,3 +69,12 @@ def judge_with(
         died_of = f"{type(error).__name__}: {error}"
         _LOG.warning("the judge failed: %s", died_of)
         return Verdict(0.0, Reason.ERROR, error=died_of)
+
+
+def row_score(row: Mapping[str, Any], response: str) -> float:
+    """Return 1.0 for a right response, else 0.0. RuntimeError, which ends the evaluation, where the judge failed."""
+    truth = row["reward_model"]["ground_truth"]
+    verdict = judge_response(row["data_source"], response, truth, extra_info=row.get("extra_info"))
+    if verdict.reason is Reason.ERROR:
+        raise RuntimeError(f"the judge of {row['data_source']} failed: {verdict.error}; the response is not wrong")
+    return float(verdict.reason is Reason.CORRECT)

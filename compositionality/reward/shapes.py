@@ -1,8 +1,9 @@
-"""Rewards as functions of a verdict."""
+"""Rewards as functions of a verdict; those of negative controls, which do not tell right answers from wrong ones."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
-from compositionality.types import Reason, Verdict
+from compositionality.types import PromptGroup, Reason, Verdict
 
 
 class Shape(StrEnum):
@@ -31,3 +32,37 @@ def reward(verdict: Verdict, shape: Shape | str = Shape.BINARY) -> float | None:
     if Shape(shape) is Shape.PAPER and not readable:
         return -1.0
     return 1.0 if verdict.reason is Reason.CORRECT else 0.0
+
+
+class Control(StrEnum):
+    """Of what is sampled at a time, with dynamic sampling a part of a step. ``shuffled``: its rewards, permuted across
+    all its completions. ``random``: 1 with its share of right answers as probability, else 0. ``format``: 1 for every
+    readable, finished answer, else 0."""
+
+    NONE = "none"
+    SHUFFLED = "shuffled"
+    RANDOM = "random"
+    FORMAT = "format"
+
+
+def shape_of(control: str, shape: str) -> str:
+    """Return how a verdict becomes a reward: as ever, but for the format control."""
+    return Shape.FORMAT if control == Control.FORMAT else shape
+
+
+def replace_rewards(control: str, groups: Sequence[PromptGroup], seed: Sequence[int]) -> None:
+    """Replace, in place, the rewards of groups that were sampled together; a failed verdict stays None."""
+    if control not in (Control.SHUFFLED, Control.RANDOM):
+        return
+    import numpy as np  # a judging process imports this module, and needs none
+
+    judged = [(group, place) for group in groups for place, value in enumerate(group.rewards) if value is not None]
+    generator = np.random.default_rng(seed)
+    if control == Control.SHUFFLED:
+        before = [group.rewards[place] for group, place in judged]
+        drawn = [before[other] for other in generator.permutation(len(before))]
+    else:
+        share = sum(group.correct[place] for group, place in judged) / max(len(judged), 1)
+        drawn = [float(value) for value in generator.random(len(judged)) < share]
+    for (group, place), value in zip(judged, drawn, strict=True):
+        group.rewards[place] = value

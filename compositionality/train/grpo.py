@@ -29,8 +29,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.reward.controls import replace_rewards, shape_of
-from compositionality.reward.shapes import reward
+from compositionality.reward.shapes import replace_rewards, reward, shape_of
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.train.checkpoint import copy_model, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.dist import (

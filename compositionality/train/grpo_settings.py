@@ -24,10 +24,9 @@ from compositionality.ranges import (
     Seed,
     check_ranges,
 )
-from compositionality.reward.controls import Control
 from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
-from compositionality.reward.shapes import Shape
+from compositionality.reward.shapes import Control, Shape
 from compositionality.train.metrics import entropies
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (

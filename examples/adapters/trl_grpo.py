@@ -8,9 +8,9 @@ Reads the model (a folder or a Hub id) and the problem file; writes the trained 
 
 from dataclasses import dataclass
 
-from compositionality.adapters.packages import installed
 from compositionality.adapters.trl_reward import reward_function
 from compositionality.config.cli import run
+from compositionality.errors import installed
 from compositionality.reward.shapes import Shape
 
 

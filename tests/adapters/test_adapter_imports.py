@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from compositionality.adapters.packages import installed
-from compositionality.errors import UserError
+from compositionality.errors import UserError, installed
 
 
 def test_a_missing_package_is_one_line_with_the_command() -> None:

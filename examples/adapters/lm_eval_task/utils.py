@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compositionality.adapters.row_score import row_score
+from compositionality.reward.judge import row_score
 
 
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
