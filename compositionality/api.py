@@ -28,11 +28,12 @@ from compositionality.gpus import count_gpus
 from compositionality.ranges import validated
 from compositionality.reward.judge import judge_response
 from compositionality.rollout.collect import check_chats, settle_engine
-from compositionality.rollout.engines.base import Chat, request_seed
+from compositionality.rollout.engines.base import Chat
 from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.rollout.settings import CollectSettings
 from compositionality.stats import pass_at_k as unbiased
+from compositionality.tasks.draws import request_seed
 from compositionality.train import train as train
 from compositionality.types import Message, Problem, Verdict, storable
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from warm_python import OF_VERL, PATH, WarmPython
 
 from compositionality.study.model import ROOTS
-from compositionality.study.scripts import STEP_VARIABLES
+from compositionality.study.steps import STEP_VARIABLES
 
 ROOT = Path(__file__).parents[1]
 OF_A_PERSON = {

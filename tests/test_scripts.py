@@ -15,7 +15,7 @@ from bash_runs import OF_A_PERSON, ROOT, dry, run, values
 from test_refusals import typed
 
 from compositionality.config.makers import maker
-from compositionality.study.scripts import STEP_VARIABLES, read_script, words_of
+from compositionality.study.steps import STEP_VARIABLES, read_script, words_of
 from compositionality.study.variables import misspelt
 
 SECTION = "bash/section41_42"

@@ -35,8 +35,7 @@ from compositionality.config.profile import (
 )
 from compositionality.data.artefact import NOT_THERE
 from compositionality.errors import UserError, without_secrets
-from compositionality.phrases import phrases
-from compositionality.ranges import REQUIRED, kind_of, no_such_setting, range_of, typed_text, validated
+from compositionality.ranges import REQUIRED, kind_of, no_such_setting, phrases, range_of, typed_text, validated
 from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import Loader, flow_list
 

@@ -13,8 +13,7 @@ from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.phrases import phrases
-from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers, phrases
 from compositionality.tasks.registry import all_tasks, find_task
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem

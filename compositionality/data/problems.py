@@ -3,11 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -333,15 +331,3 @@ def _with_truths(table: pa.Table, truths: list[str]) -> pa.Table:
         for part in column.type
     }
     return table.set_column(table.schema.get_field_index("reward_model"), "reward_model", _structs(columns))
-
-
-@lru_cache(maxsize=4)
-def epoch_order(rows: int, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the order of ``rows`` rows in pass ``epoch``."""
-    return np.random.default_rng([seed, epoch]).permutation(rows)
-
-
-def row_at(position: int, rows: int, seed: int, *, shuffle: bool = True) -> int:
-    """Return which of ``rows`` rows is at ``position`` of an endless stream of passes, each in its own order."""
-    epoch, offset = divmod(position, rows)
-    return int(epoch_order(rows, seed, epoch)[offset]) if shuffle else offset

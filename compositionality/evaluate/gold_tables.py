@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 
 from compositionality.console import natural_key
 from compositionality.evaluate.ladder import HELDOUT
-from compositionality.evaluate.measures import SOLVED, gold_hand_over
 from compositionality.evaluate.results import Results
-from compositionality.evaluate.table import RESULTS, SCHEMA
+from compositionality.evaluate.table import RESULTS, SCHEMA, SOLVED, gold_hand_over
 from compositionality.types import ROLES
 
 LOG_PROBS, RANKS = "gold_log_prob_by_step_role", "gold_rank_by_step_role"

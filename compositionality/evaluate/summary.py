@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compositionality.evaluate.measures import is_paired, is_pass_at_k, ks_of, measure_of
 from compositionality.evaluate.results import ProblemSet, Results
+from compositionality.evaluate.table import is_paired, is_pass_at_k, ks_of, measure_of
 from compositionality.stats.estimate import ByProblem, difference, over_problems, over_seeds, over_splits, pooled
 from compositionality.types import CORRECT, QUERY_VALUES, Estimate, Interval
 

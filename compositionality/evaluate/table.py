@@ -2,9 +2,20 @@
 
 One file per evaluation of one replicate (a seed, or a seed with a division of the functions); ``read_results`` puts
 those of a study together and refuses what cannot be compared.
-"""
 
-from collections.abc import Sequence
+What is measured of a model on a problem is a name, and a function of these rows. A measure returns two arrays (P,):
+counts or values, and out of how many; Σ values / Σ weights is the figure of the problems together. A new one is an
+entry of ``MEASURES``, and of ``CLAIMED`` for claims; if it counts something new, a column too (``SCHEMA``, counted in
+``collect.py``; in ``ADDED``, so that older tables are read). pass@k follows from its name: ``pass@8``, ``pass@N`` (all
+samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are right. From exact probabilities (``gold.py``):
+``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and against a base ``beyond@1e-6``, ``support_kept``,
+``support_gained``, ``support_lost``.
+"""
+# ruff: noqa: N806
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +25,21 @@ import pyarrow.parquet as pq
 
 from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
+from compositionality.stats.estimate import Floats, Values
+from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
 from compositionality.tasks.registry import known_task
-from compositionality.types import CHAIN, FAILURES, Reason
+from compositionality.types import (
+    ALL_SAMPLES,
+    CHAIN,
+    CORRECT,
+    FAILURES,
+    GROWTH,
+    MIXED,
+    QUERY_VALUES,
+    ROLES,
+    Metric,
+    Reason,
+)
 
 RESULTS = "results.parquet"
 REASONS = tuple(reason.value for reason in Reason)
@@ -52,6 +76,13 @@ SCHEMA = pa.schema(
 )
 ADDED = ("chains_read", "canonical", "gold_rank_by_step_role")
 """Columns that tables of earlier versions lack; read as null."""
+Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
+PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
+GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
+READABLE = 0.8
+"""Nothing is said of the steps of answers of which fewer could be read."""
+SOLVED = 0.25
+"""A problem counts as solved by a model that gives its gold solution a larger probability."""
 
 
 def problem_sets(problems: pa.Table) -> pd.DataFrame:
@@ -133,3 +164,142 @@ def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put tables with some of the columns together."""
     known = [table.reindex(columns=SCHEMA.names) for table in tables]
     return pd.concat(known, ignore_index=True) if known else pd.DataFrame(columns=SCHEMA.names)
+
+
+def counted(column: str, of: str) -> Measure:
+    """Return the measure of a column of counts, out of those of another one."""
+    return lambda rows: _known(rows[column], rows[of])
+
+
+def _known(counts: "pd.Series[float]", n: "pd.Series[int]") -> tuple[Values, Values]:
+    """Return counts out of ``n``, both 0 where there is no count."""
+    return counts.fillna(0).to_numpy(np.int64), n.where(counts.notna(), 0).to_numpy(np.int64)
+
+
+def chains_read(rows: pd.DataFrame) -> tuple[Values, Values]:
+    """Return completions whose steps could be read, among those with a verdict; nothing if none could."""
+    return _known(rows["chains_read"], rows["judged"] if rows["chains_read"].any() else 0 * rows["judged"])
+
+
+def chains(rows: pd.DataFrame, name: str) -> tuple[Values, Values]:
+    """Return completions of whose steps this holds, among those that could be read; of fewer than READABLE nothing."""
+    read = rows["chains_read"].fillna(rows["judged"])  # in tables of before a problem counts if all were read
+    return _known(rows[name], read if read.sum() >= READABLE * rows["judged"].sum() else 0 * read)
+
+
+def gold_hand_over(rows: pd.DataFrame) -> tuple[Values, Values]:
+    """Return the exact probability that all steps of the gold solution but the first go on from earlier results."""
+    return _exact(rows, np.exp(rows["gold_log_prob_by_step_role"].map(_copied, na_action="ignore").astype(float)))
+
+
+def _copied(hundredths: "np.typing.NDArray[np.int16]") -> float:
+    """Return the log-probability of the values that go into the steps after the first, in nats."""
+    return float(np.asarray(hundredths)[len(ROLES) + ROLES.index("copy") :: len(ROLES)].sum()) / 100
+
+
+def gold_pass(rows: pd.DataFrame, k: int) -> tuple[Values, Values]:
+    """Return the exact probability that one of ``k`` samples is the gold solution."""
+    return _exact(rows, 1 - (1 - np.exp(rows["gold_log_prob"])) ** k)
+
+
+def beyond(rows: pd.DataFrame, most: float) -> tuple[Values, Values]:
+    """Return the problems to which the base gives less than ``most``, of those that the model solves."""
+    prob, solved = np.exp(rows["base_log_prob"]), np.exp(rows["gold_log_prob"]) > SOLVED
+    return _exact(rows[["gold_log_prob"]].where(solved), (prob < most).where(prob.notna()).astype(float))
+
+
+def support(rows: pd.DataFrame, kind: str) -> tuple[Values, Values]:
+    """Return the problems that both solve (``kept``), the model alone (``gained``) or the base alone (``lost``)."""
+    probs = np.exp(rows[["gold_log_prob", "base_log_prob"]])
+    wanted = {"kept": (True, True), "gained": (True, False), "lost": (False, True)}[kind]
+    return _exact(rows, ((probs > SOLVED) == wanted).all(axis=1).where(probs.notna().all(axis=1)).astype(float))
+
+
+def _exact(rows: pd.DataFrame, values: "pd.Series[float]") -> tuple[Values, Values]:
+    """Return values of the problems that have one and a ``gold_log_prob``, each of weight 1."""
+    known = rows["gold_log_prob"].notna() & values.notna()
+    return values.where(known, 0.0).to_numpy(float), known.to_numpy(np.int64)
+
+
+MEASURES: dict[str, Measure] = {
+    CORRECT: counted("right", "judged"),
+    "chains_read": chains_read,
+    **{name: partial(chains, name=name) for name in CHAIN},
+    "canonical": counted("canonical", "right"),  # right answers that are the gold solution, letter by letter
+    **{name: counted(FAILURE + name, "n") for name in FAILURES if name != CORRECT},
+    # What the paper calls atomic errors: a wrong result, or a step on a miscopied string.
+    "atomic_or_miscopied": lambda rows: _known(
+        rows["failure_atomic_error"] + rows["failure_miscopied_string"], rows["n"]
+    ),
+    "gold_prob": lambda rows: _exact(rows, np.exp(rows["gold_log_prob"])),
+    "gold_hand_over": gold_hand_over,
+    MIXED: lambda rows: _known((rows["right"] > 0) & (rows["right"] < rows["n"]), rows["judged"]),
+}
+
+
+def measure_of(name: str, n_samples: int) -> Measure:
+    """Return the measure of this name; ``n_samples`` is the N of pass@N."""
+    if ks := ks_of(name, n_samples):
+        return lambda rows: passed(rows, ks, n_samples)
+    if match := ALL_OF.fullmatch(name):
+        return lambda rows: passed(rows, [int(match[1])], n_samples, pass_hat_k)
+    if gold := GOLD_PASS.fullmatch(name):
+        return partial(gold_pass, k=int(gold[1]))
+    if pair := PAIRED.fullmatch(name):
+        most, kind = pair.groups()
+        return partial(beyond, most=float(most)) if most else partial(support, kind=kind)
+    if name in QUERY_VALUES:
+        return lambda rows: (rows[name].fillna(0.0).to_numpy(float), rows["judged"].to_numpy(np.int64))
+    return MEASURES[name]
+
+
+def ks_of(name: str, n_samples: int) -> list[int]:
+    """Return the k of a measure of pass@k, then the one that is taken off it; of another measure none."""
+    if match := PASS_AT.fullmatch(name):
+        return [int(match[1])]
+    return {ALL_SAMPLES: [n_samples], GROWTH: [n_samples, 1]}.get(name, [])
+
+
+def is_exact(name: str) -> bool:
+    """Return whether a measure follows from the exact probabilities of gold solutions."""
+    return name in ("gold_prob", "gold_hand_over") or bool(GOLD_PASS.fullmatch(name)) or is_paired(name)
+
+
+def is_paired(name: str) -> bool:
+    """Return whether a measure is of a model and its base together (``Results.beside``)."""
+    return PAIRED.fullmatch(name) is not None
+
+
+def is_pass_at_k(name: str) -> bool:
+    """Return whether a measure is one of pass@k."""
+    return bool(ks_of(name, 1))
+
+
+CLAIMED: dict[Metric, tuple[str, ...]] = {
+    Metric.ACCURACY: (CORRECT, *CHAIN, "gold_…"),
+    Metric.PASS_AT_K: (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…"),
+    Metric.FAILURES: (*FAILURES, "atomic_or_miscopied"),
+    Metric.INFLUENCE: (MIXED, *QUERY_VALUES),
+}
+"""What claims on a metric may compare; names that end in … stand for all that are formed so."""
+
+
+def is_claimed(metric: Metric, name: str) -> bool:
+    """Return whether claims on a metric may compare this measure."""
+    formed = {Metric.ACCURACY: is_exact, Metric.PASS_AT_K: is_pass_at_k}.get(metric)
+    named = name in CLAIMED.get(metric, (name,)) and not name.endswith("…")
+    return named or bool(formed and formed(name))
+
+
+def passed(
+    rows: pd.DataFrame, ks: list[int], n_samples: int, estimator: Callable[..., Floats] = pass_at_k
+) -> tuple[Values, Values]:
+    """Return pass@k of every problem (less that of the second k), out of N samples; of none with fewer judged than k.
+
+    With ``pass_hat_k`` for ``estimator``: the chance that k samples are all right.
+    """
+    judged_P, most = rows["judged"].to_numpy(np.int64), max(ks)
+    known_P = (judged_P >= most).astype(np.int64)
+    right_P = np.where(known_P, rows["right"].to_numpy(np.int64), most)
+    value_PK = estimator(right_P, np.where(known_P, judged_P, most), ks)
+    return n_samples * (value_PK[:, 0] - value_PK[:, 1:].sum(axis=1)) * known_P, n_samples * known_P

@@ -6,26 +6,43 @@ A run is called as its folder, and the same result is the same run, whoever send
 import base64
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from compositionality.data.artefact import Manifest, file_hash, manifest_path, read_manifest
+from compositionality.config.cli import run
+from compositionality.config.profile import with_key
+from compositionality.data.artefact import MANIFEST, Manifest, combined_hash, file_hash, manifest_path, read_manifest
+from compositionality.data.json_files import read_json_object
+from compositionality.errors import MissingPackageError, UserError
 from compositionality.evaluate.failures import class_shares
 from compositionality.evaluate.passk import spaced_curves
 from compositionality.evaluate.results import LABELS, Results, read_results
 from compositionality.evaluate.seeds import summary_rows
 from compositionality.evaluate.table import RESULTS
+from compositionality.ranges import REQUIRED
 from compositionality.report import figures
 from compositionality.report.draw import FigureSettings, chart_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
-from compositionality.train.run_facts import task_of_files
-from compositionality.train.wandb_runs import ALIAS, models_in, open_wandb, or_left_out, send_artifacts, wandb_is_usable
+from compositionality.train.log import RunLog
+from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, task_of_files
+from compositionality.train.tiny.settings import model_of
+from compositionality.train.wandb_runs import (
+    ALIAS,
+    models_in,
+    open_wandb,
+    or_left_out,
+    run_name,
+    send_artifacts,
+    wandb_is_usable,
+)
 from compositionality.types import Metric
 
 COUNTED = ["model", "problems", "group", "level", "data_source"]
@@ -173,3 +190,84 @@ JOBS: Mapping[str, tuple[str, Callable[[Path, Manifest], Content]]] = {
     "report": ("report", page),
 }
 """Job type of a run, and what is sent of it, by the step that made the result."""
+
+
+@dataclass
+class SendSettings:
+    """Settings of ``send_runs``; a word without = is one of the folders."""
+
+    runs: list[str] = REQUIRED  # folders of trainings, of results, or folders that hold some
+
+
+def main(about: str) -> None:
+    """Send what the folders on the command line hold; ``about``: the verb's help."""
+    folders = [word for word in sys.argv[1:] if "=" not in word and not word.startswith("-")]
+    words = [word for word in sys.argv[1:] if word not in folders]
+    sys.argv[1:] = [*words, *([f"runs=[{','.join(folders)}]"] if folders else [])]
+    run(SendSettings, send_runs, about, check=check)
+
+
+def send_runs(settings: SendSettings) -> None:
+    """Send trainings from their metrics.jsonl, and results as their verbs do, all with settings of their own.
+
+    UserError where wandb cannot be used, or a folder holds neither.
+    """
+    trainings, results = check(settings)
+    for name in RUN_VARIABLES:  # the sender's, which say nothing of these runs
+        os.environ.pop(name, None)
+    places = {path for place in map(Path, settings.runs) for path in artefacts(place)}
+    known = {combined_hash(path, made.files): path for path in sorted(places) if (made := read_manifest(path))}
+    for folder in trainings:
+        recipe = read_json_object(folder / RECIPE, "train it again")
+        job = "pretrain" if recipe["step"] == "pretrain_tiny" else "rl" if "grpo" in recipe["step"] else "sft"
+        result = model_of(folder) if job == "pretrain" else None
+        models = [result] if result else models_in(folder)
+        made = read_manifest(models[0]) if models else None
+        settings_of_run: dict[str, Any] = {}
+        for key, value in recipe["settings"].items():
+            settings_of_run = with_key(settings_of_run, key, value)
+        log = RunLog(folder, [], job, settings_of_run, result, made.code if made else "")
+        log.send_artifacts(used_of(recipe["inputs"], known), models)
+        log.close()
+        print(f"{folder}: sent as {run_name(result or folder)}")
+    for path in results:
+        made = read_manifest(path)
+        if made and send_result(path, made.settings, used_of(made.inputs, known)):
+            print(f"{path}: sent")
+
+
+def check(settings: SendSettings) -> tuple[list[Path], list[Path]]:
+    """Return the folders of trainings and the results that the given folders hold. UserError as ``send_runs``."""
+    if find_spec("wandb") is None:
+        raise MissingPackageError("wandb is not installed; run: pip install wandb")
+    if not wandb_is_usable(os.environ):
+        raise UserError("wandb cannot be used: set WANDB_API_KEY, or WANDB_MODE=offline")
+    places = [*map(Path, settings.runs)]
+    folders = [path.parent for place in places for path in [place / RECIPE, *sorted(place.rglob(RECIPE))]]
+    trainings = [run for run in folders if (run / "metrics.jsonl").is_file() and (run / WANDB_ID).is_file()]
+    results = [path for place in places for path in artefacts(place) if is_result(path)]
+    if not trainings and not results:
+        where = ", ".join(settings.runs)
+        raise UserError(f"{where}: holds no training run (recipe.json, metrics.jsonl) and no result; give one")
+    return [*dict.fromkeys(trainings)], [*dict.fromkeys(results)]
+
+
+def artefacts(place: Path) -> list[Path]:
+    """Return the files and folders with a manifest in a folder, itself included, sorted."""
+    folders = [path.parent for path in place.rglob(MANIFEST)]
+    files = [path.with_name(path.name[1:].removesuffix(f".{MANIFEST}")) for path in place.rglob(f".*.{MANIFEST}")]
+    return sorted(path for path in [*folders, *files, *([place] if place.is_file() else [])] if path.exists())
+
+
+def is_result(path: Path) -> bool:
+    """Return whether a run is made of an artefact: not of rollouts of an evaluation, nor of files beside its table."""
+    made = read_manifest(path)
+    job = JOBS[made.step][0] if made and made.step in JOBS else ""
+    if job in ("claims", "report", "rollouts"):
+        return not any((folder / RESULTS).is_file() for folder in [*path.absolute().parents][2:3])
+    return bool(job) and path.name == RESULTS
+
+
+def used_of(inputs: Mapping[str, str], known: Mapping[str, Path]) -> Sequence[Path]:
+    """Return the artefacts with these hashes, of those that are ``known`` by theirs."""
+    return [known[content] for content in inputs.values() if content in known]

@@ -40,7 +40,7 @@ from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_range
 from compositionality.report.record import without_places
 from compositionality.rollout.engines.factory import sampling_needs
 from compositionality.rollout.model_folder import resolve_model, shape_of_model
-from compositionality.study.machine import machine, versions
+from compositionality.study.runner import machine, versions
 from compositionality.train.engines import settle_cluster
 from compositionality.train.launch import free_port
 from compositionality.train.memory import Ranks, training_needs

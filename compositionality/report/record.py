@@ -17,8 +17,7 @@ from compositionality.data.artefact import write_text
 from compositionality.data.git import check_ancestor, code_version, hash_at
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.run import read_claims
-from compositionality.evaluate.claims.tables import claims_text
+from compositionality.evaluate.claims.run import claims_text, read_claims
 from compositionality.evaluate.gold_tables import (
     chain_and_product,
     hand_over_by_function,
@@ -34,8 +33,8 @@ from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS, SCHEMA
 from compositionality.evaluate.tables import markdown_lines, summary_markdown
 from compositionality.ranges import REQUIRED
-from compositionality.study.machine import machine, versions
 from compositionality.study.model import all_arms
+from compositionality.study.runner import machine, versions
 from compositionality.train.metrics import read_metrics
 from compositionality.types import Metric
 from compositionality.yaml_files import read_yaml

@@ -1,7 +1,10 @@
-"""One response to one verdict: the task's judge, the length limit and the failures of the judge itself."""
+"""One response to one verdict: the task's judge, the limits of length and time, the failures of the judge itself."""
 
 import logging
-from collections.abc import Callable, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -78,3 +81,26 @@ def row_score(row: Mapping[str, Any], response: str) -> float:
     if verdict.reason is Reason.ERROR:
         raise RuntimeError(f"the judge of {row['data_source']} failed: {verdict.error}; the response is not wrong")
     return float(verdict.reason is Reason.CORRECT)
+
+
+@contextmanager
+def processor_time(seconds: float, error: type[BaseException]) -> Iterator[None]:
+    """Raise ``error`` after ``seconds`` of processor time, in the main thread; elsewhere nothing ends the work.
+
+    A limit for work of a library that nobody can bound beforehand: an answer that keeps one busy is no right one. The
+    alarm of the judging process, which makes it an error, stays.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise error(f"more than {seconds:g} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -15,8 +15,8 @@ from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, Fraction, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, check_ranges
 from compositionality.rft.rows import to_table
-from compositionality.tasks.behaviours import ANALYSIS_LEVELS, PLAIN, Behaviours, flat
 from compositionality.tasks.registry import task_of
+from compositionality.tasks.task import ANALYSIS_LEVELS, PLAIN, Behaviours, flat
 from compositionality.types import Message, Problem
 
 STEP = "write_solutions"

@@ -19,10 +19,11 @@ from compositionality.data.artefact import (
     read_manifest,
 )
 from compositionality.data.parquet import read_table, write_table
-from compositionality.data.problems import read_problems, row_at
+from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_once, check_ranges
 from compositionality.rft.rows import prompt_key
+from compositionality.tasks.draws import row_at
 
 SPLITS = ("train.parquet", "test.parquet")
 

@@ -20,7 +20,7 @@ from compositionality.data.artefact import check_target, exclusive, is_done, is_
 from compositionality.data.problems import read_problems
 from compositionality.ranges import check_ranges
 from compositionality.reward.pool import JudgeInput, JudgePool
-from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
+from compositionality.rollout.engines.base import Chat, Engine, Tick
 from compositionality.rollout.engines.factory import AUTO, check_engine, choose_engine, open_engine
 from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
@@ -34,6 +34,7 @@ from compositionality.rollout.store import (
     shard_table,
     working_path,
 )
+from compositionality.tasks.draws import request_seed
 from compositionality.types import Completion
 
 MIN_ROWS_BESIDE_OTHERS = VllmOptions.max_num_seqs // 2  # of a call, which fill half a batch of a replica

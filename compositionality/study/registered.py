@@ -35,8 +35,7 @@ from compositionality.evaluate.table import RESULTS as TABLE
 from compositionality.evaluate.table import SCHEMA
 from compositionality.study.model import ROOTS, Replicate, Request, find_arm, load_study, study_folder
 from compositionality.study.plan import in_order, plan
-from compositionality.study.scripts import STEP_VARIABLES
-from compositionality.study.steps import Step
+from compositionality.study.steps import STEP_VARIABLES, Step
 from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import flow_list
 

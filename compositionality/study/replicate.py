@@ -9,8 +9,7 @@ from pathlib import Path
 from compositionality.config.profile import TRAINERS
 from compositionality.errors import UserError
 from compositionality.study.model import Arm, Replicate, Request, Stage, find_arm
-from compositionality.study.scripts import read_script
-from compositionality.study.steps import Step, with_words
+from compositionality.study.steps import Step, read_script, with_words
 from compositionality.yaml_files import flow_list
 
 FAILURE_MODELS = ("base", "stage1", "rft", "rl-level1", "rl-level2")

@@ -25,14 +25,11 @@ from compositionality.errors import UserError, check_installed
 from compositionality.evaluate.registration import FOLDER
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import NonNegativeInt, OneOf, PositiveInt, Seed
-from compositionality.study.backends import Backend, Local, Ray, Slurm
-from compositionality.study.machine import MACHINE, machine, versions
 from compositionality.study.model import ROOTS, Replicate, Request, check_scripts, load_study
 from compositionality.study.plan import plan
 from compositionality.study.registered import register, registered_study
-from compositionality.study.runner import Runner
-from compositionality.study.scripts import STEP_VARIABLES
-from compositionality.study.steps import IS_STEP_WORD, Step
+from compositionality.study.runner import MACHINE, Backend, Local, Ray, Runner, Slurm, machine, versions
+from compositionality.study.steps import IS_STEP_WORD, STEP_VARIABLES, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.grpo_settings import generation_batch
 from compositionality.train.prompts import check_problems_last

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from compositionality.data.problems import row_at
 from compositionality.rollout.prompts import ChatRow
+from compositionality.tasks.draws import row_at
 
 
 class MicroBatch(NamedTuple):

@@ -18,20 +18,20 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed.tensor  # registers the classes of sharded tensors as safe
 from torch import Tensor
 from torch.distributed.checkpoint import FileSystemReader
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import ReadItem
+from torch.distributed.tensor import DTensor  # its module registers the classes of sharded tensors as safe
 
 from compositionality.data.artefact import write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
+from compositionality.rollout.model_folder import write_for_both_generations
 from compositionality.train.dist import on_first_rank, rank
-from compositionality.train.lora import whole_weights
+from compositionality.train.lora import merged, scale_of, stored
 from compositionality.train.metrics import DAMAGED, STEP_ROW
-from compositionality.train.model_texts import write_for_both_generations
 from compositionality.train.run_folder import HASHES, folder, mark_complete
 
 STATE = "state.json"
@@ -69,6 +69,14 @@ def interrupt_afterwards() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if count:
         raise KeyboardInterrupt
+
+
+def whole_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
+    """Yield all weights under their Hugging Face names, gathered and merged one at a time. A collective call."""
+    weights, scale = {name: parameter.detach() for name, parameter in model.named_parameters()}, scale_of(model)
+    for name, parts in stored(weights).items():
+        whole = (one.full_tensor() if isinstance(one, DTensor) else one for one in map(weights.__getitem__, parts))
+        yield name, merged(*whole, scale=scale)
 
 
 def weight_buckets(policy: Any, megabytes: int) -> Iterator[list[tuple[str, Tensor]]]:

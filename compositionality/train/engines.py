@@ -15,8 +15,7 @@ from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
-from compositionality.train.run_facts import facts_at_start, facts_of, tags_of
-from compositionality.train.run_folder import check_run, skips
+from compositionality.train.run_folder import check_run, facts_at_start, facts_of, skips, tags_of
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
 from compositionality.yaml_files import as_yaml

@@ -30,7 +30,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
 from compositionality.reward.shapes import replace_rewards, reward, shape_of
-from compositionality.rollout.engines.base import SamplingOptions, request_seed
+from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.tasks.draws import request_seed
 from compositionality.train.checkpoint import copy_model, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.dist import (
     device,
@@ -57,7 +58,6 @@ from compositionality.train.grpo_report import (
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
 from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.log import Clock
-from compositionality.train.lora import trainable
 from compositionality.train.metrics import (
     ENTROPY,
     EVALUATED_TOKENS,
@@ -76,6 +76,7 @@ from compositionality.train.policy import (
     reduce_gradients,
     set_learning_rate,
     shard,
+    trainable,
 )
 from compositionality.train.prompts import TokenizedProblem, problem_at, refill_size, too_few_groups
 from compositionality.train.run_folder import (

@@ -1,13 +1,12 @@
 """LoRA (arXiv 2106.09685): low-rank adapters beside frozen weights, by peft; what is exported has them merged."""
 
 import importlib.util
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from compositionality.errors import UserError
 from compositionality.train.settings import LoraSettings
@@ -54,19 +53,6 @@ def check_adapters(folder: Path, settings: LoraSettings) -> None:
         with torch.device("meta"):
             config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
             adapted_layers(AutoModelForCausalLM.from_config(config), settings)
-
-
-def trainable(model: nn.Module) -> list[nn.Parameter]:
-    """Return what an optimizer moves: all parameters, or the adapters."""
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]
-
-
-def whole_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
-    """Yield all weights under their Hugging Face names, gathered and merged one at a time. A collective call."""
-    weights, scale = {name: parameter.detach() for name, parameter in model.named_parameters()}, scale_of(model)
-    for name, parts in stored(weights).items():
-        whole = (one.full_tensor() if isinstance(one, DTensor) else one for one in map(weights.__getitem__, parts))
-        yield name, merged(*whole, scale=scale)
 
 
 def scale_of(model: Any) -> float:

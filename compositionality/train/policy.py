@@ -24,7 +24,7 @@ from torch.utils.checkpoint import checkpoint
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_family
 from compositionality.train.dist import device
-from compositionality.train.lora import add_adapters, trainable
+from compositionality.train.lora import add_adapters
 from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings, check_split
 
 HEAD_TOKENS = 2048  # with activation checkpointing, logits are computed for so many tokens at a time
@@ -187,6 +187,11 @@ def split_layers(model: Any, mesh: DeviceMesh) -> None:
 
 
 # ---- the optimizer
+
+
+def trainable(model: nn.Module) -> list[nn.Parameter]:
+    """Return what an optimizer moves: all parameters, or the adapters."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Optimizer:

@@ -33,7 +33,7 @@ from compositionality.train.checkpoint import export, load_checkpoint, save_chec
 from compositionality.train.dist import device, memory_metrics, on_first_rank, rank, start_processes
 from compositionality.train.inputs import read_sft_inputs
 from compositionality.train.log import Progress, SupervisedLog
-from compositionality.train.lora import stored, trainable
+from compositionality.train.lora import stored
 from compositionality.train.metrics import TOKENS, TRAINED, sft_report
 from compositionality.train.policy import (
     Policy,
@@ -45,6 +45,7 @@ from compositionality.train.policy import (
     reduce_gradients,
     set_learning_rate,
     shard,
+    trainable,
 )
 from compositionality.train.run_folder import folder, is_finished, prune, resume
 from compositionality.train.settings import OptimSettings

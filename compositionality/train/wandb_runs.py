@@ -17,8 +17,7 @@ from compositionality.data.artefact import Recipe, combined_hash, file_hash, man
 from compositionality.data.git import code_version
 from compositionality.errors import without_secrets
 from compositionality.train.metrics import FLOPS
-from compositionality.train.run_facts import facts_of, place_of, tags_of
-from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.run_folder import WANDB_ID, facts_of, place_of, tags_of
 
 PROJECT = "compositionality"
 """In wandb, unless WANDB_PROJECT names another."""

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compositionality.analysis.influence import co_influence, influence
-from compositionality.analysis.sketch import KINDS, Projection, ProjectionSettings
+from compositionality.analysis.influence import KINDS, Projection, ProjectionSettings, co_influence, influence
 from compositionality.errors import UserError
 from compositionality.train.grpo import dr_grpo_advantage, grpo_advantage
 

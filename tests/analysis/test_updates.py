@@ -14,6 +14,8 @@ from assets import save
 
 from compositionality.analysis.influence import (
     InfluenceSettings,
+    Projection,
+    ProjectionSettings,
     Query,
     check_memory,
     influence,
@@ -21,7 +23,6 @@ from compositionality.analysis.influence import (
     to_query,
     update,
 )
-from compositionality.analysis.sketch import Projection, ProjectionSettings
 from compositionality.data.artefact import Recipe, new_artefact, read_manifest
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table

@@ -18,8 +18,7 @@ from compositionality.config.profile import schema_of
 from compositionality.config.verbs import VERBS
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.phrases import phrases
-from compositionality.ranges import REQUIRED, Fraction, OneOf, PositiveInt, range_of
+from compositionality.ranges import REQUIRED, Fraction, OneOf, PositiveInt, phrases, range_of
 from compositionality.tasks.registry import all_tasks
 from compositionality.yaml_files import _parsed, as_yaml, flow_list
 

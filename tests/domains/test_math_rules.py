@@ -7,7 +7,7 @@ from itertools import permutations, product
 import pytest
 
 from compositionality.domains.math.judge import _is_expression, judge_math
-from compositionality.domains.math.units import _COUNTED, unit_of
+from compositionality.domains.math.normal import _COUNTED, unit_of
 
 NUMBERS = ("5", "120", "-3", "1000000", "\\frac{2}{7}", "2.5")
 SYMBOLS = ("x+1", "2\\sqrt{3}", "x^{2}+2x^{3}")

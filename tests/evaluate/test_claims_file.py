@@ -15,8 +15,7 @@ from studies import evaluation, problem_file, right
 from compositionality.data.artefact import Recipe, new_artefact, verify
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.model import FOLDER
-from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
-from compositionality.evaluate.claims.tables import claims_text
+from compositionality.evaluate.claims.run import ClaimsSettings, claims_text, decide_claims, read_claims
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.table import FAILURE, read, write
 from compositionality.evaluate.tables import WIDTH

@@ -32,10 +32,9 @@ from compositionality.evaluate.gold_tables import (
     rank_by_part,
     read_exact,
 )
-from compositionality.evaluate.measures import gold_pass, measure_of
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
-from compositionality.evaluate.table import RESULTS, SCHEMA, joined, problem_columns, read, write
+from compositionality.evaluate.table import RESULTS, SCHEMA, gold_pass, joined, measure_of, problem_columns, read, write
 from compositionality.report import gold_figures
 from compositionality.report.page.build import packed, vega_bundle
 from compositionality.report.page.explorer import DOTS, MOST, PER_LEVEL, explorer

@@ -15,8 +15,7 @@ from studies import evaluation, problem_file, right
 
 from compositionality.data.artefact import file_hash, new_artefact
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
-from compositionality.evaluate.claims.tables import claims_text
+from compositionality.evaluate.claims.run import ClaimsSettings, claims_text, decide_claims
 from compositionality.evaluate.registration import Frozen, freeze, read_registration
 
 LEVEL = "string-heldout-level3"

@@ -14,8 +14,7 @@ from report_study import copied_to, make_study, of_seed
 
 from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
-from compositionality.evaluate.claims.tables import claims_text
+from compositionality.evaluate.claims.run import ClaimsSettings, claims_text, decide_claims
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import read, write

@@ -17,7 +17,6 @@ from rich.console import Console
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
 from compositionality.rollout.collect import Meter, calls_of, collect, generated
-from compositionality.rollout.engines.base import request_seed
 from compositionality.rollout.store import (
     SCHEMA,
     layout,
@@ -26,6 +25,7 @@ from compositionality.rollout.store import (
     rollout_manifest,
     working_path,
 )
+from compositionality.tasks.draws import request_seed
 
 
 @pytest.fixture

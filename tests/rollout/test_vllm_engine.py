@@ -16,9 +16,10 @@ from fake_engine import contents, write_problems
 
 from compositionality.config.cli import parse
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engines.base import SamplingOptions, request_seed
+from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, working_path
+from compositionality.tasks.draws import request_seed
 from compositionality.train.launch import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.study.backends import Local, Ray, Slurm, alone, command_of, needs_of
 from compositionality.study.model import Replicate, Request
 from compositionality.study.run import RunStudySettings, backend_of
-from compositionality.study.runner import Runner
+from compositionality.study.runner import Local, Ray, Runner, Slurm, alone, command_of, needs_of
 from compositionality.study.steps import Step
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +37,7 @@ esac
 """
 RUN = """
 import asyncio, os, sys
-from compositionality.study.backends import Local, Slurm
+from compositionality.study.runner import Local, Slurm
 from compositionality.study.model import Replicate
 from compositionality.study.runner import Runner
 from compositionality.study.steps import Step

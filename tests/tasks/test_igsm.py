@@ -13,16 +13,15 @@ from igsm_reader import nouns_of, read_prompt
 
 from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
-from compositionality.tasks.behaviours import ANALYSIS_LEVELS, BRIDGE, PLAIN, Behaviours, flat
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm import TASK, generate
 from compositionality.tasks.igsm.draw import MAX_PARENTS
 from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmItem, IgsmOptions, level_at
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
-from compositionality.tasks.igsm.names import BUILT_IN, read_systems
 from compositionality.tasks.igsm.solution import plan_steps
 from compositionality.tasks.igsm.task import graph_in
-from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
+from compositionality.tasks.igsm.wording import BUILT_IN, compact_prompt, read_systems, text_prompt
+from compositionality.tasks.task import ANALYSIS_LEVELS, BRIDGE, PLAIN, Behaviours, flat
 
 SIZES = {
     "paper": IgsmOptions(law="min-of-two", most_common=1),

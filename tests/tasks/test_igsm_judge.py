@@ -10,10 +10,10 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import to_postfix, tokenize, value_of
-from compositionality.tasks.behaviours import BRIDGE, PLAIN, Behaviours
 from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.generate import IgsmOptions
 from compositionality.tasks.igsm.task import graph_in
+from compositionality.tasks.task import BRIDGE, PLAIN, Behaviours
 from compositionality.types import LENGTH, Completion, Problem
 
 OPTIONS = IgsmOptions(levels=(9,), process=True)

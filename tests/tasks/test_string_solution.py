@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.behaviours import ANALYSIS_LEVELS, PLAIN, Behaviours
 from compositionality.tasks.string import TASK
 from compositionality.tasks.string.clean import StringOptions
+from compositionality.tasks.task import ANALYSIS_LEVELS, PLAIN, Behaviours
 from compositionality.types import Completion, Problem
 
 OPTIONS = StringOptions(

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from base_models import LLAMA, QWEN, make_base
 
+from compositionality.rollout.model_folder import with_old_config_keys, with_old_tokenizer_words
 from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
 from compositionality.train.checkpoint import export
-from compositionality.train.model_texts import with_old_config_keys, with_old_tokenizer_words
 from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import build_tokenizer
 

@@ -15,8 +15,8 @@ from math import isfinite, prod
 from typing import Any
 
 from compositionality.domains.math.normal import brackets, names, normal, number_of, split_parts, unnamed
-from compositionality.domains.processor_time import processor_time
 from compositionality.errors import UserError
+from compositionality.reward.judge import processor_time
 from compositionality.tasks.answers import depths, has_box, last_box
 from compositionality.types import Reason, Verdict
 

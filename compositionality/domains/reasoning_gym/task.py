@@ -14,9 +14,9 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, ClassVar
 
-from compositionality.domains.processor_time import processor_time
 from compositionality.domains.reasoning_gym.forms import is_readable, is_solved
 from compositionality.errors import UserError, check_installed
+from compositionality.reward.judge import processor_time
 from compositionality.tasks.answers import last_answer
 from compositionality.tasks.draws import SPLITS, check_split, key_bits
 from compositionality.tasks.task import Mode, Task

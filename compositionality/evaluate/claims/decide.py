@@ -19,9 +19,9 @@ from itertools import chain
 from typing import Any
 
 from compositionality.evaluate.claims.model import EITHER_SIDE, Claim, Comparison, Headroom, Requires, Rule, Trained
-from compositionality.evaluate.measures import is_paired
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import columns, contrast, share
+from compositionality.evaluate.table import is_paired
 from compositionality.stats.estimate import CONFIDENCE
 from compositionality.stats.significance import Needed, corrected, holm, needed, needed_words, p_value
 from compositionality.types import CORRECT, GROWTH, Decision, Estimate, Interval, Metric, TrainingReport

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from compositionality.errors import UserError
-from compositionality.evaluate.measures import CLAIMED, is_claimed, is_paired
+from compositionality.evaluate.table import CLAIMED, is_claimed, is_paired
 from compositionality.ranges import Fraction, NonEmptyStr, OneOf, validated
 from compositionality.types import ALL_LEVELS, CORRECT, DEEPEST, Metric
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
@@ -55,7 +55,7 @@ class Comparison:
 
     Shares, 0.2 = 20 points. ``over``, a model and its base: by how much more than that pair differs. Without a ``base``
     the model's own figure is compared with the threshold. ``reference``, of the rule ``ahead``: a model and its base,
-    half of whose difference is the threshold. ``measure``: a name of evaluate/measures.py
+    half of whose difference is the threshold. ``measure``: a name of evaluate/table.py
     (``is_paired``: of both); ``base_measure``: of the base, where it is another one. ``results`` names the evaluations.
     """
 

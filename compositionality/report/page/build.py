@@ -24,7 +24,7 @@ from compositionality.report.page.figures import missing_figures, page_figures
 from compositionality.report.page.inputs import AUDIT, PAPERS, TIMES, Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import samples, worked_problem
 from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique
-from compositionality.study.machine import versions
+from compositionality.study.runner import versions
 
 STEP = "report"
 PAGE, FINDING = "index.html", "finding.txt"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
-from compositionality.evaluate.claims.tables import by_origin, holm_words, seeds_words, status_words
+from compositionality.evaluate.claims.run import by_origin, holm_words, seeds_words, status_words
 from compositionality.evaluate.tables import decimals
 from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs

@@ -1,6 +1,5 @@
 """What every engine takes and returns, so that the collector does not depend on which one is used."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -45,12 +44,6 @@ class Engine(Protocol):
     def close(self) -> None:
         """Release processes and memory."""
         ...
-
-
-def request_seed(run_seed: int, problem: int, sample: int) -> int:
-    """Return the seed of a completion, 31 bits: a hash of run, problem row and sample; no two runs share a stream."""
-    key = f"{run_seed}/{problem}/{sample}".encode()
-    return int.from_bytes(hashlib.blake2b(key, digest_size=4).digest(), "big") >> 1
 
 
 def run_concurrently(calls: Sequence[Callable[[], Result]], concurrency: int, tick: Tick = no_tick) -> list[Result]:

@@ -16,9 +16,8 @@ from compositionality.errors import UserError
 from compositionality.tasks.draws import Draws, check_split
 from compositionality.tasks.igsm.draw import draw_problem
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
-from compositionality.tasks.igsm.names import Names, draw_names, read_systems
 from compositionality.tasks.igsm.solution import other_premises
-from compositionality.tasks.igsm.wording import STYLES, compact_prompt
+from compositionality.tasks.igsm.wording import STYLES, Names, compact_prompt, draw_names, read_systems
 from compositionality.tasks.stream import check_choice, check_levels
 
 OPERATIONS = range(1, 41)

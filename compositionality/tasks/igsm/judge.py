@@ -31,8 +31,7 @@ from compositionality.tasks.igsm.graph import (
     numbers_in,
     read_quantity,
 )
-from compositionality.tasks.igsm.names import LayerNames, Names
-from compositionality.tasks.igsm.wording import FILLER, STYLES, compact_equations, premise
+from compositionality.tasks.igsm.wording import FILLER, STYLES, LayerNames, Names, compact_equations, premise
 
 MAX_LINES = 200
 LONGEST_LINE = 2000

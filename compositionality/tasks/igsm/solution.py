@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_letters
 
-from compositionality.tasks.behaviours import BRIDGE, Behaviours
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm.graph import Expression, Quantity, QuantityGraph, evaluate, numbers_in, steps_of
-from compositionality.tasks.igsm.names import Names
-from compositionality.tasks.igsm.wording import FILLER, capital, compact, phrase, premise
+from compositionality.tasks.igsm.wording import FILLER, Names, capital, compact, phrase, premise
+from compositionality.tasks.task import BRIDGE, Behaviours
 
 _TO_REDUNDANT = 0.3
 _BEGIN = ("- Let {letter} be {phrase}.", "- Next is {phrase}: call it {letter}.", "- {Phrase} is called {letter}.")

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm.generate import IgsmItem, IgsmOptions, draw_item
 from compositionality.tasks.igsm.graph import QuantityGraph
@@ -23,11 +22,10 @@ from compositionality.tasks.igsm.judge import (
     read_graph,
     read_ground_truth,
 )
-from compositionality.tasks.igsm.names import Names
 from compositionality.tasks.igsm.solution import other_premises, write_solution
-from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
+from compositionality.tasks.igsm.wording import Names, compact_prompt, text_prompt
 from compositionality.tasks.stream import distinct_problems
-from compositionality.tasks.task import Column, Identity, Mode, Task
+from compositionality.tasks.task import PLAIN, Behaviours, Column, Identity, Mode, Task
 from compositionality.types import NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
 
 MAX_LENGTH = 64_000  # characters of a response whose chain is judged

@@ -1,12 +1,18 @@
-"""A problem in words, in two styles: English (*text*), and codes for tiny models (*compact*).
+"""A problem in words: the names of its items, and two styles, English (*text*) and codes for tiny models (*compact*).
 
 ``b1a0=3*(b0a1+b2a0);…;b1a?``: each b1 has 3 times as many a0 as …; how many a in all has each b1?
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-from compositionality.tasks.igsm.graph import Equation, Quantity, QuantityGraph, expression_of
-from compositionality.tasks.igsm.names import Names
+from compositionality.errors import UserError
+from compositionality.tasks.draws import Draws
+from compositionality.tasks.igsm.graph import LAYERS, Equation, Item, Quantity, QuantityGraph, expression_of
 
 STYLES = ("text", "compact")
 FILLER = "~"  # a line of these is neutral: no step of a compact completion
@@ -17,6 +23,106 @@ _MODULUS = " All arithmetic is done modulo {}, from 0 to {}."
 _TASK = """
 
 {question} Work it out step by step, one quantity at a time. Close your answer with the number in \\boxed{{}}."""
+BUILT_IN = Path(__file__).with_name("names.yaml")
+LEAST_KINDS = 4
+_WORD = re.compile(r"[A-Z][a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A noun, its plural, and lists of kinds of it."""
+
+    noun: str
+    plural: str
+    kinds: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNames:
+    """The names of one layer of a problem, by number."""
+
+    noun: str
+    plural: str
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of a problem's items, the finest layer first."""
+
+    layers: tuple[LayerNames, ...]
+
+    def one(self, item: Item) -> str:
+        """Return ``Oak Crate``."""
+        layer = self.layers[item.layer]
+        return f"{layer.kinds[item.number]} {layer.noun}"
+
+    def many(self, item: Item) -> str:
+        """Return ``Oak Crates``."""
+        layer = self.layers[item.layer]
+        return f"{layer.kinds[item.number]} {layer.plural}"
+
+    def items(self) -> dict[str, Item]:
+        """Return each item by either of its names."""
+        every = [Item(place, number) for place, layer in enumerate(self.layers) for number in range(len(layer.kinds))]
+        return {name: item for item in every for name in (self.one(item), self.many(item))}
+
+
+def draw_names(draws: Draws, systems: Sequence[Sequence[Category]], layers: int) -> Names:
+    """Draw a system, neighbouring categories of it, one list of kinds for each, in an order of its own."""
+    system = draws.choice(systems)
+    start = draws.below(len(system) - layers + 1)
+    return Names(tuple(_layer(draws, one) for one in reversed(system[start : start + layers])))
+
+
+def _layer(draws: Draws, category: Category) -> LayerNames:
+    kinds = draws.shuffled(draws.choice(category.kinds))
+    return LayerNames(category.noun, category.plural, tuple(kinds))
+
+
+@lru_cache(maxsize=8)
+def read_systems(path: str) -> tuple[tuple[Category, ...], ...]:
+    """Read the naming systems of a file, ours for an empty path. UserError that names file and key of a fault."""
+    from compositionality.yaml_files import read_yaml_mapping  # slow to import; a judge reads no such file
+
+    place = Path(path) if path else BUILT_IN
+    content = read_yaml_mapping(place)
+    if not content:
+        raise UserError(f"{place}: no naming system; give NAME: [four categories], as in {BUILT_IN.name}")
+    systems = {name: _system(f"{place}: {name}", system) for name, system in content.items()}
+    owner: dict[str, str] = {}
+    for name, system in systems.items():
+        for noun in (word for one in system for word in (one.noun, one.plural)):
+            if owner.setdefault(noun, name) != name:
+                raise UserError(f"{place}: {name}: {noun} is a category of {owner[noun]} too; use another word")
+    return tuple(systems.values())
+
+
+def _system(where: str, given: Any) -> tuple[Category, ...]:
+    if not isinstance(given, list) or len(given) != len(LAYERS):
+        raise UserError(f"{where}: give {len(LAYERS)} categories, coarse to fine")
+    system = tuple(_category(f"{where}[{place}]", one) for place, one in enumerate(given))
+    nouns = [word for one in system for word in (one.noun, one.plural)]
+    if twice := sorted({word for word in nouns if nouns.count(word) > 1}):
+        raise UserError(f"{where}: {twice[0]} stands for two things; give every category a noun and another plural")
+    return system
+
+
+def _category(where: str, given: Any) -> Category:
+    if not isinstance(given, Mapping) or given.keys() != {"noun", "plural", "kinds"}:
+        raise UserError(f"{where}: give noun, plural and kinds")
+    kinds = given["kinds"]
+    if not isinstance(kinds, list) or not kinds or not all(isinstance(one, list) for one in kinds):
+        raise UserError(f"{where}: kinds: give lists of words")
+    words = [given["noun"], given["plural"], *(word for one in kinds for word in one)]
+    if bad := [word for word in words if not isinstance(word, str) or not _WORD.fullmatch(word)]:
+        raise UserError(f"{where}: {bad[0]!r}: give one word of ASCII letters with a capital, as Oak")
+    every = [word for one in kinds for word in one]
+    if twice := sorted({word for word in every if every.count(word) > 1}):
+        raise UserError(f"{where}: kinds: {twice[0]} is there twice; give every kind once")
+    if short := [one for one in kinds if len(one) < LEAST_KINDS]:
+        raise UserError(f"{where}: kinds: {short[0]}: give at least {LEAST_KINDS} kinds in each list")
+    return Category(given["noun"], given["plural"], tuple(map(tuple, kinds)))
 
 
 def phrase(quantity: Quantity, names: Names) -> str:

@@ -17,7 +17,6 @@ from statistics import fmean, quantiles
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.behaviours import Behaviours
 from compositionality.tasks.string.clean import SEED_CLASSES, StringGenerator, StringOptions, owner
 from compositionality.tasks.string.diagnose import diagnose, read_chain
 from compositionality.tasks.string.functions import ALIASES
@@ -34,7 +33,7 @@ from compositionality.tasks.string.program import (
 )
 from compositionality.tasks.string.reference import read_reference
 from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt, write_solution
-from compositionality.tasks.task import Column, Identity, Mode, Task
+from compositionality.tasks.task import Behaviours, Column, Identity, Mode, Task
 from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Verdict
 
 _FUNCTION = re.compile(r"func_\d+")

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.behaviours import BRIDGE, Behaviours
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.string.functions import ALIASES, Chain, Operation, run_steps
+from compositionality.tasks.task import BRIDGE, Behaviours
 
 _TASK = """Below is a Python program.
 

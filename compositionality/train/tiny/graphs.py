@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from itertools import product
 from random import Random
 
-from compositionality.tasks.behaviours import Behaviours
 from compositionality.tasks.igsm.generate import IgsmOptions, draw_item
 from compositionality.tasks.igsm.graph import (
     LAYERS,
@@ -29,6 +28,7 @@ from compositionality.tasks.igsm.graph import (
 )
 from compositionality.tasks.igsm.solution import write_solution
 from compositionality.tasks.igsm.wording import compact, compact_prompt
+from compositionality.tasks.task import Behaviours
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share
 
 CALCULATIONS, LOOK_UPS, TOTALS, PROBLEMS = 0.06, 0.06, 0.06, 0.75

@@ -22,8 +22,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.log import Progress
 from compositionality.train.metrics import accuracies
-from compositionality.train.run_facts import facts_of
-from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.run_folder import WANDB_ID, facts_of
 from compositionality.train.verl import hooks
 
 FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"

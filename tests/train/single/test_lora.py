@@ -10,10 +10,10 @@ from runs import apart, settings, weights
 from compositionality.config.cli import parse
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
+from compositionality.train.checkpoint import whole_weights
 from compositionality.train.grpo import train
-from compositionality.train.lora import trainable, whole_weights
 from compositionality.train.metrics import read_metrics
-from compositionality.train.policy import Policy, load_model
+from compositionality.train.policy import Policy, load_model, trainable
 from compositionality.train.run_folder import prune
 from compositionality.train.settings import LoraSettings, MeshSettings, ModelSettings, check_lora
 from compositionality.train.sft_settings import SftSettings
