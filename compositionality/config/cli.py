@@ -154,7 +154,7 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
         if "." in plain:
             from compositionality.train.verl.names import answer
         else:
-            from compositionality.train.trl_names import answer
+            from compositionality.train.settings import answer_trl as answer
         instead = answer(schema, plain)
         if not equals and not instead:
             raise UserError(f"{word}: not a setting; give KEY=VALUE, --help lists the keys")

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compositionality.console import natural_key
-from compositionality.evaluate.ladder import HELDOUT
 from compositionality.evaluate.results import Results
+from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS, SCHEMA, SOLVED, gold_hand_over
 from compositionality.types import ROLES
 

@@ -15,6 +15,7 @@ from compositionality.evaluate.gold_tables import (
     read_exact,
 )
 from compositionality.evaluate.results import Results
+from compositionality.evaluate.summary import HELDOUT
 from compositionality.report.figures import Chart, level_colour, level_name, panels, tooltip, with_arms
 from compositionality.report.theme import INK, LEVEL_COLOURS, Styles
 from compositionality.study.model import all_arms
@@ -29,10 +30,10 @@ def starts_of(results: Results) -> dict[str, str]:
     return {model: arms[model].start if model in arms else results.arms[0] for model in results.arms}
 
 
-def gold_rows(results: Results, group: str = "heldout") -> pd.DataFrame:
-    """Return the problems of a group in the first replicate: P before and after, and what each role gained in nats."""
+def gold_rows(results: Results) -> pd.DataFrame:
+    """Return held-out problems in the first replicate: P before and after, and what each role gained in nats."""
     rows = results.rows[results.rows["replicate"] == results.replicates[0].name].dropna(subset="gold_log_prob")
-    rows, parts = rows[rows["group"] == group], [pd.DataFrame(columns=["model", *ROLES])]
+    rows, parts = rows[rows["group"] == HELDOUT], [pd.DataFrame(columns=["model", *ROLES])]
     for model, start in starts_of(results).items():
         before = rows[rows["arm"] == start]
         both = rows[rows["arm"] == model].merge(before, on=["file", "problem", "level"], suffixes=("", "_0"))

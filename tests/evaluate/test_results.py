@@ -17,10 +17,9 @@ from rich.console import Console
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy import reasons_frame
-from compositionality.evaluate.ladder import share_of_gain
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.seeds import print_summary
-from compositionality.evaluate.summary import by_problem, contrast, share
+from compositionality.evaluate.summary import by_problem, contrast, share, share_of_gain
 from compositionality.evaluate.table import REASONS, count, problem_columns
 from compositionality.evaluate.tables import training_frame
 from compositionality.types import Problem, TrainingReport

@@ -6,8 +6,8 @@ from compositionality.config.cli import parse
 from compositionality.errors import UserError
 from compositionality.ranges import keys_of
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.settings import TRL_NAMES
 from compositionality.train.sft_settings import SftSettings
-from compositionality.train.trl_names import TRL_NAMES
 from compositionality.train.verl.names import ELSEWHERE, answer
 
 RL = {  # beside the keys of test_grpo_config.TRANSLATION

@@ -96,7 +96,7 @@ def check(output: Path, recipe: Recipe) -> None:
         )
 
 
-def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
+def files_of(inputs: Inputs, ending: str) -> dict[str, ReportFile]:
     """Return every file of the report by its path."""
     what, own = content.comparison(inputs), inputs.starting(f"{inputs.own}/")
     figures = content.main_first(inputs, what, page_figures(inputs))

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from compositionality.data.json_files import NUMBER, check_shape, parse_json_object
 from compositionality.data.problems import read_problems
-from compositionality.evaluate.ladder import HELDOUT
 from compositionality.evaluate.results import ReplicateTables
+from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS
 from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.figure import PageFigure, styles_of

@@ -12,10 +12,10 @@ from compositionality.data.problems import level_and_group
 from compositionality.evaluate import passk as pass_at_k
 from compositionality.evaluate.failures import class_shares, read_labels
 from compositionality.evaluate.gold_tables import hand_over_by_pair, read_exact
-from compositionality.evaluate.ladder import HELDOUT, LEVEL, rungs
 from compositionality.evaluate.ranks import AFTER, PREDICTORS, correlation_cell, ranks_of, why_no_ranks
 from compositionality.evaluate.results import LABELS, ProblemSet
 from compositionality.evaluate.seeds import summary_of, summary_rows
+from compositionality.evaluate.summary import HELDOUT, LEVEL, rungs
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
 from compositionality.report import figures, gold_figures, heat_maps, paper, scaling_figures
