@@ -2,11 +2,13 @@
 
 import gc
 import os
+import signal
 import sys
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from compositionality.config.verbs import VERBS, entry_point, function, helps
+from compositionality.errors import INTERRUPTED
 
 COMPLETIONS = {
     "bash": "complete -o default -W '{}' compositionality",
@@ -23,14 +25,18 @@ compositionality VERB --help lists its keys. Completion of verbs (bash, zsh; in 
 def main(verb: str = "") -> NoReturn:
     """Run ``verb`` with the words of the command line, or without it the verb that they begin with; then exit.
 
-    A verb may be written with dashes. Exit code 2 after one line for an unknown one.
+    A verb may be written with dashes. Exit code 2 after one line for an unknown one, 130 after Ctrl-C.
     """
     gc.set_threshold(50_000)  # Python's 700 take a fifth of the time in which torch and transformers are imported
     first, *words = [verb, *sys.argv[1:]] if verb else sys.argv[1:] or ["--help"]
     name = first.replace("-", "_")
     if name in VERBS:
         sys.argv = [name, *words]
-        _run(name)
+        try:
+            _run(name)
+        except KeyboardInterrupt:  # while packages are imported
+            print(INTERRUPTED, file=sys.stderr, flush=True)
+            sys.exit(128 + signal.SIGINT)
     elif first in ("-h", "--help"):
         print(USAGE.format("\n".join(f"  {name:<20}{text.splitlines()[0]}" for name, text in helps().items())))
     elif first == "completion" and words and words[0] in COMPLETIONS:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
 SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") stand for no key, and would blot out words
 HIDDEN = "***"
+INTERRUPTED = "interrupted; run the same command again to continue"
 _USER_OF_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2})[^\s]*@|(?<![\w/.])[^\s/@:'\"]+:[^\s/@]+@", re.IGNORECASE)
 _VALUE_OF_QUERY = re.compile(r"([?&][\w.-]+=)[^\s&#\"'<>]+")
 

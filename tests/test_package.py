@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -99,6 +100,14 @@ def test_p18_an_unknown_verb_is_answered_with_the_nearest(
     assert outcome(monkeypatch, "evalute", "models=[m]") == 2
     told = "error: 'evalute' is no verb; the nearest is evaluate; compositionality --help has all\n"
     assert capsys.readouterr() == ("", told)
+
+
+def test_p18_ctrl_c_while_packages_are_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("compositionality.__main__.entry_point", lambda name: signal.raise_signal(signal.SIGINT))
+    assert outcome(monkeypatch, "train_sft") == 130
+    assert capsys.readouterr() == ("", "interrupted; run the same command again to continue\n")
 
 
 def test_a_verb_may_have_dashes_and_prints_its_help(

@@ -34,7 +34,7 @@ from compositionality.config.profile import (
     with_key,
 )
 from compositionality.data.artefact import NOT_THERE
-from compositionality.errors import UserError, without_secrets
+from compositionality.errors import INTERRUPTED, UserError, without_secrets
 from compositionality.ranges import REQUIRED, kind_of, no_such_setting, phrases, range_of, typed_text, validated
 from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import Loader, flow_list
@@ -98,7 +98,7 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
         message = f"error: {text}{maker(text)}" if is_first else ""
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
-        message = "interrupted; run the same command again to continue" if is_first else ""
+        message = INTERRUPTED if is_first else ""
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
