@@ -44,6 +44,8 @@ NOT_OF_SAMPLES = (
     *("judge_workers", "judge_timeout_s"),
 )
 """Keys of ``collect_rollouts`` about files and judges."""
+MOST_SAMPLES = 10_000_000
+"""Of ``pass_at_k``, which keeps a number for each in memory."""
 SMALL = 5_000_000
 """Parameters up to which one thread computes on a CPU: of many, small matrices make most wait for the others."""
 
@@ -69,6 +71,8 @@ def judge(problem: Row | str, response: str, data_source: str = "") -> Verdict:
     """
     if not isinstance(response, str):
         raise UserError(f"response={response!r}: is no text")
+    if not isinstance(data_source, str):
+        raise UserError(f"data_source={data_source!r}: is no text")
     if isinstance(problem, str):
         return judge_response(data_source, response, problem)
     asked, _ = _asked(problem)
@@ -86,7 +90,7 @@ def sample(model: str | Path, prompts: Sequence[str | Chat] | pd.Series, n: int 
     that cannot be sampled here.
     """
     _refuse(settings, NOT_OF_SAMPLES)
-    if isinstance(prompts, str | pd.DataFrame):
+    if isinstance(prompts, str | pd.DataFrame) or not isinstance(prompts, Iterable):
         raise UserError("prompts: give a list of texts or chats, or the column of a frame")
     chats = [_chat(prompt, f"prompts: number {number}") for number, prompt in enumerate(prompts)]
     if not chats:
@@ -113,10 +117,13 @@ def gold_log_prob(model: str | Path, problems: pd.DataFrame) -> pd.Series:
     it does not fit the model's window or template. ``problems``: of ``problems``, or of a problem file. UserError for
     a folder that holds no model, and for rows that are no problems.
     """
-    folder = check_model(model)
+    folder = check_model(str(model))
     if not isinstance(problems, pd.DataFrame):
         raise UserError(f"problems: {type(problems).__name__} is no frame, as problems() returns")
     rows = [_asked(row) for _, row in problems.iterrows()]
+    for row, _ in rows:
+        if not isinstance(row.ground_truth, str):
+            raise UserError(f"problem: its ground_truth is {row.ground_truth!r}, no text")
     solutions = [read_solution(chat, row, folder) for row, chat in rows]
     known = {place: gold.row for place, gold in enumerate(solutions) if isinstance(gold, GoldSolution)}
     with _threads_for(folder.path):
@@ -129,9 +136,11 @@ def gold_log_prob(model: str | Path, problems: pd.DataFrame) -> pd.Series:
 def pass_at_k(n: int, c: int, k: int) -> float:
     """Return the chance that k of n samples, c of them right, hold a right one (unbiased; Chen et al. 2021).
 
-    UserError unless they are whole numbers, 0 ≤ c ≤ n and 1 ≤ k ≤ n.
+    UserError unless they are whole numbers, 0 ≤ c ≤ n, 1 ≤ k ≤ n and n ≤ 10,000,000.
     """
     n, c, k = (_whole(name, value) for name, value in (("n", n), ("c", c), ("k", k)))
+    if n > MOST_SAMPLES:
+        raise UserError(f"n={n}: must be at most {MOST_SAMPLES:,}")
     if not 0 <= c <= n:
         raise UserError(f"c={c}: must lie between 0 and the number of samples, {n}")
     return float(unbiased.pass_at_k(np.array([c]), np.array([n]), [k])[0, 0])
@@ -156,15 +165,23 @@ def _asked(row: Row) -> tuple[Problem, Chat]:
         return row, _chat(row.prompt, "prompt")
     if not isinstance(row, Mapping | pd.Series):
         raise UserError(f"problem: {type(row).__name__} is no row of problems() or of a problem file")
+    if isinstance(row, pd.Series) and row.index.has_duplicates:
+        raise UserError(f"problem: has two columns {row.index[row.index.duplicated()][0]}; rename one")
     names = [entry.name for entry in fields(Problem)]
     in_file = "reward_model" in row and "ground_truth" not in row
     wanted = ["data_source", "level", "group", "prompt", "reward_model", "extra_info"] if in_file else names
     if missing := [name for name in wanted if name not in row]:
         raise UserError(f"problem: has no {missing[0]}; give a row of problems() or of a problem file")
+    if not isinstance(row["data_source"], str):
+        raise UserError(f"problem: its data_source is {row['data_source']!r}, no text")
     if not in_file:
         problem = Problem(**{name: row[name] for name in names})
         return problem, _chat(problem.prompt, "prompt")
-    chat = [*row["prompt"]]
+    if not isinstance(row["reward_model"], Mapping) or "ground_truth" not in row["reward_model"]:
+        raise UserError(f"problem: its reward_model is {row['reward_model']!r}, without a ground_truth")
+    if isinstance(row["prompt"], str):
+        raise UserError(f"prompt: {row['prompt']!r} is no chat, [{{role: user, content: text}}, …]")
+    chat = _chat([*row["prompt"]] if isinstance(row["prompt"], np.ndarray) else row["prompt"], "prompt")
     return problem_of({**row, "prompt": chat}), chat
 
 

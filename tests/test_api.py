@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,14 @@ NO_PROMPTS = (
     *([], [{"role": "user"}], [TURN | {"content": None}], [TURN, "a"]),
 )
 ROW = Problem("string", 1, "g", "p", "x", 0, {})
+FILED = {
+    "data_source": "string",
+    "level": 1,
+    "group": "g",
+    "extra_info": {},
+    "prompt": [TURN],
+    "reward_model": {"ground_truth": "x"},
+}
 OPTIONS = {"levels": [1, 2], "count": 6, "style": "compact", "max_length": 20}
 
 
@@ -87,6 +96,11 @@ def test_gold_log_prob_is_that_of_the_solution_and_its_eos(model: Path) -> None:
         logits = load(model)(torch.tensor([tokens])).logits[0]
     log_probs = logits.log_softmax(-1)[:-1].gather(-1, torch.tensor(tokens)[1:, None])[len(prompt) - 1 :]
     assert values.iloc[0] == pytest.approx(float(log_probs.sum()), rel=1e-4)
+
+
+def test_p18_a_gold_solution_needs_a_truth(model: Path) -> None:
+    with pytest.raises(UserError, match="problem: its ground_truth is nan, no text"):
+        gold_log_prob(model, problems("string", **OPTIONS).assign(ground_truth=math.nan))
 
 
 @pytest.fixture
@@ -165,7 +179,7 @@ def test_pass_at_k_is_a_number(n: float) -> None:
         ),
         *(
             (lambda prompts=prompts: sample("none", prompts), "prompts: give a list of texts or chats")
-            for prompts in ("text", pd.DataFrame({"prompt": ["a"]}))
+            for prompts in ("text", pd.DataFrame({"prompt": ["a"]}), None, 3)
         ),
         *(
             (lambda key=key: sample("none", ["text"], **{key: "x"}), f"{key}: has no effect here; leave it out")
@@ -179,7 +193,17 @@ def test_pass_at_k_is_a_number(n: float) -> None:
                 (pd.DataFrame({"prompt": ["a"]}), "problem: DataFrame is no row"),
                 ({"ground_truth": "x"}, "problem: has no data_source; give a row of problems"),
                 ({"reward_model": {}, "data_source": "string"}, "problem: has no level; give a row"),
+                (asdict(ROW) | {"data_source": math.nan}, "problem: its data_source is nan, no text"),
+                (FILED | {"reward_model": None}, "problem: its reward_model is None, without a ground_truth"),
+                (FILED | {"reward_model": {}}, "problem: its reward_model is {}, without a ground_truth"),
+                (FILED | {"prompt": None}, "prompt: None is neither a text nor a chat"),
+                (FILED | {"prompt": "text"}, "prompt: 'text' is no chat"),
+                (pd.Series([*asdict(ROW).values(), "q"], [*asdict(ROW), "prompt"]), "problem: has two columns prompt"),
             )
+        ),
+        *(
+            (lambda source=source: judge("{}", "text", source), f"data_source={source}: is no text")
+            for source in (None, math.nan, 3)
         ),
         *(
             (lambda response=response: judge("{}", response, "countdown"), "response=.*: is no text")
@@ -187,6 +211,7 @@ def test_pass_at_k_is_a_number(n: float) -> None:
         ),
         (lambda: judge(ROW, "text", "countdown"), "data_source=countdown: the problem has its own, string"),
         (lambda: gold_log_prob("none", [ROW]), "none: no such model folder"),
+        (lambda: gold_log_prob(None, pd.DataFrame()), "None: no such model folder"),
         *(
             (lambda rows=rows: train("sft", "none", rows, "out"), "rows: .* is neither a frame nor the path of a file")
             for rows in (None, [{"prompt": "a"}], pd.Series(["a"]), iter(["a"]))
@@ -198,6 +223,7 @@ def test_pass_at_k_is_a_number(n: float) -> None:
             (lambda given=given: pass_at_k(*given), r"[nck]=.*: is no whole number")
             for given in ((8, 3.5, 4), (8, 3, 2.5), ("8", 3, 4), (8, None, 4), (8, math.nan, 4), (math.inf, 3, 4))
         ),
+        (lambda: pass_at_k(1e10, 5, 4), "n=10000000000: must be at most 10,000,000"),
         (lambda: pass_at_k(4, 5, 1), "c=5: must lie between 0 and the number of samples, 4"),
         (lambda: pass_at_k(4, 1, 5), "k=5: must lie between 1 and the number of samples, 4"),
     ],
