@@ -148,7 +148,9 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
 def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
     """Return key and value of ``key=value``. UserError for an unknown key, or a value that is no YAML."""
     key, equals, text = word.partition("=")
-    plain = re.sub("^[+~]+|@.*", "", key)
+    plain = re.sub("^(--|[+~]+)|@.*", "", key)
+    if key.startswith("--"):
+        plain = plain.replace("-", "_")
     kind = kind_of(schema, plain)
     if kind is None:
         if "." in plain:
@@ -161,6 +163,8 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
         raise UserError(f"{plain}: {instead or no_such_setting(schema, plain)}")
     if key.lstrip("+").startswith("verl."):  # verl's users write a + before keys that are new
         key = key.lstrip("+")
+    if key.startswith("--"):
+        raise UserError(f"{word}: keys have no dashes here; give {plain}=VALUE")
     if key != plain:
         raise UserError(f"{word}: the signs +, ~ and @ of Hydra have no meaning here; give {plain}=VALUE")
     if not equals:

@@ -88,6 +88,8 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
         (["output=x", "arms=3"], "arms=3: holds several keys"),
         (["output=x", "+count=3"], r"\+count=3: the signs \+, ~ and @ of Hydra have no meaning here; give count=VALUE"),
         (["output=x", "~count"], "~count: the signs"),
+        (["output=x", "--count=3"], "--count=3: keys have no dashes here; give count=VALUE"),
+        (["output=x", "--cuont=3"], "cuont: no such setting; did you mean count"),
         (["output=x", "count@inner=3"], "count@inner=3: the signs"),
         (["output=x", "count=1,2"], "count=1,2: give a whole number"),
         (["output=x", "count=true"], "count=true: give a whole number"),

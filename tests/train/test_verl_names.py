@@ -72,6 +72,7 @@ def test_trls_names_are_answered(schema: type[GrpoSettings] | type[SftSettings])
     for name in TRL_NAMES:
         ours = next((key for key in TRL_NAMES[name] if key in known), None)
         said = f"{name}: here {ours}$" if ours else f"{name}: no such setting"
-        with pytest.raises(UserError, match=said):
-            parse(schema, [f"{name}=3"])
+        for word in (f"{name}=3", f"--{name.replace('_', '-')}=3"):
+            with pytest.raises(UserError, match=said):
+                parse(schema, [word])
     assert {key for keys in TRL_NAMES.values() for key in keys} <= {*keys_of(GrpoSettings), *keys_of(SftSettings)}
