@@ -95,6 +95,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("failure_modes", "levels=[9]", "levels=[9]: the problems have levels [1, 2]"),
     ("failure_modes", "rollouts=[] evaluation=MODEL", "MODEL: no rollouts there; run examples/evaluate.py, or give"),
     ("failure_modes", "problems=[OTHER]", "answers none of the files in problems"),
+    ("failure_modes", "problems=[MODEL]", "MODEL: not a file; give a parquet or .jsonl file"),
     ("export_checkpoint", "checkpoint=MODEL", "MODEL: no checkpoint of verl"),
     ("write_solutions", "subgoals=true", "string problems have no subgoals"),
     ("make_domain_sample", "count=1", "give 12 or more"),
@@ -107,6 +108,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("pretrain_tiny", "mix.echo=1.0", "the shares of mix add up to 1 or more"),
     ("pretrain_tiny", "packing.length=20", "packing: needs a row for each of 1 processes"),
     ("audit_data", "files=[ROWS]", "ROWS: has no column prompt"),
+    ("audit_data", "files=[]", "files: give at least one problem file"),
     ("pretrain_tiny", "dtype=bfloat16", "dtype=bfloat16 needs mesh.shard=true"),
     ("pretrain_tiny", "model.heads=5", "must be a multiple of heads=5"),
     ("collect_rollouts", "engine=fast", "engine=fast: unknown"),
@@ -129,6 +131,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("evaluate", "engine=fast", "engine=fast: unknown"),
     ("passk", "pairs=[a:b]", "pairs: a:b is no MODEL:BASE"),
     ("failure_modes", "evaluation=e", "give one of the two"),
+    ("set_chat_template", "model=BARE", "BARE: no weights (*.safetensors) in the model folder"),
     ("set_chat_template", "chat_template=odd", "chat_template=odd: choose own"),
 ]  # fmt: skip
 REFUSED_AT_START = (  # for a foreign output, or an input that is not there; a dry run passes
@@ -159,7 +162,7 @@ FULL = [  # what the full set-up alone can check
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """What the words in capitals stand for: a model, problems, rows for SFT, rollouts, a model of another family."""
     folder = tmp_path_factory.mktemp("refusals")
-    names = ("MODEL", "STRANGE", "TAKEN", "ROLLOUTS", "HALF", "NOWHERE")
+    names = ("MODEL", "BARE", "STRANGE", "TAKEN", "ROLLOUTS", "HALF", "NOWHERE")
     found = {name: folder / name for name in names} | {
         name: folder / f"{name}.parquet" for name in ("TRAIN", "OTHER", "ROWS", "COPY")
     }
@@ -169,6 +172,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     shutil.copy(found["TRAIN"], found["COPY"])
     save(found["MODEL"], *tiny_model([function.name for function in task.functions]))
     shutil.copytree(found["MODEL"], found["STRANGE"])
+    shutil.copytree(found["MODEL"], found["BARE"], ignore=shutil.ignore_patterns("*.safetensors"))
     config = found["STRANGE"] / "config.json"
     config.write_text(
         config.read_text().replace('"qwen2"', '"gpt2"').replace('"llama"', '"gpt2"').replace('"qwen3"', '"gpt2"')

@@ -252,7 +252,7 @@ def to_query(
     lengths = [sum(row.loss_mask) for row in rows]
     kind, samples = "grpo" if advantage == "dapo" else advantage, list[TrainSample]()
     rewards_GS, lengths_GS = torch.tensor([correct], dtype=torch.float32), torch.tensor([lengths])
-    values = advantages(kind, rewards_GS, lengths_GS)[0].tolist() if rows else []
+    values = advantages(kind, rewards_GS, lengths_GS)[0].tolist() if len(rows) > 1 else [0.0] * len(rows)
     for row, length, value in zip(rows, lengths, values, strict=True):
         start = len(row.tokens) - length
         samples.append(TrainSample(row.tokens[:start], row.tokens[start:], [0.0] * length, value))

@@ -134,6 +134,8 @@ def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
     name, _, engine = word.partition("/")
     files, path = _files(name), FOLDER / f"{name}.yaml"
     engine = engine or next((str(data["engine"]) for data in reversed(files.values()) if "engine" in data), "")
+    if not files:
+        raise UserError(f"no profile {word}; there are: {' '.join(profile_names())}")
     if engine not in ENGINES:
         raise UserError(f"no engine {engine}; there are: {' '.join(ENGINES)} (sampling.engine answers problems)")
     engines = [data.get("engines") or {} for data in files.values()]

@@ -72,7 +72,9 @@ def audit_data(settings: AuditData) -> None:
 
 
 def check(settings: AuditData) -> Recipe:
-    """Return what the report is made from. UserError for a file that is named twice."""
+    """Return what the report is made from. UserError for no file, and for one that is named twice."""
+    if not settings.files:
+        raise UserError("files: give at least one problem file, as files=[FILE,...]")
     check_once("files", settings.files)
     check_once("against", settings.against)
     paths = [Path(path) for path in (*settings.files, *settings.against)]

@@ -27,10 +27,7 @@ def read_table(
     no empty cell unless they are in ``gaps``. ``fix``: what to say of a column that is missing. UserError for a
     missing, damaged or empty file or column, and for one of another type.
     """
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path}: not a file; give a parquet or {JSON_LINES} file")
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
+    check_file(path)
     kind = "JSON lines" if path.suffix == JSON_LINES else "parquet"
     try:
         lines = _read_json_lines(path) if path.suffix == JSON_LINES else None
@@ -49,6 +46,19 @@ def read_table(
     if table.num_rows == 0:
         raise UserError(f"{path}: has no rows")
     return _typed(path, table, types, gaps) if types else table
+
+
+def check_file(path: Path) -> None:
+    """Raise UserError if there is no file at ``path``, or a folder."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
+    if not path.is_file():
+        raise UserError(f"{path}: not a file; give a parquet or {JSON_LINES} file")
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the columns of a file that ``read_table`` reads."""
+    return list((_read_json_lines(path).schema if path.suffix == JSON_LINES else pq.read_schema(path)).names)
 
 
 def count_rows(path: Path) -> int:

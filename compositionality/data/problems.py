@@ -1,6 +1,7 @@
 """Problem rows: verl's RL schema, so that verl, TRL and any other reader take them as they are."""
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compositionality.data.json_files import read_text
-from compositionality.data.parquet import JSON_LINES, read_table
+from compositionality.data.parquet import JSON_LINES, column_names, read_table
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
 from compositionality.tasks.registry import task_of
@@ -164,6 +165,16 @@ def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
     return _with_truths(with_level_and_group(table, path), truths)
+
+
+def say_what_is_left_out(path: Path, row_format: RowFormat | None = None) -> None:
+    """Print which columns of a problem file are not among those that ``read_problems`` returns or makes them of."""
+    row_format = row_format or RL_SCHEMA
+    read = {*row_format.prompt_columns(), *row_format.truth_key, row_format.source_key, *COLUMNS, "level", "group"}
+    if others := [name for name in column_names(path) if name not in read]:
+        print(
+            f"{path}: its columns {', '.join(others)} are left out; verl's RL schema has none of them", file=sys.stderr
+        )
 
 
 def is_rl_schema(path: Path, row_format: RowFormat) -> bool:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from compositionality.console import natural_key, new_console
 from compositionality.data.artefact import Recipe, exclusive, file_hash, is_to_be_checked, read_manifest, write_derived
-from compositionality.data.parquet import read_table
+from compositionality.data.parquet import check_file, read_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.llm_judge import JUDGED, agreement, judge_labels, judge_server, print_agreement
@@ -144,8 +144,7 @@ def find_sources(settings: FailureSettings) -> list[Source]:
     """Return the rollouts, model by model. UserError if one is missing or answers none of the problem files."""
     files = _check_settings(settings)
     for path in files.values():
-        if not path.is_file():
-            raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
+        check_file(path)
     names = {file_hash(path): name for name, path in files.items()}
     sources: dict[tuple[str, str], Source] = {}
     folders = _folders(settings, files)

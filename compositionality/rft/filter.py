@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make, name_inputs
 from compositionality.data.parquet import write_table
-from compositionality.data.problems import RowSettings, problem_of, read_problems
+from compositionality.data.problems import RowSettings, problem_of, read_problems, say_what_is_left_out
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, Fraction, check_once, check_ranges
 from compositionality.reward.function import INPUT
@@ -290,5 +290,6 @@ def _solved_now_and_then(settings: FilterProblemsSettings, path: Path) -> dict[s
             f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
             f"{settings.max_correct_ratio:g} of the completions are right; {advice}"
         )
+    say_what_is_left_out(settings.problems, settings.row_format())
     write_table(problems.take(pa.array(kept)), path)
     return facts

@@ -19,7 +19,7 @@ from compositionality.data.artefact import (
     read_manifest,
 )
 from compositionality.data.parquet import read_table, write_table
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import read_problems, say_what_is_left_out
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_once, check_ranges
 from compositionality.rft.rows import prompt_key
@@ -116,6 +116,7 @@ def split_chunks(settings: ChunkSettings) -> Path:
 
     def write(folder: Path) -> dict[str, Any]:
         problems = read_problems(Path(settings.problems))
+        say_what_is_left_out(Path(settings.problems))
         rows = order(settings, problems.num_rows)
         size = checked_size(settings, len(rows))
         for number in range(settings.chunks):

@@ -103,7 +103,7 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
     config = read_config(path)
     if (path / ADAPTER).is_file():  # transformers would load it on top, without a word
         raise UserError(f"{path}: holds an adapter ({ADAPTER}); give a folder with it merged (peft: merge_and_unload)")
-    _check_weights(path)
+    check_weights(path)
     tokenizer = load_tokenizer(path, chat_template=chat_template)
     vocabulary = text_config(config).get("vocab_size")
     if isinstance(vocabulary, int) and len(tokenizer) > vocabulary:
@@ -174,7 +174,7 @@ def read_tokenizer(path: Path) -> Any:
         raise UserError(f"{path}: the tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
 
 
-def _check_weights(path: Path) -> None:
+def check_weights(path: Path) -> None:
     """Raise UserError for a folder without weights, with a damaged index, or with a file that is not whole."""
     from safetensors import SafetensorError, safe_open
 

@@ -76,9 +76,10 @@ def check(settings: ChatTemplateSettings) -> None:
 
 def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]:
     """Return the Jinja text of the template, the token that ends an answer, its id. UserError for what does not fit."""
-    from compositionality.rollout.model_folder import read_tokenizer
+    from compositionality.rollout.model_folder import check_weights, read_tokenizer
 
     tokenizer = read_tokenizer(source)
+    check_weights(source)
     template, tokens = find_template(settings.chat_template, tokenizer, source)
     eos = settings.eos_token or (tokens[0] if tokens else tokenizer.eos_token)
     if not eos:

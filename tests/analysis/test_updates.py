@@ -80,6 +80,14 @@ def queries_of(problems: list[Problem], tokenizer: Any, advantage: str) -> list[
     ]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("right", [True, False])
+def test_a_single_completion_has_no_advantage(problems: list[Problem], tokenizer: Any, right: bool) -> None:
+    prompt = [{"role": "user", "content": problems[0].prompt}]
+    query = to_query(0, problems[0], prompt, [("a", right)], tokenizer, "grpo")
+    assert [sample.advantage for sample in query.samples] == [0.0]
+
+
 def objective(policy: Policy, old: dict[int, torch.Tensor], queries: list[Query], how: InfluenceSettings) -> float:
     """Mean over queries of the surrogate with the old policy's log-probs."""
     total = 0.0

@@ -99,6 +99,11 @@ def test_p18_what_a_profile_cannot_hold_is_one_line(text: str, base: str, named:
     assert "\n" not in str(caught.value)
 
 
+def test_p18_a_path_is_no_profile() -> None:
+    with pytest.raises(UserError, match=r"no profile /tmp/tiny\.yaml; there are: "):
+        load_profile("/tmp/tiny.yaml")
+
+
 def test_defaults_then_profile_then_step_then_command_line(profile_folder: Path) -> None:
     text = "settings: {filter_rollouts: {seed: 5}}\n"
     text += "steps: {a/b: {filter_rollouts: {seed: 6}}, a/*: {filter_rollouts: {seed: 8}}}\n"  # the whole name wins

@@ -11,7 +11,7 @@ from rollout_folders import answer, problem, problem_file, rollout_folder
 from string_rows import row, write_rows
 
 from compositionality.data.artefact import verify
-from compositionality.data.parquet import read_table
+from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
 from compositionality.rft.rows import SCHEMA, prompt_key
@@ -199,6 +199,14 @@ def test_kept_are_problems_with_right_and_wrong_completions(tmp_path: Path, five
     kept, before = read_table(output), read_table(five)
     assert kept.to_pylist() == before.select(kept.column_names).slice(1, 3).to_pylist()
     assert verify(output).facts == {"asked": 5, "never": 1, "always": 1}
+
+
+def test_a_column_of_ones_own_is_left_out_in_so_many_words(
+    tmp_path: Path, five: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table(read_table(five).append_column("mine", pa.array(CORRECT)), five)
+    filter_problems(mixed_settings(tmp_path, five))
+    assert capsys.readouterr().err == f"{five}: its columns mine are left out; verl's RL schema has none of them\n"
 
 
 def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:

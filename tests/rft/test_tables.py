@@ -33,6 +33,17 @@ def test_chunks_have_the_size_asked_for_and_share_nothing(tmp_path: Path) -> Non
     assert cut(tmp_path, "without a size", chunks=3)[1] == chunks  # as many as there are
 
 
+def test_a_column_of_ones_own_is_left_out_in_so_many_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "problems.parquet"
+    problem_file(path, [problem(index) for index in range(20)])
+    table = read_table(path)
+    write_table(table.append_column("mine", pa.array(range(20))).append_column("note", pa.array(["a"] * 20)), path)
+    output, _ = cut(tmp_path, chunks=2)
+    assert {*read_table(output / "0.parquet").column_names} == {*table.column_names}
+    said = f"{path}: its columns mine, note are left out; verl's RL schema has none of them\n"
+    assert capsys.readouterr().err == said
+
+
 def test_the_seed_decides(tmp_path: Path) -> None:
     first, same, other = (
         tree_hash(cut(tmp_path, name, chunks=2, rows_per_chunk=5, seed=seed)[0])

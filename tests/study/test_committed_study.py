@@ -36,9 +36,9 @@ def test_p24_values_intervals_p_values_and_decisions_follow_from_the_committed_t
     request = registered_request(study, registration, {})
     restore(request)
     step = next(step for step in plan(request) if step.name == "claims")
-    output = tmp_path / "claims.json"
+    output, committed = tmp_path / "claims.json", RECORDS / study / "study/record.json"
     decide_claims(replace(step.settings, output=output, claims=registration.claims, registration=""))
-    now, record = (json.loads(path.read_text(encoding="utf-8")) for path in (output, RECORDS / study / "study/record.json"))
+    now, record = (json.loads(path.read_text(encoding="utf-8")) for path in (output, committed))
     for kind in ("claims", "controls"):
         found, recorded = dict(leaves(now[kind])), dict(leaves(record[kind]))
         assert {name.split("/")[-1] for name in recorded.keys() - found} == {"registration_status"}
