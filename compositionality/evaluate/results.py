@@ -258,6 +258,8 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
         raise UserError(f"{path}: missing; run {maker}")
     if metric is Metric.INFLUENCE:
         return _read_influence(name, folder, maker)
+    if path.is_file() and path.name != RESULTS:
+        raise UserError(f"{path}: is no {RESULTS}; give the folder that {maker} has made")
     places = {file: folder / file for file in (RESULTS, *([TRAINING] if metric is Metric.ACCURACY else []))}
     for table in places.values():
         if not table.is_file():

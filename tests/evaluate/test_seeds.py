@@ -169,6 +169,13 @@ def test_problems_of_two_splits_are_no_replicate(tmp_path: Path) -> None:
         evaluation(tmp_path / "s", files, {"m": {"string-f1f2-level2": right(1, 2)}})
 
 
+def test_p18_a_file_beside_the_table_is_not_taken_for_it(tmp_path: Path, three: list[str]) -> None:
+    name, _, folder = three[0].partition(":")
+    given = [f"{name}:{Path(folder) / 'training.json'}", *three[1:]]
+    with pytest.raises(UserError, match=r"training\.json: is no results\.parquet; give the folder"):
+        summarise(SummariseSettings(given, tmp_path / "summary.csv"))
+
+
 def test_a_missing_arm_is_refused_unless_it_is_not_asked_for(tmp_path: Path, heldout: Path, three: list[str]) -> None:
     fewer = one(tmp_path, heldout, 3, arms=ARMS[:2])
     with pytest.raises(UserError, match=r"rl-level2: not evaluated in every seed; .* models="):
