@@ -242,7 +242,7 @@ def _words(bound: Any) -> str:
         case MinLen():
             return "not be empty"
         case OneOf(choices=choices):
-            return f"be one of {', '.join(choices)}"
+            return f"be one of {', '.join(filter(None, choices))}"
     raise TypeError(f"no such range: {bound!r}")
 
 

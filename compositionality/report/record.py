@@ -97,7 +97,9 @@ def check(settings: RecordSettings) -> None:
 def inputs_of(settings: RecordSettings) -> dict[str, Path]:
     """Return tables and claims by name. UserError for what is not RESULTS/SEED:PATH."""
     files = {"claims": Path(settings.claims)} if settings.claims else {}
-    for entry in settings.results or ["none"]:
+    if not settings.results:
+        raise UserError("results: give at least one table, as results=[RESULTS/SEED:PATH,...]")
+    for entry in settings.results:
         match = re.fullmatch(r"([\w-]+/[\w-]+):(.+)", entry)
         if not match:
             raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH")

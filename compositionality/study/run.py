@@ -80,7 +80,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     """
     check_scripts()
     if bool(settings.study) == bool(settings.registration):
-        raise UserError("give study=NAME or registration=NAME")
+        raise UserError("give study=NAME or registration=NAME, one of the two")
     if settings.register and settings.study:
         raise UserError(f"register=true study={settings.study}: give registration=NAME")
     dry = settings.dry_run or bool(os.environ.get("DRY_RUN"))
