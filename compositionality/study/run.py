@@ -31,7 +31,6 @@ from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import MACHINE, Backend, Local, Ray, Runner, Slurm, machine, versions
 from compositionality.study.steps import IS_STEP_WORD, STEP_VARIABLES, Step
 from compositionality.tasks.string.functions import side
-from compositionality.train.grpo_settings import generation_batch
 from compositionality.train.prompts import check_problems_last
 
 MOST_LANES, MOST_SEEDS = 4, 1000
@@ -249,7 +248,7 @@ def check_lasting_problems(steps: Sequence[Step]) -> None:
         length = trainer.steps if trainer.epochs else trainer.last_step()
         length = step.flat.get("verl.trainer.total_training_steps", length)
         epochs = int(step.flat.get("verl.trainer.total_epochs", trainer.epochs or 1))
-        problems, batch = sum(counts[file] for file in files), generation_batch(step.settings)
+        problems, batch = sum(counts[file] for file in files), step.settings.generation_batch()
         if trainer.epochs and length and problems * epochs < batch * length:
             length = None  # until they are used up
         names = ", ".join(Path(file).parent.name for file in files)

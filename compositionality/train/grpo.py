@@ -78,7 +78,7 @@ from compositionality.train.policy import (
     shard,
     trainable,
 )
-from compositionality.train.prompts import TokenizedProblem, problem_at, refill_size, too_few_groups
+from compositionality.train.prompts import Refills, TokenizedProblem, problem_at, too_few_groups
 from compositionality.train.run_folder import (
     folder,
     is_finished,
@@ -209,18 +209,17 @@ class GrpoTrainer:
         """
         settings, algorithm, wanted = self.settings, self.settings.algorithm, self.settings.data.prompts_per_step
         sampled, useful = list[PromptGroup](), list[PromptGroup]()
-        next_position, n_prompts = self.position, wanted
-        for _ in range(algorithm.max_generation_batches if algorithm.dynamic_sampling else 1):
+        refills = Refills(wanted, settings.generation_batch(), algorithm.max_generation_batches)
+        next_position, n_prompts = self.position, refills.asked
+        while n_prompts:
             groups = self.sample_groups(next_position, n_prompts)
-            kept = [group for group in groups if self.is_useful(group)]
             next_position += n_prompts
             sampled += groups
-            useful += kept
-            if len(useful) >= wanted:
-                break
-            n_prompts = refill_size(wanted - len(useful), len(kept) / len(groups), largest=wanted)
+            useful += [group for group in groups if self.is_useful(group)]
+            is_full = len(useful) >= wanted or not algorithm.dynamic_sampling
+            n_prompts = 0 if is_full else refills.next(len(useful))
         self.position = next_position
-        if algorithm.dynamic_sampling and len(useful) < wanted:
+        if not is_full:
             self.stop_without_signal(step, len(useful), len(sampled))
         metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
         return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}

@@ -85,7 +85,7 @@ class GrpoRolloutSettings:
     server_url: str | None = None  # server: address of SGLang or vLLM
     bucket_mb: PositiveInt = 512  # single: weights that go to the sampler at once
     gpu_memory: PositiveFraction = 0.4  # share of the GPU for vLLM
-    generation_batch: PositiveInt | None = None  # verl: problems at once; null: twice the step with dynamic sampling
+    generation_batch: PositiveInt | None = None  # dynamic sampling: problems asked at once; null: twice those of a step
 
 
 @dataclass
@@ -106,7 +106,7 @@ class AlgorithmSettings:
     importance_cap: PositiveFloat | None = None  # weight tokens by trainer's over sampler's probability, at most this
     drop_equal_groups: bool | None = None  # leave out groups that are all right or all wrong; null: as dynamic_sampling
     dynamic_sampling: bool = False  # DAPO: sample on until prompts_per_step groups with signal are there
-    max_generation_batches: PositiveInt = 10  # then the run stops with a checkpoint
+    max_generation_batches: PositiveInt = 10  # times generation_batch; then the run stops with a checkpoint
     overlong_buffer: NonNegativeInt = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
     overlong_penalty: NonNegativeFloat = 1.0  # the reward lost at the last of them
 
@@ -217,25 +217,23 @@ class GrpoSettings:
         used_up = epochs is not None and epochs * problems - asked < self.data.prompts_per_step
         return used_up or step >= self.trainer.last_step()
 
+    def generation_batch(self) -> int:
+        """Return the problems that a step asks at once; with dynamic sampling twice an update's, unless given."""
+        update = self.data.prompts_per_step
+        return (self.rollout.generation_batch or 2 * update) if self.algorithm.dynamic_sampling else update
+
 
 NOT_THE_RESULT_OF_RL = (
     *NOT_THE_RESULT,
     *("data.prompt_template", "algorithm.max_generation_batches", "algorithm.entropy_like"),
-    *(f"rollout.{key}" for key in ("max_rows", "server_url", "bucket_mb", "gpu_memory", "generation_batch")),
+    *(f"rollout.{key}" for key in ("max_rows", "server_url", "bucket_mb", "gpu_memory")),
     *(f"reward.{key}" for key in ("judge_seconds", "function", "custom_reward_function", "max_error_rate")),
 )
 SAMPLERS = {"single": ("builtin", "vllm", "server"), "verl": ("vllm", "sglang")}
 SINGLE_LACKS = {
     **NEEDS_VERL,
-    "rollout.generation_batch": "its generation batches follow the share with signal",
     **{f"critic.{name}": "it has no critic; take engine=verl" for name in CriticSettings.__dataclass_fields__},
 }
-
-
-def generation_batch(settings: GrpoSettings) -> int:
-    """Return problems that a step asks at once; verl with dynamic sampling: twice those of the update, unless given."""
-    twice = settings.engine == "verl" and settings.algorithm.dynamic_sampling
-    return settings.rollout.generation_batch or settings.data.prompts_per_step * (2 if twice else 1)
 
 
 def check_settings(settings: GrpoSettings) -> None:

@@ -6,6 +6,7 @@ another number of processes, asks the same. Both engines stand on it.
 
 import hashlib
 import math
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -116,9 +117,28 @@ def verl_seed(run_seed: int, uid: str, chat: Sequence[Mapping[str, str]], sample
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def refill_size(missing: int, share: float, largest: int) -> int:
-    """Return how many prompts to ask next, at most ``largest``, for ``missing`` groups if ``share`` have signal."""
-    return min(largest, math.ceil(HEADROOM * missing / max(share, 1 / largest)))
+class Refills:
+    """How many problems dynamic sampling asks at a time until an update has its groups, with either engine.
+
+    ``wanted``: groups with signal; ``size``: problems asked first, and at most later; ``limit``: problems in all, as a
+    multiple of ``size`` (0: no limit).
+    """
+
+    def __init__(self, wanted: int, size: int, limit: int) -> None:
+        self.wanted, self.size = wanted, size
+        self.allowed = limit * size if limit > 0 else sys.maxsize
+        self.asked, self.last, self.kept = size, size, 0
+
+    def next(self, kept: int) -> int:
+        """Return how many problems to ask next, if ``kept`` groups have signal so far; 0 at the limit.
+
+        Enough if as many have signal as of those asked last, and a few more.
+        """
+        share = (kept - self.kept) / self.last
+        enough = math.ceil(HEADROOM * (self.wanted - kept) / max(share, 1 / self.size))
+        self.last, self.kept = min(self.size, enough, self.allowed - self.asked), kept
+        self.asked += self.last
+        return self.last
 
 
 def check_problems_last(files: str, problems: int, epochs: int, batch: int, steps: int | None) -> None:

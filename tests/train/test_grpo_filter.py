@@ -1,13 +1,20 @@
 """Which groups reach the update: verl's real replay buffer class over a store in memory (no Ray)."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
 replay = pytest.importorskip("compositionality.train.verl.replay", reason="verl is not installed")
 
+from compositionality.config.cli import parse  # noqa: E402
 from compositionality.errors import UserError  # noqa: E402
 from compositionality.reward.shapes import reward  # noqa: E402
+from compositionality.train import grpo  # noqa: E402
+from compositionality.train.grpo_settings import GrpoSettings  # noqa: E402
 from compositionality.train.metrics import GROUPS, SIGNAL  # noqa: E402
+from compositionality.train.prompts import Refills  # noqa: E402
 from compositionality.types import Reason, Verdict  # noqa: E402
 
 pytestmark = pytest.mark.full
@@ -163,6 +170,51 @@ def test_validation_takes_every_group(store):
 
 @pytest.mark.parametrize(("kept", "size"), [(0, 8), (4, 8), (7, 2)])
 def test_later_generation_batches_ask_for_what_is_missing_and_no_limit_means_none(kept, size):
-    rounds = replay.RefillBudget(8, 8, 0)
-    assert rounds.next_prompts(kept, step=1) == size
-    assert sum(rounds.next_prompts(0, 1) for _ in range(100)) == 800
+    rounds = Refills(8, 8, 0)
+    assert rounds.next(kept) == size
+    assert sum(rounds.next(kept) for _ in range(100)) == 800
+
+
+@pytest.mark.parametrize("first", [8, 16, 5])
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.2, 0.05])
+def test_both_engines_ask_and_take_the_same_problems(store, monkeypatch, share, first):
+    """Six updates of eight groups on scripted signals; where there is too little, both stop after as many."""
+    signals = np.random.default_rng([first, int(100 * share)]).random(10_000) < share
+    words = ["model.path=m", "data.train_files=[f]", "trainer.output=o", "algorithm.dynamic_sampling=true"]
+    words += ["data.prompts_per_step=8", f"rollout.generation_batch={first}", "algorithm.max_generation_batches=7"]
+
+    def stop(*_: int) -> None:
+        raise UserError("too few")
+
+    def groups(position: int, n_prompts: int) -> list[int]:
+        return [*range(position, position + n_prompts)]
+
+    single = SimpleNamespace(
+        settings=parse(GrpoSettings, words), position=0, sample_groups=groups, is_useful=lambda place: signals[place],
+        stop_without_signal=stop,
+    )  # fmt: skip
+    monkeypatch.setattr(grpo, "rollout_metrics", lambda sampled, _, **__: {GROUPS: len(sampled)})
+    asked = 0
+
+    def refill(prompts: int) -> None:
+        nonlocal asked
+        for place in groups(asked, prompts):
+            store.add_group(f"{place:05d}", [CORRECT, WRONG] if signals[place] else [WRONG, WRONG])
+        asked += prompts
+
+    verl = sampler(refill, generation_batch_size=first, max_num_gen_batches=7, responses_per_prompt=2)
+    for step in range(1, 7):
+        refill(first)
+        try:
+            taken, metrics = grpo.GrpoTrainer.collect(single, step)
+        except UserError:
+            with pytest.raises(replay.NoSignalError):
+                verl.sample(global_steps=step, partition_id="train", batch_size=8)
+            assert single.position == asked
+            return
+        batch, of_verl = verl.sample(global_steps=step, partition_id="train", batch_size=8)
+        assert [f"{place:05d}" for place in taken] == uids(batch)
+        names = (GROUPS, "training/filter_groups/discarded_surplus_samples")
+        assert [metrics[name] for name in names] == [of_verl[name] for name in names]
+        assert single.position == asked
+    assert share > 0.05

@@ -36,7 +36,8 @@ def words(made, out, *more):
         f"data.val_files=[{made / 'test.parquet'}]", f"trainer.output={out}", "reward.shape=paper",
         "data.max_prompt_tokens=32", "rollout.max_tokens=23", "data.prompts_per_step=8", "rollout.n=4",
         "algorithm=dapo", "optim.lr=1e-3", "trainer.micro_batch_tokens=4096", "trainer.keep=1",
-        f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2", *more,
+        f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2",
+        "optim.warmup_steps=2", *more,
     ]  # fmt: skip
 
 
@@ -68,6 +69,8 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, killed, capsys):
     steps = [row for row in rows if "actor/grad_norm" in row]
     assert [row["step"] for row in steps] == list(range(1, STEPS + 1))
     assert all(row["training/filter_groups/generated_prompts"] >= 16 for row in steps)
+    # verl logs the rate of the next update; by its own schedule the first would have none, the second half
+    assert [row["actor/lr"] for row in steps] == pytest.approx([2e-3 / 3, 1e-3, 1e-3, 1e-3])
     report = report_of(killed / "final")
     assert (report.updates, report.updates_without_signal) == (STEPS, 0)
     assert report.groups == sum(row[GROUPS] for row in steps) > report.groups_with_signal >= 8 * STEPS

@@ -10,11 +10,15 @@ import sys
 import tomllib
 from functools import reduce
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
-from compositionality.train.verl import hooks
+from compositionality.train.policy import learning_rate_at
+from compositionality.train.settings import OptimSettings
+from compositionality.train.verl import hooks, schedule
 
 pytestmark = pytest.mark.full
 ROOT = Path(__file__).parents[2]
@@ -105,6 +109,27 @@ def test_the_entry_points_are_those_of_the_package() -> None:
     assert {group: [target] for group, target in hooks.ENTRY_POINTS.items()} == {
         group: list(groups[group].values()) for group in hooks.ENTRY_POINTS
     }
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 4])
+def test_the_learning_rate_rises_as_in_the_single_file_trainer(warmup: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what verl's engine builds of its own configuration."""
+    from verl.utils import torch_functional
+    from verl.workers.config import FSDPOptimizerConfig
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
+
+    verls = torch_functional.get_constant_schedule_with_warmup
+    monkeypatch.setattr(torch_functional, "get_constant_schedule_with_warmup", verls)  # put back afterwards
+    schedule.install()
+    config = FSDPOptimizerConfig(lr=0.1, lr_warmup_steps=warmup, total_training_steps=8)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=config.lr)
+    verl = FSDPEngine._build_lr_scheduler(SimpleNamespace(optimizer_config=config, rank=1), optimizer)
+    rates = []
+    for _ in range(8):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        verl.step()
+    assert rates == [learning_rate_at(step, 8, OptimSettings(lr=0.1, warmup_steps=warmup)) for step in range(8)]
 
 
 def test_the_registered_names_are_verls() -> None:

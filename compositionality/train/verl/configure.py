@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
-from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
+from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings
 from compositionality.train.memory import kept_checkpoints
 from compositionality.train.prompts import run_keys
 from compositionality.train.run_folder import flatten
@@ -222,7 +222,7 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
         "reward_function": settings.reward.function and ":".join(map(str, place_of(settings.reward.function))),
         "judge_seconds": settings.reward.judge_seconds,
         "max_error_rate": settings.reward.max_error_rate,
-        "generation_batch_size": generation_batch(settings),
+        "generation_batch_size": settings.generation_batch(),
         "keep_best": settings.trainer.keep_best,
         "epochs": settings.trainer.epochs,
     }

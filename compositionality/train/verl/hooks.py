@@ -9,7 +9,7 @@ launch.run_trainer → train.launch.guard → grpo_trainer.main → verl's run_p
     raft_advantage (verl has the others); _update_actor → on_policy_loss, log_probs.cross_entropy, refuse_nan
     _validate → record_score, prune; _save_checkpoint → Seal.on_save
 SFT: launch → guard → torchrun (on a cluster by sft.train_on_nodes) → VerlSftTrainer.fit → ChatRows, Checkpoints
-Every process: metrics.install, and critic.install with a critic; on a CPU cpu_platform and vllm_cpu first
+Every process: metrics and schedule.install, and critic.install with a critic; on a CPU cpu_platform and vllm_cpu first
 """
 
 HERE = "compositionality.train.verl"
@@ -36,8 +36,9 @@ SFT_KEYS = {
 }
 """verl's keys that name code of ours. Those of the data and the model are part of what a run is recognised by."""
 
-CPU_MODULE, METRICS_MODULE, CRITIC_MODULE = (f"{HERE}.{name}" for name in ("cpu_platform", "metrics", "critic"))
-"""Imported by verl in every process of a run: VERL_USE_EXTERNAL_MODULES, set by the launcher."""
+CPU_MODULE, CRITIC_MODULE = f"{HERE}.cpu_platform", f"{HERE}.critic"
+EVERY_MODULE = (f"{HERE}.metrics", f"{HERE}.schedule")
+"""Imported by verl in every process, by VERL_USE_EXTERNAL_MODULES of the launcher: on a CPU; with a critic; always."""
 ENTRY_POINTS = {"verl.plugins": CPU_MODULE, "vllm.general_plugins": f"{HERE}.vllm_cpu:keep_weights"}
 """Of pyproject.toml: imported in every process that imports verl or starts vLLM; without effect but on a CPU."""
 
@@ -77,6 +78,7 @@ REPLACED = (
     "verl.utils.tracking.FileLogger",
     "verl.utils.tracking.Tracking.__init__",
     "verl.utils.model.load_valuehead_model",
+    "verl.utils.torch_functional.get_constant_schedule_with_warmup",
     "verl.utils.torch_functional.FLAH_ATTN_CROSS_ENTROPY_LOSS_AVAILABLE",
     "verl.trainer.main_ppo.TaskRunnerV1.__ray_metadata__",
     "verl.trainer.ppo.v1.agent_loop_tq.AgentLoopWorkerTQ.__ray_metadata__",

@@ -74,7 +74,7 @@ def write_config(config: DictConfig, path: Path) -> None:
 def environment(config: DictConfig, out: Path) -> dict[str, str]:
     """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
     device, grpo = config.run.device, "algorithm" in config
-    modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), hooks.METRICS_MODULE]
+    modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), *hooks.EVERY_MODULE]
     if grpo and config.algorithm.adv_estimator == "gae":
         modules.append(hooks.CRITIC_MODULE)
     given = [word for word in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if word]

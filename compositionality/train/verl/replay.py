@@ -5,7 +5,6 @@ ignores ``algorithm.filter_groups.max_num_gen_batches``. Here a generation batch
 the same run gives the same batches, and the limit holds.
 """
 
-import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from verl.trainer.ppo.v1.replay_buffer import DAPO_FILTERED_REWARD_COUNTS_KEY, R
 
 from compositionality.errors import UserError
 from compositionality.train.metrics import GROUPS, SAMPLED, SIGNAL
-from compositionality.train.prompts import refill_size, too_few_groups
+from compositionality.train.prompts import Refills, too_few_groups
 
 VALIDATION = "val"
 
@@ -49,7 +48,8 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[KVBatchMeta, dict[str, Any]]:
         """Return ``batch_size`` groups of ``partition_id``, and what was dropped on the way, as metrics."""
-        budget = RefillBudget(batch_size, self.settings["generation_batch_size"], self.settings["max_num_gen_batches"])
+        limit = self.settings["max_num_gen_batches"]
+        refills = Refills(batch_size, self.settings["generation_batch_size"], limit)
         metrics: Counter[str] = Counter()
         while True:
             self._wait_until_settled(partition_id)
@@ -57,7 +57,11 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
             kept = self._drop_groups(global_steps, partition_id, metrics)
             if partition_id == VALIDATION or len(kept) >= batch_size:
                 break
-            self.refill_fn(budget.next_prompts(len(kept), global_steps))
+            prompts = refills.next(len(kept))
+            if not prompts:
+                name = f"algorithm.filter_groups.max_num_gen_batches={limit}"
+                raise NoSignalError(too_few_groups(global_steps, len(kept), batch_size, refills.asked, name))
+            self.refill_fn(prompts)
         chosen = sorted(kept)[:batch_size]
         surplus = kept - set(chosen)
         with_signal = kept - self.without_signal
@@ -65,8 +69,8 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         self._clear_groups(partition_id, surplus)
         if partition_id != VALIDATION:
             metrics["training/filter_groups/discarded_surplus_samples"] = len(surplus)
-            metrics[GROUPS], metrics[SIGNAL] = budget.prompts, len(with_signal)
-            metrics[SAMPLED] = budget.prompts * self.settings["responses_per_prompt"]
+            metrics[GROUPS], metrics[SIGNAL] = refills.asked, len(with_signal)
+            metrics[SAMPLED] = refills.asked * self.settings["responses_per_prompt"]
         return self._materialize_batch(partition_id, chosen, snapshot), dict(metrics)
 
     def _wait_until_settled(self, partition_id: str) -> None:
@@ -134,27 +138,6 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         """Return verl's batch with the rows in the order of the data and not of their arrival."""
         ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=row_order)}
         return super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
-
-
-class RefillBudget:
-    """The prompts that the generation batches of one update may ask for."""
-
-    def __init__(self, batch_size: int, generation_size: int, limit: int) -> None:
-        self.batch_size = batch_size
-        self.generation_size = generation_size
-        self.limit = limit
-        self.prompts = generation_size
-
-    def next_prompts(self, kept: int, step: int) -> int:
-        """Return the prompts of the next batch when ``kept`` groups had signal; NoSignalError at the limit."""
-        allowed = self.limit * self.generation_size if self.limit > 0 else math.inf
-        if self.prompts >= allowed:
-            limit = f"algorithm.filter_groups.max_num_gen_batches={self.limit}"
-            raise NoSignalError(too_few_groups(step, kept, self.batch_size, self.prompts, limit))
-        wanted = refill_size(self.batch_size - kept, max(kept, 1) / self.prompts, self.generation_size)
-        size = int(min(wanted, allowed - self.prompts))
-        self.prompts += size
-        return size
 
 
 def row_order(key: str) -> tuple[str, int, int]:
