@@ -5,6 +5,8 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base}
 TRAIN_FILES=${TRAIN_FILES:-$DATA/igsm_task/sft-plain/train.parquet}
+VAL_FILES=${VAL_FILES:-}
 OUTPUT=${OUTPUT:-$CKPT/sft-plain$OWN}
 
-run train_sft model.path="$MODEL_PATH" data.train_files="$TRAIN_FILES" data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"
+run train_sft model.path="$MODEL_PATH" data.train_files="$TRAIN_FILES" data.val_files="$VAL_FILES" \
+  data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

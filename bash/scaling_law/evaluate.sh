@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Accuracy before and after RL on the hold-out, on deeper compositions and on longer strings.
-# Reads models (models=[NAME:PATH,…] or MODEL_PATH) and scaling_task/{holdout,deeper,longer}.parquet. Writes scaling_law/accuracy.
-# {json,parquet} and the rollouts. Tiny: half a minute a model.
+# Reads models (models=[NAME:PATH,…] or MODEL_PATH) and scaling_task/{holdout,deeper,longer}.parquet. Writes
+# scaling_law/results.parquet and the rollouts. Tiny: half a minute a model.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base-85k/model}
 PROBLEMS=${PROBLEMS:-$DATA/@scaling_test}
