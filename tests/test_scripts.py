@@ -137,7 +137,9 @@ def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused() -> None:
     assert (done.returncode, done.stderr) == (2, f"error: MODLE_PATH: {told}\n")
 
     done = run(f"{SECTION}/stage2_create_problems.sh", TRAIN_FILES="a/b", PROFILE="no-such")
-    assert done.stderr.startswith("note: TRAIN_FILES: bash/section41_42/stage2_create_problems.sh reads no such variable; ")
+    assert done.stderr.startswith(
+        "note: TRAIN_FILES: bash/section41_42/stage2_create_problems.sh reads no such variable; "
+    )
     done = run(f"{SECTION}/run_all.sh", "MODEL_PATH=m")
     assert (done.returncode, "give BASE_MODEL to a study\n" in done.stderr) == (2, True)
 

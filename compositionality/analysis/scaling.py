@@ -19,7 +19,7 @@ from annotated_types import Ge
 from compositionality.analysis.laws import LAWS, akaike, parameter_rows, r_squared
 from compositionality.analysis.predict import FITTED, REGIONS, FittedStudy, curve_rows, error_rows, figures, predict
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, exclusive, name_inputs, write_all_derived
+from compositionality.data.artefact import Recipe, check_maker, exclusive, name_inputs, write_all_derived
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed, check_ranges
@@ -95,13 +95,15 @@ def fit_scaling(settings: ScalingSettings) -> Path:
 
 
 def chosen_laws(settings: ScalingSettings) -> list[str]:
-    """Return the names of the laws; UserError for an unknown law or a value out of its range."""
+    """Return the names of the laws; UserError for an unknown law, a value out of its range, a foreign result."""
     check_ranges(settings)
     if not settings.points:
         raise UserError("points: give at least one, as points=[FILE.csv,NAME:FOLDER]")
     for name in settings.laws:
         if name not in LAWS:
             raise UserError(f"laws: {name} unknown; there are: {', '.join(LAWS)}")
+    for file in ("scaling.json", "scaling_points.csv"):
+        check_maker(settings.output / file, STEP, force=settings.force)
     return settings.laws or list(LAWS)
 
 

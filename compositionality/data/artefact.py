@@ -184,16 +184,22 @@ def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
 def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
     """Refuse what ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
     check_place(target, recipe)
+    if manifest := check_maker(target, recipe.step, force=force):
+        settings = json.loads(json.dumps(recipe.settings, default=str))
+        _refuse_other(target, _changed_settings(manifest.settings, settings))
+
+
+def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | None:
+    """Return the manifest of what is at ``target`` and would stay; UserError if another step or nobody here made it."""
     empty = target.is_dir() and not any(target.iterdir())
     if force or empty or not target.exists() or beside(target, PENDING).is_file():
-        return
+        return None
     manifest = read_manifest(target)
     if manifest is None:
         raise UserError(f"{target}: exists but was not made by this step; move it away or pass --force")
-    if manifest.step != recipe.step:
-        other = f"was made by step {manifest.step!r}, not {recipe.step!r}"
-        raise UserError(f"{target}: {other}; choose another path or --force")
-    _refuse_other(target, _changed_settings(manifest.settings, json.loads(json.dumps(recipe.settings, default=str))))
+    if manifest.step != step:
+        raise UserError(f"{target}: was made by step {manifest.step!r}, not {step!r}; choose another path or --force")
+    return manifest
 
 
 def _refuse_other(target: Path, changed: Sequence[str]) -> None:

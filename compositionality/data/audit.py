@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, check_place, exclusive, is_to_be_checked, name_inputs, write_derived
+from compositionality.data.artefact import (
+    Recipe,
+    check_maker,
+    check_place,
+    exclusive,
+    is_to_be_checked,
+    name_inputs,
+    write_derived,
+)
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -82,6 +90,7 @@ def check(settings: AuditData) -> Recipe:
     recipe = Recipe("audit_data", {}, dict(zip(names, paths, strict=True)))
     if settings.output:
         check_place(Path(settings.output), recipe)
+        check_maker(Path(settings.output), recipe.step, force=settings.force)
     for path in paths:
         if is_to_be_checked(path, dry=True):
             _one_task(path, read_problems(path)["data_source"].unique().to_pylist())

@@ -21,7 +21,7 @@ STEP = "evaluate_accuracy"
 
 def evaluate(settings: EvaluationSettings) -> Path:
     """Write ``output``/results.parquet, training.json and the rollouts behind them; print the tables."""
-    evaluation = open_evaluation(settings)
+    evaluation = open_evaluation(settings, STEP)
     sample(evaluation)
     if settings.answers_only:
         return settings.output

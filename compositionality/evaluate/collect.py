@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from compositionality.data.artefact import (
     Recipe,
+    check_maker,
     exclusive,
     is_done,
     is_to_be_checked,
@@ -98,12 +99,13 @@ class Evaluation:
         return {file: job for (name, file), job in self.jobs.items() if name == model}
 
 
-def open_evaluation(settings: EvaluationSettings) -> Evaluation:
+def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
     """Check settings and names and read the problems; parts of files are written to ``output``/problems/.
 
-    UserError if levels or problems are lacking.
+    UserError if levels or problems are lacking, or another than ``step`` made the table that is there.
     """
     models, rollouts, files = names_of(settings)
+    check_table(settings, step)
     settings = _with_engine(settings, models)
     for path in models.values():
         folder = Path(path)
@@ -123,9 +125,16 @@ def open_evaluation(settings: EvaluationSettings) -> Evaluation:
     return Evaluation(settings, models, problems, jobs, folders)
 
 
-def check(settings: EvaluationSettings) -> None:
-    """Check names and settings, and the models and problem files that exist, as a start does."""
+def check_table(settings: EvaluationSettings, step: str) -> None:
+    """UserError if another than ``step`` made the table that is there."""
+    if not settings.answers_only:
+        check_maker(settings.output / RESULTS, step, force=settings.force)
+
+
+def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None:
+    """Check names and settings, and the table, models and problem files that exist, as a start of ``step`` does."""
     models, _, files = names_of(settings)
+    check_table(settings, step)
     for path in files.values():
         if is_to_be_checked(path, dry=True) and (settings.levels or settings.per_level):
             _rows(settings, Path(path))

@@ -13,7 +13,15 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from compositionality.console import natural_key, new_console
-from compositionality.data.artefact import Recipe, exclusive, file_hash, is_to_be_checked, read_manifest, write_derived
+from compositionality.data.artefact import (
+    Recipe,
+    check_maker,
+    exclusive,
+    file_hash,
+    is_to_be_checked,
+    read_manifest,
+    write_derived,
+)
 from compositionality.data.parquet import check_file, read_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -123,6 +131,8 @@ def find_failures(settings: FailureSettings) -> Path:
 def check(settings: FailureSettings) -> None:
     """Refuse in a dry run invalid settings, and rollouts and problem files, if all exist, that do not fit them."""
     files = _check_settings(settings)
+    for name in (LABELS, RESULTS):
+        check_maker(settings.output / name, STEP, force=settings.force)
     folders = [path for entry in settings.rollouts for path in named_paths("rollouts", [entry]).values()]
     if is_to_be_checked(*files.values(), *(folders or [settings.evaluation]), dry=True):
         find_sources(settings)

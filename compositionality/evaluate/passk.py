@@ -60,7 +60,7 @@ class PasskSettings(EvaluationSettings):
 
 def passk(settings: PasskSettings) -> Path:
     """Write ``output``/results.parquet and the rollouts behind it; print the curves."""
-    pairs, evaluation = check_pairs(settings), open_evaluation(settings)
+    pairs, evaluation = check_pairs(settings), open_evaluation(settings, STEP)
     missing = [job for job in evaluation.jobs.values() if not (job.output / MANIFEST).is_file()]
     if settings.plan or (missing and not settings.answers_only):
         problems = [problem_columns(sampled.table).assign(file=name) for name, sampled in evaluation.problems.items()]
@@ -86,7 +86,7 @@ def passk(settings: PasskSettings) -> Path:
 def check(settings: PasskSettings) -> None:
     """Check names and settings, and of the models and problem files those that exist."""
     check_pairs(settings)
-    collect.check(settings)
+    collect.check(settings, STEP)
 
 
 def check_pairs(settings: PasskSettings) -> Pairs:

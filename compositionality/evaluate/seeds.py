@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
+from compositionality.data.artefact import Recipe, check_maker, config_hash, exclusive, write_derived
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.ranks import rank_table, ranks_of
@@ -19,6 +19,8 @@ from compositionality.evaluate.tables import INTERVALS, csv_text, print_tables, 
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
 from compositionality.types import CHAIN, CORRECT, Metric
+
+STEP = "summarise_seeds"
 
 
 @dataclass
@@ -56,7 +58,7 @@ def summarise(settings: SummariseSettings) -> Path:
         console.print(rich_table(*rank_table(ranks)))
     with exclusive(output):
         for path, text in texts.items():
-            recipe = Recipe("summarise_seeds", {"content": config_hash({"text": text})}, files)
+            recipe = Recipe(STEP, {"content": config_hash({"text": text})}, files)
             write_derived(path, recipe, partial(Path.write_text, data=text, encoding="utf-8"), force=settings.force)
     print(*texts, sep="\n")
     return output
@@ -66,6 +68,8 @@ def check(settings: SummariseSettings) -> dict[str, list[str]]:
     """Return the inputs of each variant. UserError for an output or names of inputs that cannot be."""
     if settings.output.suffix != ".csv":
         raise UserError(f"output={settings.output}: must end in .csv")
+    for path in (settings.output, *([settings.output.with_name("ranks.csv")] if settings.influence else [])):
+        check_maker(path, STEP, force=settings.force)
     if not settings.inputs:
         raise UserError("inputs: give at least one, as inputs=[seed0:FOLDER,...]")
     variants: dict[str, list[str]] = {}

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, is_to_be_checked, make, write_text
+from compositionality.data.artefact import Recipe, check_maker, is_to_be_checked, make, write_text
 from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
 
+STEP = "set_chat_template"
 FOLDER = Path(__file__).parent / "chat_templates"
 OWN, TEXT = "own", "text"
 ENDING = ".jinja"
@@ -54,7 +55,7 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
     check_name(settings.chat_template, "chat_template")
     source, target = resolve_model(settings.model), Path(settings.output)
     template, eos, eos_id = chosen(settings, source)
-    recipe = Recipe("set_chat_template", {"chat_template": template, "eos_token": eos}, {"model": source})
+    recipe = Recipe(STEP, {"chat_template": template, "eos_token": eos}, {"model": source})
 
     def write(folder: Path) -> dict[str, str]:
         write_folder(source, folder, template, eos, eos_id)
@@ -68,6 +69,7 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
 def check(settings: ChatTemplateSettings) -> None:
     """Check, for a dry run, the template, and what the tokenizer has of it; if the model is not there, say so."""
     check_name(settings.chat_template, "chat_template")
+    check_maker(Path(settings.output), STEP, force=settings.force)
     if is_to_be_checked(settings.model, dry=True):
         chosen(settings, Path(settings.model).expanduser())
     else:

@@ -137,8 +137,8 @@ def _on_ranks(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
     """
     check_attention(settings, imagined=settings.dry_run)
     if settings.dry_run:
-        if _read_inputs(settings):
-            check_run(Path(settings.trainer.output), recipe(settings), force=settings.force)
+        _read_inputs(settings)
+        check_run(Path(settings.trainer.output), recipe(settings), force=settings.force)
         print(as_yaml(asdict(settings)), end="")
         return
     if int(os.environ.get("NNODES", "1")) > 1 and "RANK" not in os.environ:

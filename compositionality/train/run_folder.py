@@ -119,15 +119,23 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
         if before == own or is_lengthened(out, before.get("settings", {}), before.get("inputs", {}), recipe):
             return before
         raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
-    for file in out.glob("[!.]*"):
-        if file.name not in (WANDB_ID, RUN):
-            raise UserError(f"{file}: not of a training run; choose another folder than {out}, or add --force")
+    _refuse_strangers(out)
     return {}
 
 
+def _refuse_strangers(out: Path) -> None:
+    for file in out.glob("[!.]*"):
+        if file.name not in (WANDB_ID, RUN):
+            raise UserError(f"{file}: not of a training run; choose another folder than {out}, or add --force")
+
+
 def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
-    """Refuse what a start refuses of ``out``, in a dry run whose inputs are there: of others nothing is known yet."""
-    if is_to_be_checked(*recipe.inputs.values(), dry=True) and not is_finished(out / "final", recipe, force=force):
+    """Refuse in a dry run what a start refuses of ``out``; while inputs are not there, only what is of no run."""
+    if not is_to_be_checked(*recipe.inputs.values(), dry=True):
+        check_place(out, recipe)
+        if not force and not (out / RECIPE).is_file():
+            _refuse_strangers(out)
+    elif not is_finished(out / "final", recipe, force=force):
         owner(out, recipe, force=force)
 
 

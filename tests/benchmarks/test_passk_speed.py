@@ -70,7 +70,7 @@ def count(folder: str) -> None:
     """Print the seconds that counting took, and the peak of this process in MB."""
     begin = time.process_time()
     words = {"rollouts": [f"m:{folder}/rollouts"], "problems": [f"test:{folder}/test.parquet"]}
-    evaluation = open_evaluation(EvaluationSettings(**words, output=Path(folder), n_samples=SAMPLES))
+    evaluation = open_evaluation(EvaluationSettings(**words, output=Path(folder), n_samples=SAMPLES), "passk")
     counts = count_samples(Path(folder) / "rollouts", evaluation.problems["test"], SAMPLES)
     assert counts["right"].sum() == counts["judged"].sum() / 5
     peak = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]  # ru_maxrss starts at the parent's

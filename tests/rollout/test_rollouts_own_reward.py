@@ -86,7 +86,7 @@ def test_evaluation_says_by_which_rule(own: Path, tmp_path: Path, capsys: Any) -
     settings = EvaluationSettings(
         **shared, models=[f"fake:{tmp_path}"], problems=[f"own:{own}"], output=tmp_path / "evaluated"
     )
-    for job in open_evaluation(settings).jobs.values():
+    for job in open_evaluation(settings, "evaluate_accuracy").jobs.values():
         collect(job, FakeEngine())
     evaluate(settings)
     printed = capsys.readouterr().out

@@ -14,6 +14,7 @@ from rich.console import Console
 from compositionality.console import new_console
 from compositionality.data.artefact import (
     Recipe,
+    check_maker,
     config_hash,
     exclusive,
     file_hash,
@@ -124,6 +125,7 @@ def check(settings: ClaimsSettings, *, dry: bool = True) -> tuple[ClaimsFile, St
     """
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
+    check_maker(settings.output, STEP, force=settings.force)
     if settings.registration and is_to_be_checked(settings.registration, dry=dry):
         frozen = Frozen(Path(settings.registration))
         return _registered(frozen, settings.claims or frozen.registration.claims, post_hoc=settings.post_hoc)
