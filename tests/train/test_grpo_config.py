@@ -1,8 +1,11 @@
 """The GRPO configuration composes against the pinned verl, for every kind of machine, and says what is wrong early."""
 
+import importlib.metadata
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -242,6 +245,14 @@ def test_a_lane_that_shares_its_gpu_gives_vllm_its_part_of_the_memory(monkeypatc
     monkeypatch.setenv("LANES_PER_GPU", "4")
     config, _ = composed(*PAPER, "run.processes=1")
     assert config.actor_rollout_ref.rollout.gpu_memory_utilization == pytest.approx(0.8 / 4)
+
+
+def test_p18_another_verl_is_one_line(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda name: [SimpleNamespace(version="0.4.1")])
+    with pytest.raises(UserError, match=f"verl 0.4.1 is installed, and this needs {hooks.VERL}; run bash"):
+        composed()
+    pinned = re.findall(r"verl==([\d.]+)", (Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert {*pinned} == {hooks.VERL}
 
 
 def test_nodes_come_from_the_environment(monkeypatch):

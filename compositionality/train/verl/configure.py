@@ -5,6 +5,7 @@ What has no counterpart in verl is refused, not ignored; README.md has the table
 know but our processes around it read stands in its section ``run``.
 """
 
+import importlib.metadata
 import importlib.util
 from collections.abc import Mapping
 from copy import deepcopy
@@ -132,11 +133,14 @@ def set_key(config: DictConfig, key: str, value: Any) -> None:
 
 
 def _verl_folder() -> Path:
-    """Return where verl is installed, found without importing it (which takes seconds)."""
+    """Return where verl is installed, found without importing it (which takes seconds). UserError for another verl."""
     spec = importlib.util.find_spec("verl")
+    fix = "run bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
     if spec is None or not spec.submodule_search_locations:
-        fix = "run bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
         raise UserError(f"engine=verl: verl is not installed; {fix}")
+    for found in importlib.metadata.distributions(name="verl"):  # none: a checkout of verl, its owner's affair
+        if found.version.split(".")[:2] != hooks.VERL.split(".")[:2]:
+            raise UserError(f"engine=verl: verl {found.version} is installed, and this needs {hooks.VERL}; {fix}")
     return Path(spec.submodule_search_locations[0])
 
 

@@ -12,6 +12,8 @@ SFT: launch → guard → torchrun (on a cluster by sft.train_on_nodes) → Verl
 Every process: metrics and schedule.install, and critic.install with a critic; on a CPU cpu_platform and vllm_cpu first
 """
 
+VERL = "0.9.1"
+"""The release whose names these are."""
 HERE = "compositionality.train.verl"
 TRAINER, SEEDED_LOOP = "compositionality", "seeded_single_turn"
 ON_POLICY, RAFT = "on_policy", "raft"
