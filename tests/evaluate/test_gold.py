@@ -48,7 +48,7 @@ from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.tasks.string.task import TASK
 from compositionality.types import ROLES, Problem, Span
 
-SAMPLES = 3_000
+SAMPLES = 10_000
 RECORD = Path(__file__).parents[2] / "results/records/composition-3"
 
 
