@@ -1,13 +1,15 @@
-"""Results as runs in wandb: rollouts, evaluations, pass@k, failures, claims and reports, each with tables and figures.
+"""Results as runs in wandb and TensorBoard: rollouts, evaluations, pass@k, failures, claims and reports, each with
+tables and figures.
 
-A run is called as its folder, and the same result is the same run, whoever sends it.
+A run is called as its folder, and the same result is the same run in wandb, whoever sends it.
 """
 
 import base64
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +33,7 @@ from compositionality.report.draw import FigureSettings, chart_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
-from compositionality.train.log import RunLog
+from compositionality.train.log import RunLog, TensorBoard, rows_with_completions, scalars
 from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, task_of_files
 from compositionality.train.tiny.settings import model_of
 from compositionality.train.wandb_runs import (
@@ -56,10 +58,11 @@ COMPLETIONS = 20
 
 
 class Content(NamedTuple):
-    """What is sent of a result: tables, pages and figures as HTML, figures for the summary of the run, its arms."""
+    """What is sent of a result: tables, figures as PNG, the page as HTML, what sums up the run, its arms."""
 
     tables: Mapping[str, Any]
-    html: Mapping[str, str] = {}
+    figures: Mapping[str, bytes] = {}
+    page: str = ""
     summary: Mapping[str, Any] = {}
     arms: Iterable[str] = ()
 
@@ -100,23 +103,26 @@ def send(run: Any, content: Content) -> None:
     """Log the tables and figures of a result, and its summary."""
     import wandb
 
-    sent: dict[str, Any] = {name: wandb.Html(text, inject=False) for name, text in content.html.items()}
+    html = {"page": content.page} if content.page else {}
+    for name, png in content.figures.items():  # wandb.Image needs pillow
+        html[f"figures/{name}"] = f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+    sent: dict[str, Any] = {name: wandb.Html(text, inject=False) for name, text in html.items()}
     for name, rows in content.tables.items():
-        table = pd.DataFrame(rows)  # of which wandb takes no lists and mappings
-        cells = table.map(lambda cell: json.dumps(cell) if isinstance(cell, list | dict) else cell).astype(object)
-        sent[f"tables/{name}"] = wandb.Table(dataframe=cells.where(table.notna(), None))
+        sent[f"tables/{name}"] = wandb.Table(dataframe=plain(rows))
     run.summary.update(content.summary)
     run.log(sent)
 
 
-def image(png: bytes) -> str:
-    """Return a picture as HTML: wandb.Image needs pillow, which nothing else does."""
-    return f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+def plain(rows: Any) -> pd.DataFrame:
+    """Return a table without lists and mappings, which are written as JSON, and with None where nothing is."""
+    table = pd.DataFrame(rows)
+    cells = table.map(lambda cell: json.dumps(cell) if isinstance(cell, list | dict) else cell).astype(object)
+    return cells.where(table.notna(), None)
 
 
-def drawn(chart: Any) -> str:
-    """Return a chart as HTML."""
-    return image(rendered(spec_of(chart), "png"))
+def drawn(chart: Any) -> bytes:
+    """Return a chart as PNG."""
+    return rendered(spec_of(chart), "png")
 
 
 def with_counts(rows: Any, results: Results) -> pd.DataFrame:
@@ -129,10 +135,10 @@ def with_counts(rows: Any, results: Results) -> pd.DataFrame:
 def evaluation(target: Path, name: str, metric: Metric, rows_of: Callable[[Results], Any]) -> Content:
     """Return the table of one replicate as the report has it, and the figure of this name where it has levels."""
     results = read_results([f"run:{target.parent}"], metric=metric)
-    html, settings = {}, FigureSettings([str(target.parent)], target.parent, name)
+    drawings, settings = {}, FigureSettings([str(target.parent)], target.parent, name)
     if any(problems.level for problems in results.sets):
-        html[f"figures/{name}"] = drawn(chart_of(settings, results, arm_styles(results.arms)))
-    return Content({name: with_counts(rows_of(results), results)}, html, arms=results.arms)
+        drawings[name] = drawn(chart_of(settings, results, arm_styles(results.arms)))
+    return Content({name: with_counts(rows_of(results), results)}, drawings, arms=results.arms)
 
 
 def passk(target: Path, manifest: Manifest) -> Content:
@@ -140,7 +146,7 @@ def passk(target: Path, manifest: Manifest) -> Content:
     results = read_results([f"run:{target.parent}"], metric=Metric.PASS_AT_K)
     table = spaced_curves(results, [(arm, base) for arm, base in manifest.settings["pairs"]])
     chart = figures.pass_at_k(table[table["base"] == ""].to_dict("records"), arm_styles(results.arms))
-    return Content({"passk": with_counts(table, results)}, {"figures/passk": drawn(chart)}, arms=results.arms)
+    return Content({"passk": with_counts(table, results)}, {"passk": drawn(chart)}, arms=results.arms)
 
 
 def claims(target: Path, _: Manifest) -> Content:
@@ -169,8 +175,8 @@ def rollouts(target: Path, manifest: Manifest) -> Content:
 def page(target: Path, _: Manifest) -> Content:
     """Return the page of a report, its tables and figures."""
     tables = {path.stem: pd.read_csv(path) for path in sorted(target.glob("tables/*.csv"))}
-    pictures = {f"figures/{path.stem}": image(path.read_bytes()) for path in sorted(target.glob("figures/*.png"))}
-    return Content(tables, {"page": (target / "index.html").read_text(encoding="utf-8"), **pictures})
+    pictures = {path.stem: path.read_bytes() for path in sorted(target.glob("figures/*.png"))}
+    return Content(tables, pictures, (target / "index.html").read_text(encoding="utf-8"))
 
 
 def used_by(inputs: Inputs) -> list[Path]:
@@ -197,6 +203,7 @@ class SendSettings:
     """Settings of ``send_runs``; a word without = is one of the folders."""
 
     runs: list[str] = REQUIRED  # folders of trainings, of results, or folders that hold some
+    tensorboard: Path | None = None  # write them below this folder, for TensorBoard; null: send them to wandb
 
 
 def main(about: str) -> None:
@@ -213,6 +220,9 @@ def send_runs(settings: SendSettings) -> None:
     UserError where wandb cannot be used, or a folder holds neither.
     """
     trainings, results = check(settings)
+    if settings.tensorboard:
+        write_boards(settings.tensorboard, trainings, results)
+        return
     for name in RUN_VARIABLES:  # the sender's, which say nothing of these runs
         os.environ.pop(name, None)
     places = {path for place in map(Path, settings.runs) for path in artefacts(place)}
@@ -223,10 +233,7 @@ def send_runs(settings: SendSettings) -> None:
         result = model_of(folder) if job == "pretrain" else None
         models = [result] if result else models_in(folder)
         made = read_manifest(models[0]) if models else None
-        settings_of_run: dict[str, Any] = {}
-        for key, value in recipe["settings"].items():
-            settings_of_run = with_key(settings_of_run, key, value)
-        log = RunLog(folder, [], job, settings_of_run, result, made.code if made else "")
+        log = RunLog(folder, [], job, nested(recipe["settings"]), result, made.code if made else "")
         log.send_artifacts(used_of(recipe["inputs"], known), models)
         log.close()
         print(f"{folder}: sent as {run_name(result or folder)}")
@@ -236,12 +243,55 @@ def send_runs(settings: SendSettings) -> None:
             print(f"{path}: sent")
 
 
+def write_boards(place: Path, trainings: Iterable[Path], results: Iterable[Path]) -> None:
+    """Write each run as TensorBoard reads it, in ``place``/NAME; one that is there is replaced."""
+    for folder in trainings:
+        recipe = read_json_object(folder / RECIPE, "train it again")
+        result = model_of(folder) if recipe["step"] == "pretrain_tiny" else folder
+        with new_board(place, result, recipe["settings"]) as board:
+            for row, completions in rows_with_completions(folder):
+                board.write(scalars(row), row["step"])
+                if completions:
+                    board.write_generations(row["step"], completions)
+    for path in results:
+        if made := read_manifest(path):
+            content = JOBS[made.step][1](path, made)
+            with new_board(place, path.parent if path.name == RESULTS else path, made.settings) as board:
+                for name, png in content.figures.items():
+                    board.write_figure(f"figures/{name}", png)
+                tables = {**content.tables, "summary": [content.summary] if content.summary else []}
+                for name, rows in tables.items():
+                    if records := plain(rows).to_dict("records"):
+                        board.write_table(f"tables/{name}", records)
+
+
+@contextmanager
+def new_board(place: Path, result: Path, settings: Mapping[str, Any]) -> Iterator[TensorBoard]:
+    """Yield the folder of a run, called as in wandb, with its settings and nothing else."""
+    folder = place / run_name(result)
+    for old in folder.glob("events.out.tfevents.*"):
+        old.unlink()
+    board = TensorBoard(folder, nested(settings))
+    yield board
+    board.close()
+    print(f"{folder}: written")
+
+
+def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by dotted names as mappings in each other."""
+    settings: dict[str, Any] = {}
+    for key, value in flat.items():
+        settings = with_key(settings, key, value)
+    return settings
+
+
 def check(settings: SendSettings) -> tuple[list[Path], list[Path]]:
     """Return the folders of trainings and the results that the given folders hold. UserError as ``send_runs``."""
-    if find_spec("wandb") is None:
-        raise MissingPackageError("wandb is not installed; run: pip install wandb")
-    if not wandb_is_usable(os.environ):
-        raise UserError("wandb cannot be used: set WANDB_API_KEY, or WANDB_MODE=offline")
+    logger = "tensorboard" if settings.tensorboard else "wandb"
+    if find_spec(logger) is None:
+        raise MissingPackageError(f"{logger} is not installed; run: pip install {logger}")
+    if logger == "wandb" and not wandb_is_usable(os.environ):
+        raise UserError("wandb cannot be used: set WANDB_API_KEY, or WANDB_MODE=offline; or give tensorboard=FOLDER")
     places = [*map(Path, settings.runs)]
     folders = [path.parent for place in places for path in [place / RECIPE, *sorted(place.rglob(RECIPE))]]
     trainings = [run for run in folders if (run / "metrics.jsonl").is_file() and (run / WANDB_ID).is_file()]

@@ -3,12 +3,15 @@ TensorBoard; console, mlflow, swanlab and trackio as verl has them.
 """
 
 import contextlib
+import io
 import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import without_secrets
@@ -84,13 +87,15 @@ class Progress:
 
 
 class TensorBoard:
-    """Scalars, a table of completions as text, and the settings as hyperparameters, in ``OUT/tensorboard``."""
+    """A run in a folder for TensorBoard: scalars, tables as text, figures, and the settings as hyperparameters.
 
-    def __init__(self, out: Path, settings: Mapping[str, Any]) -> None:
+    ``done``: the last step that is kept of a run that goes on there.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any], done: int | None = None) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        rows = read_metrics(out / "metrics.jsonl")  # what a killed run wrote beyond them goes
-        self.writer = SummaryWriter(str(out / "tensorboard"), purge_step=rows[-1]["step"] + 1 if rows else None)
+        self.writer = SummaryWriter(str(folder), purge_step=None if done is None else done + 1)
         self.writer.add_hparams(public_settings(settings), {}, run_name=".")
 
     def write(self, values: Mapping[str, float], step: int) -> None:
@@ -98,9 +103,19 @@ class TensorBoard:
             self.writer.add_scalar(name, value, step)
 
     def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Add completions to read, as a table in Markdown."""
-        rows = [[*generations[0]], ["---"] * len(generations[0]), *([*one.values()] for one in generations)]
-        self.writer.add_text("val/generations", "\n".join(f"| {' | '.join(map(cell, row))} |" for row in rows), step)
+        """Add completions to read."""
+        self.write_table("val/generations", generations, step)
+
+    def write_table(self, name: str, rows: Sequence[Mapping[str, Any]], step: int = 0) -> None:
+        """Add rows with the same keys, as a table in Markdown."""
+        lines = [[*rows[0]], ["---"] * len(rows[0]), *([*row.values()] for row in rows)]
+        self.writer.add_text(name, "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines), step)
+
+    def write_figure(self, name: str, png: bytes) -> None:
+        from PIL import Image
+
+        with Image.open(io.BytesIO(png)) as picture:
+            self.writer.add_image(name, np.asarray(picture.convert("RGB")), dataformats="HWC")
 
     def close(self) -> None:
         self.writer.close()
@@ -156,7 +171,10 @@ class RunLog:
     ) -> None:
         self.file = MetricsFile(out / "metrics.jsonl")
         names = loggers(chosen, os.environ)
-        self.boards: list[TensorBoard | VerlLoggers] = [TensorBoard(out, settings)] if "tensorboard" in names else []
+        self.boards: list[TensorBoard | VerlLoggers] = []
+        if "tensorboard" in names:
+            rows = read_metrics(out / "metrics.jsonl")  # what a killed run wrote beyond them goes
+            self.boards.append(TensorBoard(out / "tensorboard", settings, rows[-1]["step"] if rows else None))
         if of_verl := [name for name in names if name in VERLS_LOGGERS]:
             self.boards.append(VerlLoggers(of_verl, result or out, settings))
         self.wandb: Any = None
@@ -166,22 +184,14 @@ class RunLog:
         self.generations: Any = None  # wandb's growing table
         self.kept: list[Mapping[str, Any]] = []  # completions of the step whose row comes next
         self.completions = out / GENERATIONS
-        for row, generations in self.rows_so_far(out / "metrics.jsonl"):  # that a killed process did not send
+        rows_so_far = rows_with_completions(out)
+        if self.completions.is_file():  # those of later steps go
+            kept = [{"step": row["step"], **one} for row, generations in rows_so_far for one in generations]
+            write_text(self.completions, "".join(f"{json.dumps(one)}\n" for one in kept))
+        for row, generations in rows_so_far:  # that a killed process did not send
             if self.wandb is not None and row["step"] >= self.wandb.step:
                 self.send(scalars(row), row["step"])
                 self.send_generations(row["step"], generations)
-
-    def rows_so_far(self, metrics: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-        """Return the rows of the run so far, each with its completions; delete completions of later steps."""
-        rows = read_metrics(metrics)
-        last = {row["step"]: place for place, row in enumerate(rows)}
-        completions = [row for row in read_metrics(self.completions) if row["step"] in last]
-        if self.completions.is_file():
-            write_text(self.completions, "".join(f"{json.dumps(row)}\n" for row in completions))
-        pairs: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(row, []) for row in rows]
-        for row in completions:
-            pairs[last[row["step"]]][1].append({name: value for name, value in row.items() if name != "step"})
-        return pairs
 
     def write(self, row: Mapping[str, Any]) -> None:
         self.file.write(row)
@@ -261,6 +271,17 @@ class SupervisedLog(RunLog):
             parts = [f"loss {row['train/loss']:.3f}"]
             parts += [f"validation loss {row['val/loss']:.3f}"] if "val/loss" in row else []
             print(self.progress.line(row["step"], [*parts, f"{speed:,.0f} tok/s"]), flush=True)
+
+
+def rows_with_completions(out: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Return the rows of the run in a folder so far, each with its completions to read."""
+    rows = read_metrics(out / "metrics.jsonl")
+    last = {row["step"]: place for place, row in enumerate(rows)}
+    pairs: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(row, []) for row in rows]
+    for row in read_metrics(out / GENERATIONS):
+        if row["step"] in last:
+            pairs[last[row["step"]]][1].append({name: value for name, value in row.items() if name != "step"})
+    return pairs
 
 
 def scalars(row: Mapping[str, Any]) -> dict[str, int | float]:

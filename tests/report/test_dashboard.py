@@ -146,6 +146,34 @@ def test_results_are_sent_afterwards_as_their_own(
     }
 
 
+@pytest.mark.full
+def test_results_and_trainings_are_written_for_tensorboard(results: Path, tmp_path: Path) -> None:
+    """Twice: a run that is there is replaced. Curves, completions, settings, tables and figures as in wandb."""
+    from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+
+    training = tmp_path / "tiny/seed0/stage2-rl-level2"
+    (training / "samples").mkdir(parents=True)
+    for name, text in {
+        "recipe.json": json.dumps({"step": "train_grpo_single", "settings": {"rollout.n": 4}, "inputs": {}}),
+        "wandb.id": "abc",
+        "metrics.jsonl": "".join(json.dumps({"step": step, "critic/score/mean": step / 4}) + "\n" for step in (1, 2)),
+        "samples/generations.jsonl": json.dumps({"step": 2, "completion": "f(x)=1"}) + "\n",
+    }.items():
+        (training / name).write_text(text)
+    boards = tmp_path / "boards"
+    for _ in range(2):
+        send_runs(SendSettings([str(training), str(results / "section41_42")], boards))
+    found = EventAccumulator(str(boards / "rl-level2/seed0")).Reload()
+    assert [event.step for event in found.Tensors("critic/score/mean")] == [1, 2]
+    assert b"f(x)=1" in found.Tensors("val/generations/text_summary")[0].tensor_proto.string_val[0]
+    found = EventAccumulator(str(boards / "section41_42/seed0")).Reload()
+    width, height, png = found.Tensors("figures/accuracy")[0].tensor_proto.string_val[:3]
+    assert (int(width) > 400, int(height) > 300, png[1:4]) == (True, True, b"PNG")
+    lines = found.Tensors("tables/accuracy/text_summary")[0].tensor_proto.string_val[0].decode().splitlines()
+    rows = summary_rows(read_results([f"run:{results / 'section41_42'}"]))
+    assert len(lines) == 2 + len(pd.DataFrame(rows))
+
+
 def logged(run: Path) -> set[str]:
     """The names of what a run logged."""
     return {name.partition(".")[0] for row in history(run) for name in row}
