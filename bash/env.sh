@@ -17,7 +17,8 @@ step=${step#"$PWD/bash/"} step=${step%.sh}
 fail() { echo "error: $*" >&2 && exit 2; }
 PROBLEMS=${DATA:-}
 [[ -z $PROBLEMS ]] || grep -q PROBLEMS "bash/$step.sh" || fail "DATA=$DATA: this script does not sample; give TRAIN_FILES"
-if [[ -n ${TRAIN_FILES:-} && -z ${VAL_FILES+given} && ($TRAIN_FILES == \[* || $TRAIN_FILES != */*) ]] && grep -q '{TRAIN_FILES%' "bash/$step.sh"; then
+if [[ -n ${TRAIN_FILES:-} && -z ${VAL_FILES+given} && ($TRAIN_FILES == \[* || $TRAIN_FILES != */*) ]] &&
+  grep -q '{TRAIN_FILES%' "bash/$step.sh"; then
   fail "TRAIN_FILES=$TRAIN_FILES: which file to validate on is not clear; give VAL_FILES too (VAL_FILES= for none)"
 fi
 if [[ -z ${PYTHON:-} && ! -x .venv/bin/python ]] && python -P -c "import compositionality" 2>/dev/null; then

@@ -45,7 +45,7 @@ if [[ -n $lint ]]; then
   .venv/bin/ruff check .
   .venv/bin/ruff format --check .
   .venv/bin/mypy
-  .venv/bin/shellcheck --severity=warning .ci/run bash/*.sh bash/*/*.sh
+  .venv/bin/shellcheck .ci/run bash/*.sh bash/*/*.sh bash/slurm/*.sbatch
 fi
 if [[ -n $slow ]]; then
   two+=(--no-loadscope-reorder --durations=20)                     # files with minutes of tests come first

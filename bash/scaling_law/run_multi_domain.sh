@@ -49,7 +49,7 @@ TRAIN_FILES=${TRAIN_FILES:-$rows/train.parquet} first=${TRAIN_FILES#[}
 VAL_FILES=${VAL_FILES-$(dirname "${first%%,*}")/holdout.parquet}
 
 run train_grpo model.path="$MODEL_PATH" model.lora.rank=32 model.lora.alpha=64 \
-  model.lora.targets=[q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj] \
+  'model.lora.targets=[q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj]' \
   data.train_files="$TRAIN_FILES" data.val_files="$VAL_FILES" data.prompts_per_step="$batch" data.seed=$((SEED + 1)) \
   data.max_prompt_tokens="$max_prompt" rollout.max_tokens="$max_response" rollout.n="$responses" \
   rollout.engine=vllm rollout.seed=$((SEED + 1)) \

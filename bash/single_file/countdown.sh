@@ -57,4 +57,4 @@ if [[ -n ${DRY_RUN:-} ]]; then start=("$PYTHON") keys+=(run.processes="$PROCESSE
   optim.lr="$LR" trainer.steps="$STEPS" trainer.eval_every=20 trainer.save_every=20 trainer.samples_every="$SAMPLES_EVERY" \
   trainer.output="$OUTPUT" "${dry[@]}" "$@"
 if [[ -n ${DRY_RUN:-} ]]; then exit; fi
-last=$(ls -v "$OUTPUT"/samples/* | tail -1) && echo "$last begins with:" && head -30 "$last"
+last=$(printf '%s\n' "$OUTPUT"/samples/* | sort -V | tail -1) && echo "$last begins with:" && head -30 "$last"
