@@ -110,8 +110,7 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     facts = counts.facts()
     if not keys:
         print_facts(facts)
-        none_right = {*facts["outcomes"]} <= {*Reason}
-        advice = _advice(settings.rollouts, "loosen it or sample more", none_right=none_right)
+        advice = _advice(settings.rollouts, "loosen it or sample more")
         raise UserError(f"{', '.join(settings.rollouts)}: no response passed the filter; {advice}")
     prompts = set(keys.values())
     count = validation_count(len(prompts), settings.val_prompts, settings.val_fraction)
@@ -123,10 +122,12 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     return {**facts, "rows": rows_of, "val_prompts": count}
 
 
-def _advice(rollouts: Sequence[str], otherwise: str, *, none_right: bool) -> str:
-    """Print three responses of rollouts of which nothing is kept; return what to try."""
-    for row in islice((row for _, group in _grouped(list(map(Path, rollouts))) for row in group), 3):
+def _advice(rollouts: Sequence[str], otherwise: str) -> str:
+    """Print three responses of rollouts of which nothing is kept; return what to try: ``otherwise`` if one is right."""
+    folders = [*map(Path, rollouts)]
+    for row in islice((row for _, group in _grouped(folders) for row in group), 3):
         print(f"{row['reason']}: {row['response']!r}")
+    none_right = all(row["reason"] != Reason.CORRECT for _, group in _grouped(folders) for row in group)
     return "none is right: sample more, or train the model first" if none_right else otherwise
 
 
@@ -284,8 +285,7 @@ def _solved_now_and_then(settings: FilterProblemsSettings, path: Path) -> dict[s
         if settings.min_correct_ratio < share < settings.max_correct_ratio:
             kept.append(number)
     if not kept:
-        none_right = facts["never"] == facts["asked"]
-        advice = _advice([str(settings.rollouts)], "sample more, or loosen the limits", none_right=none_right)
+        advice = _advice([str(settings.rollouts)], "sample more, or loosen the limits")
         raise UserError(
             f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
             f"{settings.max_correct_ratio:g} of the completions are right; {advice}"

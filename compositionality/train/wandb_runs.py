@@ -72,7 +72,7 @@ def open_wandb(
             dir=str(files),
             id=identity,
             resume="allow",
-            config={**_public(settings), "run": details | {"code": code or code_version()}},
+            config={**_public(settings), "facts": details | {"code": code or code_version()}},
             settings=wandb.Settings(quiet=True),
         )
         if job == "rl":

@@ -36,7 +36,7 @@ def smoke_model(problems: Path, count: int) -> Path:
     Single functions with their definitions. A model that is there from the same settings is not trained again.
     """
     model = ROOT / ".clients/smoke-model"
-    study = ["profile=smoke", "step=section41_42/stage0_pretrain", f"output={model}"]
+    study = ["profile=smoke", "step=section41_42/stage0_pretrain", f"output={model}", "steps=2000"]
     subprocess.run([sys.executable, ROOT / "examples/pretrain_tiny.py", *study], check=True)
     asked = {"show_definitions": True, "style": "compact", "drop": [0, 3], "frozen_parameters": True}
     sizes = {"alphabet": "abcdefghij", "input_length": [3, 6], "max_length": 10, "count": count}

@@ -78,7 +78,7 @@ def test_an_evaluation_is_sent_with_counts_intervals_and_its_figure(results: Pat
     found = about(run)
     assert (found.run_group, found.job_type, found.display_name) == ("tiny", "evaluate", "section41_42/seed0")
     assert {*found.tags} == {"mine", "string", "seed0", "split0", "openai", *MODELS}
-    assert config(run)["run"].items() >= {"arm": ",".join(MODELS), "seed": "0", "study": "tiny"}.items()
+    assert config(run)["facts"].items() >= {"arm": ",".join(MODELS), "seed": "0", "study": "tiny"}.items()
     table = tables(run)["accuracy"]
     assert same(table, summary_rows(measured))
     one = table[(table["model"] == "stage1") & (table["measure"] == "correct") & (table["base"] == "")]
@@ -137,7 +137,7 @@ def test_results_are_sent_afterwards_as_their_own(
     send_runs(SendSettings([str(tmp_path / "results"), str(tmp_path / "data")]))
     (run,) = tmp_path.rglob("offline-run-*")
     assert about(run).display_name == "section41_42/seed0"
-    facts = config(run)["run"]
+    facts = config(run)["facts"]
     assert (facts["seed"], facts.get("profile"), config(run)["sampling"]["n_samples"]) == ("0", None, 1)
     used = {artifact.name for artifact in artifacts(run) if artifact.use_after_commit}
     assert used >= {

@@ -163,8 +163,12 @@ def test_several_folders_count_as_samples_of_the_same_prompts(tmp_path: Path, pr
 def test_nothing_kept_shows_responses_and_says_what_to_try(
     tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    answers = [
+        *(answer(0, number, "w", "wrong") for number in range(4)),
+        answer(0, 4, "w w", "overlong", finish_reason="length"),
+    ]
     with pytest.raises(UserError, match="no response passed the filter; none is right: sample more, or train"):
-        run(tmp_path, problems, [answer(0, number, "w", "wrong") for number in range(4)])
+        run(tmp_path, problems, answers)
     assert capsys.readouterr().out.count("wrong: 'w'") == 3
     with pytest.raises(UserError, match="no response passed the filter; loosen it or sample more"):
         run(tmp_path / "short", problems, [answer(0, 0, "r", "correct")], max_tokens=1)

@@ -2,7 +2,10 @@
 
 import importlib.metadata
 import json
+import os
 import re
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -253,6 +256,18 @@ def test_p18_another_verl_is_one_line(monkeypatch):
         composed()
     pinned = re.findall(r"verl==([\d.]+)", (Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert {*pinned} == {hooks.VERL}
+
+
+def test_p18_another_packages_antlr4_is_one_line(tmp_path):
+    """What omegaconf, and Hydra with it, says where LightEval has brought 4.13."""
+    (tmp_path / "omegaconf.py").write_text("raise Exception('Could not deserialize ATN with version 3 (expected 4).')")
+    words = ["engine=verl", "model.path=m", "data.train_files=[f]", "trainer.output=o", "--dry-run"]
+    command = [sys.executable, "-m", "compositionality", "train_grpo", *words]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        r"error: engine=verl: Hydra.* needs antlr4.* 4\.9,.* antlr4-python3-runtime==4\.9\.3.*\n", done.stderr
+    )
 
 
 def test_nodes_come_from_the_environment(monkeypatch):

@@ -70,8 +70,8 @@ def test_a_run_says_what_it_is(offline: list[Path]) -> None:
         assert config["optim"] == {"lr": 0.1}
         assert config["rollout"] == {"url": "http://***@host"}
         about = {"profile": "tiny", "study": "study", "seed": "3", "split": "1", "arm": "rl-level2"}
-        assert about.items() <= config["run"].items()
-        assert config["run"]["code"]
+        assert about.items() <= config["facts"].items()
+        assert config["facts"]["code"]
 
 
 def test_a_run_folder_keeps_what_it_is_a_run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ def test_a_run_is_sent_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )  # fmt: skip
     assert config(sent)["rollout"] == {"n": 4}
     about = {"profile": "tiny", "study": "composition", "seed": "4", "split": "0", "arm": "rl-level2"}
-    assert about.items() <= config(sent)["run"].items(), "its own, not the sender's"
+    assert about.items() <= config(sent)["facts"].items(), "its own, not the sender's"
     assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]
 
 

@@ -14,11 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
-
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
@@ -30,6 +25,20 @@ from compositionality.train.settings import LoraSettings, ModelSettings, OptimSe
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import hooks
 from compositionality.train.wandb_runs import run_name
+
+try:
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import DictConfig, OmegaConf, open_dict
+    from omegaconf.errors import OmegaConfBaseException
+except Exception as error:  # antlr4 raises Exception itself
+    if "ATN" not in str(error):
+        raise
+    parser = "antlr4-python3-runtime"
+    raise UserError(
+        f"engine=verl: Hydra, which reads verl's configuration, needs {parser} 4.9, and another package brought "
+        f"{importlib.metadata.version(parser)}; run pip install {parser}==4.9.3, or take an environment of its own"
+    ) from error
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "config" / "verl"
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
