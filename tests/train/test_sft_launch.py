@@ -1,5 +1,6 @@
 """The launcher's child: watched, told apart when it dies or hangs, never left behind; what a person sees of it."""
 
+import json
 import math
 import os
 import re
@@ -136,19 +137,24 @@ def test_p14_wandb_is_used_only_when_it_needs_no_login(
 
 
 def test_p14_a_refusal_by_wandb_does_not_end_the_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """One that it takes has the axes of the other engine: test_log.py."""
+    """One that it takes has the axes of the other engine (test_log.py), and gets what it lacks of a killed run."""
 
     class RefusalError(Exception):
         pass
 
     started: list[list[str]] = []
     defined: dict[str, dict[str, str]] = {}
+    sent: list[tuple[int, dict[str, float]]] = []
     wandb = SimpleNamespace(
-        errors=SimpleNamespace(Error=RefusalError), define_metric=lambda name, **how: defined.update({name: how})
-    )
+        errors=SimpleNamespace(Error=RefusalError), define_metric=lambda name, **how: defined.update({name: how}),
+        run=SimpleNamespace(step=2), log=lambda row, step: sent.append((step, row)),
+    )  # fmt: skip
     monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(tmp_path / "metrics.jsonl"))
+    rows = [{"step": step, "critic/score/mean": step / 4} for step in (1, 2, 3)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def start(self: object, project: str, experiment: str, backends: list[str], config: object) -> None:
         started.append(backends)
@@ -162,6 +168,7 @@ def test_p14_a_refusal_by_wandb_does_not_end_the_run(
     metrics.without_wandb_if_it_fails(start)(None, "project", "run", "wandb")
     axes = {"step_metric": "compute/flops", "summary": "last,max"}
     assert (started[2:], defined) == ([["wandb"]], {"val-core/*": axes, "val-aux/*": axes})
+    assert sent == [(2, {"critic/score/mean": 0.5}), (3, {"critic/score/mean": 0.75})]
 
 
 def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.log import MetricsFile
+from compositionality.train.log import MetricsFile, scalars
+from compositionality.train.metrics import read_metrics
 from compositionality.train.wandb_runs import define_validation_metrics
 
 PATIENCE = 3  # updates
@@ -57,7 +58,10 @@ def install() -> None:
 
 
 def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]:
-    """Return verl's ``Tracking.__init__`` with our x-axes in wandb, and tried again without wandb where that fails."""
+    """Return verl's ``Tracking.__init__`` with our x-axes in wandb, and tried again without wandb where that fails.
+
+    A run that goes on sends what a killed process had written but not sent.
+    """
 
     def start_anyway(
         self: Any, project_name: str, experiment_name: str, default_backend: Any = "console", config: Any = None
@@ -69,6 +73,9 @@ def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]
             try:
                 start(self, project_name, experiment_name, backends, config)
                 define_validation_metrics(wandb)
+                for row in read_metrics(Path(os.environ.get("VERL_FILE_LOGGER_PATH", os.devnull))):
+                    if wandb.run is not None and row["step"] >= wandb.run.step:
+                        wandb.log(scalars(row), step=row["step"])
                 return
             except wandb.errors.Error as error:
                 print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)
