@@ -14,7 +14,6 @@ from typing import Any
 
 from compositionality.data.artefact import (
     Recipe,
-    beside,
     check_place,
     config_hash,
     file_hash,
@@ -347,12 +346,18 @@ def task_of_files(files: Iterable[Path]) -> str:
     return ""
 
 
+def run_path(model: Path) -> Path:
+    """Return the folder of the run that makes a ``model`` of ours: metrics, settings and, until it ends, checkpoints."""
+    return model.with_name(f"{model.name}.run")
+
+
 def facts_of(result: Path) -> dict[str, str]:
     """Return study, seed, split and arm of a result by its place, and what its run folder kept of its start.
 
     What has no run folder is of the run that the environment says.
     """
-    file = next((path for folder in (result, beside(result, "progress")) if (path := folder / RUN).is_file()), None)
+    places = [folder / RUN for folder in (result, run_path(result.absolute()))]
+    file = next(filter(Path.is_file, places), None)
     facts = json.loads(file.read_text()) if file else facts_at_start("", ())
     *above, arm = place_of(result)
     if above and (match := REPLICATE.fullmatch(above[-1])):

@@ -19,7 +19,7 @@ from compositionality.data.artefact import Recipe
 from compositionality.errors import MissingPackageError, UserError
 from compositionality.report.dashboard import SendSettings, check
 from compositionality.train.log import RunLog
-from compositionality.train.run_folder import facts_of, tags_of, take_run_folder
+from compositionality.train.run_folder import facts_of, run_path, tags_of, take_run_folder
 from compositionality.train.settings import check_loggers
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +86,10 @@ def test_a_run_folder_keeps_what_it_is_a_run_of(tmp_path: Path, monkeypatch: pyt
     known = {"profile": "smoke", "engine": "verl", "task": "string", "arm": "rl-level2", "seed": "4", "split": "0"}
     assert known.items() <= facts.items()
     assert tags_of(facts) == ["smoke", "verl", "string", "rl-level2", "seed4", "split0"]
+    base = out.with_name("base")  # a pretrained model: what its run, beside it, kept of its start
+    run_path(base).mkdir()
+    (run_path(base) / "run.json").write_text('{"profile": "tiny", "engine": "single"}')
+    assert tags_of(facts_of(base)) == ["tiny", "single", "base", "seed4", "split0"]
 
 
 def test_a_resumed_run_sends_what_an_earlier_process_wrote(offline: list[Path]) -> None:

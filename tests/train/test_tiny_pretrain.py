@@ -24,11 +24,11 @@ from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.train.dist import join_mesh
 from compositionality.train.launch import descendants, is_alive
 from compositionality.train.metrics import read_metrics
-from compositionality.train.run_folder import latest_step
+from compositionality.train.run_folder import latest_step, run_path
 from compositionality.train.tiny import pretrain as module
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
 from compositionality.train.tiny.pretrain import pretrain
-from compositionality.train.tiny.settings import PretrainSettings, run_path
+from compositionality.train.tiny.settings import PretrainSettings
 from compositionality.train.tiny.tokenizer import render
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,12 +13,12 @@ from compositionality.data.artefact import exclusive, remove
 from compositionality.train.dist import on_first_rank, start_processes
 from compositionality.train.muon import Muon
 from compositionality.train.policy import shard
-from compositionality.train.run_folder import RECIPE, is_finished, latest_step, resume
+from compositionality.train.run_folder import RECIPE, is_finished, latest_step, resume, run_path
 from compositionality.train.sft import Fit
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
 from compositionality.train.tiny.model import build_model
-from compositionality.train.tiny.settings import PretrainSettings, check, optim, run_path, trainer
+from compositionality.train.tiny.settings import PretrainSettings, check, optim, trainer
 
 
 def pretrain(settings: PretrainSettings) -> None:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from compositionality.data.artefact import Recipe, beside, check_target
+from compositionality.data.artefact import Recipe, check_target
 from compositionality.errors import UserError
 from compositionality.ranges import (
     REQUIRED,
@@ -20,7 +20,7 @@ from compositionality.ranges import (
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.launch import RunSettings, world_size
 from compositionality.train.memory import check_here, pretraining_needs, ranks_of
-from compositionality.train.run_folder import flatten
+from compositionality.train.run_folder import flatten, run_path
 from compositionality.train.settings import FloatType, MeshSettings, OptimSettings, check_mesh
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
@@ -96,11 +96,6 @@ def make_recipe(settings: PretrainSettings) -> Recipe:
         raise UserError("the shares of mix add up to 1 or more; leave some for the definitions of target functions")
     values = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
     return Recipe("pretrain_tiny", flatten(values))
-
-
-def run_path(out: Path) -> Path:
-    """Return the folder of the run that makes ``out``: its metrics and settings and, until it ends, its checkpoints."""
-    return beside(out, "run").with_name(f"{out.name}.run")
 
 
 def model_of(run: Path) -> Path:
