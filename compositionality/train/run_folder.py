@@ -347,7 +347,7 @@ def task_of_files(files: Iterable[Path]) -> str:
 
 
 def run_path(model: Path) -> Path:
-    """Return the folder of the run that makes a ``model`` of ours: metrics, settings and, until it ends, checkpoints."""
+    """Return the folder of the run that makes a ``model`` of ours: metrics, settings; until it ends, checkpoints."""
     return model.with_name(f"{model.name}.run")
 
 
