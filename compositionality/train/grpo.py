@@ -204,8 +204,8 @@ class GrpoTrainer:
     def collect(self, step: int) -> tuple[list[PromptGroup], dict[str, float]]:
         """Return the groups that enter the update (``is_useful``), and metrics of all that were sampled.
 
-        With dynamic sampling, prompts are asked until the batch is full (UserError if that takes too many); what is
-        sampled beyond it is dropped, as verl does.
+        With dynamic sampling, prompts are asked until the batch is full, or too many were (``too_few_groups`` says what
+        then); what is sampled beyond it is dropped, as verl does.
         """
         settings, algorithm, wanted = self.settings, self.settings.algorithm, self.settings.data.prompts_per_step
         sampled, useful = list[PromptGroup](), list[PromptGroup]()
@@ -219,7 +219,7 @@ class GrpoTrainer:
             is_full = len(useful) >= wanted or not algorithm.dynamic_sampling
             n_prompts = 0 if is_full else refills.next(len(useful))
         self.position = next_position
-        if not is_full:
+        if not is_full and algorithm.too_few_groups == "stop":
             self.stop_without_signal(step, len(useful), len(sampled))
         metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
         return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}

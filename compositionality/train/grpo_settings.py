@@ -51,6 +51,7 @@ Advantage = Annotated[
     str, OneOf(("grpo", "dr_grpo", "rloo", "raft", "reinforce_plus_plus", "reinforce_plus_plus_baseline", GAE))
 ]
 Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
+TooFew = Annotated[str, OneOf(("stop", "train"))]
 KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
 ShapeName = Annotated[str, OneOf(("auto", Shape.BINARY, Shape.PAPER, Shape.SCORE))]
 ControlName = Annotated[str, OneOf(tuple(Control))]
@@ -106,7 +107,8 @@ class AlgorithmSettings:
     importance_cap: PositiveFloat | None = None  # weight tokens by trainer's over sampler's probability, at most this
     drop_equal_groups: bool | None = None  # leave out groups that are all right or all wrong; null: as dynamic_sampling
     dynamic_sampling: bool = False  # DAPO: sample on until prompts_per_step groups with signal are there
-    max_generation_batches: PositiveInt = 10  # times generation_batch; then the run stops with a checkpoint
+    max_generation_batches: PositiveInt = 10  # times generation_batch problems are asked for an update, no more
+    too_few_groups: TooFew = "stop"  # then: stop with a checkpoint, or train on those that there are
     overlong_buffer: NonNegativeInt = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
     overlong_penalty: NonNegativeFloat = 1.0  # the reward lost at the last of them
 
@@ -225,7 +227,7 @@ class GrpoSettings:
 
 NOT_THE_RESULT_OF_RL = (
     *NOT_THE_RESULT,
-    *("data.prompt_template", "algorithm.max_generation_batches", "algorithm.entropy_like"),
+    *("data.prompt_template", "algorithm.max_generation_batches", "algorithm.too_few_groups", "algorithm.entropy_like"),
     *(f"rollout.{key}" for key in ("max_rows", "server_url", "bucket_mb", "gpu_memory")),
     *(f"reward.{key}" for key in ("judge_seconds", "function", "custom_reward_function", "max_error_rate")),
 )
@@ -323,6 +325,8 @@ def make_recipe(settings: GrpoSettings) -> Recipe:
     flat = flatten(asdict(settings))
     values = {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT_OF_RL)}
     values["trainer.steps"] = settings.trainer.last_step()
+    if settings.algorithm.too_few_groups == "train":  # else the limit decides only whether the run comes to its end
+        values["algorithm.max_generation_batches"] = settings.algorithm.max_generation_batches
     if settings.trainer.epochs is not None:
         values["trainer.epochs"] = settings.trainer.epochs
     values["train_files"] = names = name_inputs("train_files", settings.data.train_files)  # in order

@@ -62,6 +62,7 @@ GRPO_LACKS = {
     "rollout.bucket_mb": "give verl.actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
     "algorithm.importance_cap": "give verl.algorithm.rollout_correction.rollout_is_threshold",
     "algorithm.entropy_like": "take engine=single",
+    "algorithm.too_few_groups": "take engine=single",
     "algorithm.overlong_buffer": "take engine=single",
     "algorithm.overlong_penalty": "take engine=single",
     "reward.control": "take engine=single",

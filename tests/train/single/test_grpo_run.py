@@ -340,8 +340,13 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
     assert report.updates_with_signal == 0
     assert (report.updates, report.updates_without_signal, report.groups_with_signal, report.tokens) == (2, 2, 0, 0)
     assert apart(weights(out / "final"), weights(small / "model")) == 0
+    limit = (*DAPO, "algorithm.max_generation_batches=3", "trainer.steps=2", "trainer.eval_every=0")
     with pytest.raises(UserError, match=r"step 1: only 0 of the 8 groups .*max_generation_batches=3\).*this model\. "):
-        train(settings(small, tmp_path / "other", *DAPO, "algorithm.max_generation_batches=3"))
+        train(settings(small, tmp_path / "other", *limit))
+    out = train(settings(small, tmp_path / "on", *limit, "algorithm.too_few_groups=train"))
+    report = report_of(out / "final")
+    assert (report.updates_without_signal, report.groups) == (2, 2 * 3 * 16)
+    assert apart(weights(out / "final"), weights(small / "model")) == 0
 
 
 @pytest.mark.parametrize("save_every", [0, 1])
