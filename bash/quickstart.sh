@@ -2,8 +2,8 @@
 # Set-up, then sections 4.1 and 4.2 on two CPU cores with a model made from nothing: pretraining → Stage 1 (problems, rollouts,
 # filter, SFT) → Stage 2 (RL on level 2, RL on level 1, SFT on gold solutions) → accuracy by level on trained and on held-out
 # functions, table and figure; then pass@k (4.4), failure modes (4.5), the paper's claims, and all of it on one page.
-# One seed: nine and a half minutes after one of set-up on two idle cores with AVX-512 (timed), eighteen after three on slower
-# ones (calculated), over half of it pretraining; SEEDS=3: three times as long. ARMS="… rft" takes more arms, bash/study.sh
+# One seed: nine and a half to ten and a half minutes after one of set-up on two idle cores with AVX-512 (timed), eighteen after three
+# on slower ones (calculated), over half of it pretraining; SEEDS=3: three times as long. ARMS="… rft" takes more arms, bash/study.sh
 # adds all of the profile's. Prints a line for each step; the rest goes to a log.
 # Reads nothing. Writes .venv, {data,checkpoints,results}/STUDY (composition; with a GPU composition-tiny). A second run re-uses
 # what is there, and a run that was stopped continues.
