@@ -34,7 +34,7 @@ from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
 from compositionality.train.log import RunLog, TensorBoard, rows_with_completions, scalars
-from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, task_of_files
+from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, place_of, task_of_files
 from compositionality.train.tiny.settings import model_of
 from compositionality.train.wandb_runs import (
     ALIAS,
@@ -244,7 +244,7 @@ def send_runs(settings: SendSettings) -> None:
 
 
 def write_boards(place: Path, trainings: Iterable[Path], results: Iterable[Path]) -> None:
-    """Write each run as TensorBoard reads it, in ``place``/NAME; one that is there is replaced."""
+    """Write each run as TensorBoard reads it, below ``place``; one that is there is replaced."""
     for folder in trainings:
         recipe = read_json_object(folder / RECIPE, "train it again")
         result = model_of(folder) if recipe["step"] == "pretrain_tiny" else folder
@@ -267,13 +267,16 @@ def write_boards(place: Path, trainings: Iterable[Path], results: Iterable[Path]
 
 @contextmanager
 def new_board(place: Path, result: Path, settings: Mapping[str, Any]) -> Iterator[TensorBoard]:
-    """Yield the folder of a run, called as in wandb, with its settings and nothing else."""
-    folder = place / run_name(result)
+    """Yield the folder of a run, below that of its study, with its settings and nothing else."""
+    *study, replicate, arm = place_of(result)
+    folder = place.joinpath(*study, arm, replicate)
     for old in folder.glob("events.out.tfevents.*"):
         old.unlink()
     board = TensorBoard(folder, nested(settings))
-    yield board
-    board.close()
+    try:
+        yield board
+    finally:
+        board.close()
     print(f"{folder}: written")
 
 

@@ -147,8 +147,11 @@ def test_results_are_sent_afterwards_as_their_own(
 
 
 @pytest.mark.full
-def test_results_and_trainings_are_written_for_tensorboard(results: Path, tmp_path: Path) -> None:
+def test_results_and_trainings_are_written_for_tensorboard(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Twice: a run that is there is replaced. Curves, completions, settings, tables and figures as in wandb."""
+    monkeypatch.setenv("WANDB_NAME", "one name for all")
     from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
     training = tmp_path / "tiny/seed0/stage2-rl-level2"
@@ -163,10 +166,10 @@ def test_results_and_trainings_are_written_for_tensorboard(results: Path, tmp_pa
     boards = tmp_path / "boards"
     for _ in range(2):
         send_runs(SendSettings([str(training), str(results / "section41_42")], boards))
-    found = EventAccumulator(str(boards / "rl-level2/seed0")).Reload()
+    found = EventAccumulator(str(boards / "tiny/rl-level2/seed0")).Reload()
     assert [event.step for event in found.Tensors("critic/score/mean")] == [1, 2]
     assert b"f(x)=1" in found.Tensors("val/generations/text_summary")[0].tensor_proto.string_val[0]
-    found = EventAccumulator(str(boards / "section41_42/seed0")).Reload()
+    found = EventAccumulator(str(boards / "tiny/section41_42/seed0")).Reload()
     width, height, png = found.Tensors("figures/accuracy")[0].tensor_proto.string_val[:3]
     assert (int(width) > 400, int(height) > 300, png[1:4]) == (True, True, b"PNG")
     lines = found.Tensors("tables/accuracy/text_summary")[0].tensor_proto.string_val[0].decode().splitlines()
