@@ -114,9 +114,22 @@ def start_ranks(command: Sequence[str], count: int) -> int:
     try:
         return wait_for(ranks)
     finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
+        end_at_once(ranks)
+
+
+def end_at_once(ranks: Sequence["subprocess.Popen[bytes]"]) -> None:
+    """Kill all that still run, and wait for them; all are stopped first, so that none complains of another's end.
+
+    By their numbers: a KeyboardInterrupt within ``Popen.poll`` may have left its lock taken, and ``wait`` waits for it.
+    """
+    living = [rank.pid for rank in ranks if rank.returncode is None]
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in living:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+    for process in living:
+        with suppress(ChildProcessError):
+            os.waitpid(process, 0)
 
 
 def _prepare_rank() -> None:

@@ -5,13 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from fake_gpus import UUIDS as GPU_UUIDS
 from fake_gpus import fake_torch, install_nvidia_smi
 
 from compositionality.errors import UserError
+from compositionality.train import launch
 from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import RunSettings, check_a_gpu_each, count_processes, on_ranks
@@ -80,6 +84,30 @@ def test_p07_a_killed_launcher_leaves_no_rank_behind(tmp_path: Path) -> None:
     job.send_signal(signal.SIGKILL)
     assert_gone(*pids)
     job.communicate()
+
+
+@pytest.mark.parametrize("line", range(60))  # twice as many as one look at two ranks takes
+def test_p07_an_interrupt_at_any_line_of_the_wait_ends_all_ranks(monkeypatch: pytest.MonkeyPatch, line: int) -> None:
+    """Those of ``subprocess`` among them, which holds a lock while it polls."""
+    ranks, wait, left = [], launch.wait_for, [line]
+
+    def interrupt(_frame: FrameType, event: str, _argument: object) -> Callable[..., Any]:
+        left[0] -= event == "line"
+        if left[0] < 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return interrupt
+
+    def traced(started: Sequence[subprocess.Popen[bytes]]) -> int:
+        ranks.extend(started)
+        sys.settrace(interrupt)
+        return wait(started)
+
+    monkeypatch.setattr(launch, "wait_for", traced)
+    with pytest.raises(KeyboardInterrupt):
+        launch.start_ranks(["sleep", "1000"], 2)
+    assert len(ranks) == 2
+    assert_gone(*(rank.pid for rank in ranks))
 
 
 def test_p18_a_gpu_that_is_not_there_or_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

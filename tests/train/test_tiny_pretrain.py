@@ -98,7 +98,7 @@ def test_p07_killed_and_started_again_ends_with_the_same_bytes(whole, tmp_path):
     kept = list(tmp_path.glob("base.wandb/wandb/offline-run-*"))
     assert len(kept) == 2
     assert len({path.name.rpartition("-")[2] for path in kept}) == 1
-    assert any(b"base" in file.read_bytes() for path in kept for file in path.glob("*.wandb"))  # killed: perhaps none
+    assert "base" in about(max(kept)).display_name  # the killed one perhaps holds nothing
     told = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("wandb:")]
     assert len(told) <= 3, "only where the run's files are"
 
