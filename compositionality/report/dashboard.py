@@ -34,10 +34,11 @@ from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
 from compositionality.train.log import RunLog, TensorBoard, rows_with_completions, scalars
-from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, place_of, task_of_files
+from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, facts_of, place_of, task_of_files
 from compositionality.train.tiny.settings import model_of
 from compositionality.train.wandb_runs import (
     ALIAS,
+    OF_A_STUDY,
     models_in,
     open_wandb,
     or_left_out,
@@ -53,6 +54,8 @@ SOURCES = ("model", "models", "problems", "rollouts", "evaluation", "results")
 """Settings that name what a verb reads, some as NAME:PATH."""
 ESTIMATE = {"": "difference", "/low": "low", "/high": "high"}
 """What the summary has of a comparison of a claim, and behind its name."""
+OF_ALL = ("engine", "seed", "split")
+"""Facts that a run of a whole study has of all replicates."""
 COMPLETIONS = 20
 """Of a folder of rollouts, to read."""
 
@@ -85,9 +88,9 @@ def send_result(target: Path, settings: Mapping[str, Any], used: Iterable[Path])
     job, content_of = JOBS[manifest.step]
     folder = target.parent if target.name == RESULTS else target
     with or_left_out():
-        content = content_of(target, manifest)
+        content, used = content_of(target, manifest), [*used]
         facts = {"task": task_of_files([target, *used]), "arm": ",".join(content.arms)}
-        facts["engine"] = manifest.settings.get("sampling", manifest.settings).get("engine", "")
+        facts |= facts_of_all(used) if job in OF_A_STUDY else {"engine": engine_of(manifest)}
         identity = file_hash(manifest_path(target))[:ALIAS]
         run = open_wandb(folder, job, settings, identity, code=manifest.code, facts=facts)
         if run is not None:
@@ -97,6 +100,17 @@ def send_result(target: Path, settings: Mapping[str, Any], used: Iterable[Path])
             run.finish()
             return True
     return False
+
+
+def engine_of(manifest: Manifest) -> str:
+    """Return the engine that sampled a result; empty of another."""
+    return str(manifest.settings.get("sampling", manifest.settings).get("engine") or "")
+
+
+def facts_of_all(used: Iterable[Path]) -> dict[str, str]:
+    """Return engines (of samplers; of trainings if known), seeds and splits of what a study's result was made from."""
+    known = [{"engine": engine_of(made), **facts_of(path.parent)} for path in used if (made := read_manifest(path))]
+    return {name: ",".join(dict.fromkeys(one[name] for one in known if one.get(name))) for name in OF_ALL}
 
 
 def send(run: Any, content: Content) -> None:
@@ -150,14 +164,12 @@ def passk(target: Path, manifest: Manifest) -> Content:
 
 
 def claims(target: Path, _: Manifest) -> Content:
-    """Return every comparison of every claim; decisions, and estimates with their intervals, for the summary."""
+    """Return every comparison of every claim, and what is said of that; decisions and estimates for the summary."""
     content = json.loads(target.read_text(encoding="utf-8"))
-    listed = [*content["claims"], *content["controls"]]
-    rows = [
-        {"claim": claim["claim"], "text": claim["text"], "claim_decision": claim["decision"], **row}
-        for claim in listed
-        for row in claim["comparisons"]
-    ]
+    listed, rows = [*content["claims"], *content["controls"]], list[dict[str, Any]]()
+    for claim in listed:
+        said = {key if key in ("claim", "text") else f"claim_{key}": value for key, value in claim.items()}
+        rows += [{**said, **row} for row in said.pop("claim_comparisons")]
     decisions = {f"claims/{claim['claim']}": str(claim["decision"]) for claim in listed}
     known = [row for row in rows if row.get("difference") is not None]
     estimates = {f"estimates/{row['comparison']}{end}": row.get(key) for row in known for end, key in ESTIMATE.items()}

@@ -60,13 +60,14 @@ def open_wandb(
         print("wandb is left out: it is not installed (pip install wandb)", flush=True)
         return None
     files = result if inside else result.with_name(f"{result.name}.wandb")
-    details, whole = facts_of(result) | {name: text for name, text in (facts or {}).items() if text}, job in OF_A_STUDY
+    whole = {"study": place_of(result)[0]} if job in OF_A_STUDY else {}
+    details = whole | facts_of(result) | {name: text for name, text in (facts or {}).items() if text}
     with or_left_out():
         files.mkdir(parents=True, exist_ok=True)
         run = wandb.init(
             project=os.environ.get("WANDB_PROJECT") or PROJECT,
             name=run_name(result),
-            group=os.environ.get("WANDB_RUN_GROUP") or details.get("study") or (place_of(result)[0] if whole else None),
+            group=os.environ.get("WANDB_RUN_GROUP") or details.get("study"),
             tags=tags_of(details),
             job_type=job,
             dir=str(files),

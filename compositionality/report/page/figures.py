@@ -48,7 +48,7 @@ from compositionality.report.page.inputs import (
 from compositionality.report.theme import arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
-from compositionality.train.metrics import accuracies, read_metrics
+from compositionality.train.metrics import COMPLETIONS, FLOPS, accuracies, read_metrics
 
 SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")  # completions of a prompt: the single-file trainer's, verl's
 PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
@@ -180,18 +180,22 @@ def ladder(inputs: Inputs, name: str) -> PageFigure | None:
 
 
 def training(inputs: Inputs, name: str) -> PageFigure | None:
-    """Return validation during RL; a data source that several groups have is of the first, as the hold-out is."""
+    """Return validation during RL, by step and by what was spent until then.
+
+    A data source that several groups have is of the first, as the hold-out is.
+    """
     known: dict[str, tuple[int, str]] = {}
     for row in inputs.summary["accuracy"]:
         known.setdefault(row["data_source"], (row["level"], row["group"]))
     runs, rows = rl_runs(inputs), []
     for file, seed, arm in runs:
         for step in read_metrics(inputs.files[file]):
+            spent = {"completions": step.get(COMPLETIONS), "flops": step.get(FLOPS)}
             for source, value in accuracies(step).items():
                 if value is not None:
                     level, group = known.get(source) or level_and_group(source)
                     labels = {"arm": arm, "seed": seed, "step": step["step"], "group": group, "level": level}
-                    rows.append({**labels, "accuracy": value})
+                    rows.append({**labels, "accuracy": value, **spent})
     return drawn(inputs, name, figures.training, rows, [file for file, *_ in runs], key="arm")
 
 
