@@ -289,7 +289,8 @@ def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> N
         ("data/injection/seed0/igsm_task/rl.parquet", "behavior_injection/generate_data"),
     ):
         assert maker(f"no model at {path}").endswith(f"{makes}.sh makes it")
-    for path in ("bash/behavior_injection/thin.jinja", "elsewhere/other"):
+    named = "results/composition/seed0/section41_42/results.parquet: make it with bash bash/section41_42/run_all.sh"
+    for path in ("bash/behavior_injection/thin.jinja", "elsewhere/other", named):
         assert maker(f"{path}: no such file") == ""
 
 

@@ -16,9 +16,10 @@ _PLACE = re.compile(r"([\w.-]+)/seed\d+(?:-split\d+)?/(.+)")
 def maker(message: str) -> str:
     """Return ``; bash bash/….sh makes it`` for the first path in ``message`` that is missing and that a script makes.
 
-    Empty if there is none. Of several scripts the one whose OUTPUT says most of the path, then the study's own.
+    Empty if there is none, and of a message that names one itself. Of several scripts the one whose OUTPUT says most of
+    the path, then the study's own.
     """
-    for path in re.findall(r"[\w.-]*(?:/[\w.-]+)+", message):
+    for path in re.findall(r"[\w.-]*(?:/[\w.-]+)+", message) if "bash bash/" not in message else ():
         match = _PLACE.search(path)
         if not match or Path(path).exists():
             continue

@@ -156,7 +156,7 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(bare_study
     assert "Not run: 10 figures, Transfer to Countdown; " in missing  # in one line, folded
     assert '<section id="problem"' not in html  # without rollouts among the inputs
     assert "samples/validation_STEP.jsonl" in html  # of the slider along training
-    with pytest.raises(UserError, match=r"seed0/section41_42/results.parquet: no such file; make it with bash"):
+    with pytest.raises(UserError, match=r"no such folder; STUDY=nowhere bash bash/section41_42/run_all.sh makes it"):
         report(replace(made, study=made.study / "nowhere"))
     with pytest.raises(UserError, match="nowhere: no such folder"):
         report(replace(made, data="nowhere"))
@@ -558,7 +558,7 @@ def test_a_study_of_which_nothing_is_evaluated_yet_shows_its_training_and_says_w
 ) -> None:
     made = copied_to(tmp_path / "copy", trained_study.study.parents[1], trained_study)
     shutil.rmtree(made.study)
-    with pytest.raises(UserError, match=r"seed0/section41_42/results\.parquet: no such file; make it with bash"):
+    with pytest.raises(UserError, match=r"no such folder; STUDY=\w+ bash bash/section41_42/run_all.sh makes it"):
         find_inputs(replace(made, checkpoints=""))
     html = report(made).read_text()
     assert "No model has been evaluated yet" in html

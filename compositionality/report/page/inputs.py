@@ -165,8 +165,11 @@ def find_inputs(settings: ReportSettings) -> Inputs:
     trained = {path.parents[1].name for path in runs}
     seeds = tuple(settings.seeds or sorted(evaluated or trained, key=natural_key))
     for seed in () if trained.issuperset(seeds or ("seed0",)) else seeds or ("seed0",):
+        script = f"bash bash/{settings.section}/run_all.sh"
+        if not settings.study.is_dir():
+            raise UserError(f"study={settings.study}: no such folder; STUDY={settings.study.name} {script} makes it")
         if not (table := settings.study / seed / settings.section / RESULTS).is_file():
-            raise UserError(f"{table}: no such file; make it with bash bash/{settings.section}/run_all.sh")
+            raise UserError(f"{table}: no such file; make it with {script}")
     for name in ("countdown", "checkpoints", "data"):
         folder = getattr(settings, name)
         if folder and not (place := Path(folder, "" if name == "countdown" else seeds[0])).is_dir():
