@@ -206,7 +206,8 @@ def check_scripts() -> None:
     """UserError where the package is installed without its repository: a study runs the scripts of bash/."""
     if not BASH.is_dir():
         raise UserError(
-            "a study needs the scripts of bash/, which pip does not install; run this in a clone of the repository"
+            "a study needs the scripts of bash/, which pip does not install; git clone the repository of this package, "
+            "run pip install -e . in the clone, then this again"
         )
 
 

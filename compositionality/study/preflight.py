@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from rich.table import Table
@@ -33,7 +34,7 @@ from compositionality.ranges import Fraction, NonNegativeInt, PositiveFloat, Pos
 from compositionality.rollout.engines.factory import sampling_needs, vllm_of
 from compositionality.rollout.model_folder import HUB_ID, cached_config, read_tokenizer, shape_of_model
 from compositionality.rollout.settings import CollectSettings
-from compositionality.study.model import Replicate, Request
+from compositionality.study.model import Replicate, Request, check_scripts
 from compositionality.study.plan import plan
 from compositionality.train.chat_template import OWN, find_template
 from compositionality.train.engines import settle_attention
@@ -43,6 +44,8 @@ from compositionality.train.tiny.model import tiny_shape
 
 COLUMNS = 98
 """Width of the table, at most."""
+WIDE = 1000
+"""Columns in which every cell is one line."""
 PROFILES = ("single", "instruct", "paper")
 MACHINES = ((1, 1), (1, 8), (4, 8))
 """Nodes, GPUs of each."""
@@ -240,23 +243,37 @@ def preflight(settings: PreflightSettings) -> None:
     needs, machine = [*forecast.needs()], described(forecast.machine)
     console = new_console()
     console.width = min(COLUMNS, console.width)
-    console.print(f"{forecast.name}: {forecast.shape.parameters / 1e6:,.1f} M parameters on {machine}")
-    console.print(table(needs, forecast.machine))
+
+    def say(text: str) -> None:
+        whole_words = fill(text, console.width, break_long_words=False, break_on_hyphens=False)
+        console.print(whole_words, soft_wrap=True)
+
+    say(f"{forecast.name}: {forecast.shape.parameters / 1e6:,.1f} M parameters on {machine}")
+    lines = table(needs, forecast.machine)
+    if console.measure(lines, options=console.options.update(width=WIDE)).minimum <= console.width:
+        console.print(lines)
+    else:
+        for need in needs:
+            step, place, needed, there, fits, parts = cells(need, forecast.machine)
+            say(f"{step}, {place}: {needed} needed, {there} there, {fits}; {parts}")
     if (at_once := forecast.at_once()) is not None:
-        console.print(f"vLLM holds {at_once} completions of full length at a time on each GPU.")
-    console.print("Calculated from the settings; time is not forecast.")
+        say(f"vLLM holds {at_once} completions of full length at a time on each GPU.")
+    say("Calculated from the settings; time is not forecast.")
     if settings.prompt:
-        console.print(prompt_shown(forecast))
+        prompt = prompt_shown(forecast)
+        say("A prompt as the model sees it:" if prompt else "No prompt to show: the model's tokenizer is not here.")
+        console.print(prompt, end="\n" * bool(prompt), soft_wrap=True)
     missing = [need for need in needs if not need.fits(forecast.machine)]
     for need in missing:
-        console.print(f"{need.step}, {need.place}: {need.hint}")
+        say(f"{need.step}, {need.place}: {need.hint}")
     if missing:
         names = ", ".join(dict.fromkeys(f"{need.step} ({need.place})" for need in missing))
         raise UserError(f"profile={forecast.name} does not fit {machine}: {names}")
 
 
 def forecast_of(settings: PreflightSettings) -> Forecast:
-    """Return the study and its machine. UserError for a GPU profile without a GPU, here or given."""
+    """Return the study and its machine. UserError for a GPU profile without a GPU, and without scripts."""
+    check_scripts()
     profile = load_profile(settings.profile).of_study(settings.study)
     name = settings.profile.partition("/")[0]
     here = this_machine(Path("checkpoints", name), settings.nodes)
@@ -272,14 +289,21 @@ def forecast_of(settings: PreflightSettings) -> Forecast:
 
 
 def table(needs: Sequence[Need], machine: Machine) -> Table:
-    """Return one line for each kind of step and place."""
+    """Return one line for each kind of step and place; its last column alone takes several lines of a terminal."""
     lines = new_table("step", "of", "needed", "there", "", "largest parts")
     for need in needs:
-        available = need.available(machine)
-        shown = "none" if available is None else in_gb(available)
-        fits = "fits" if need.fits(machine) else "TOO MUCH"
-        lines.add_row(need.step, need.place, in_gb(need.total), shown, fits, need.largest())
+        lines.add_row(*cells(need, machine))
+    for column in lines.columns[:-1]:
+        column.no_wrap, column.min_width = True, max(map(len, map(str, column.cells)))
     return lines
+
+
+def cells(need: Need, machine: Machine) -> tuple[str, ...]:
+    """Return what is said of a need: step, place, what is needed and there, whether it fits, its largest parts."""
+    available = need.available(machine)
+    shown = "none" if available is None else in_gb(available)
+    fits = "fits" if need.fits(machine) else "TOO MUCH"
+    return need.step, need.place, in_gb(need.total), shown, fits, need.largest()
 
 
 def comparison() -> str:
@@ -316,17 +340,18 @@ def described(machine: Machine) -> str:
 
 
 def prompt_shown(forecast: Forecast) -> str:
-    """Return one prompt of the study's problems (of strings, unless it has its own) as the model sees it."""
+    """Return a prompt of the study's problems (of strings, unless it has its own) as the model sees it; empty without
+    its tokenizer.
+    """
     tokenizer = tokenizer_of(forecast)
     if tokenizer is None:
-        return "No prompt to show: the model's tokenizer is not here."
+        return ""
     (name, *_) = (*forecast.request.loaded.owns, "string")
     files = file_settings([f"set={name}", f"profile={forecast.name}", "output=-"]).values()
     file = min(files, key=lambda options: getattr(options, "show_definitions", False))  # as RL asks
     problem = next(draw_problems(file))
     chat = [{"role": "user", "content": problem.prompt}]
-    text = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
-    return f"A prompt as the model sees it:\n{text}"
+    return str(tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False))
 
 
 def tokenizer_of(forecast: Forecast) -> Any:
