@@ -7,10 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from compositionality.config.problem_sets import create_problem_set
+from compositionality.data.artefact import verify
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.reward.judge import row_score
+from compositionality.rft.solutions import SolutionSettings, write_solutions
 from compositionality.types import Problem
 
 ROOT = Path(__file__).parents[1]
@@ -81,3 +84,24 @@ def test_a_folder_of_problem_files_is_a_dataset_of_hugging_face(
         create_problems(settings_for("string", output=output, split=split, levels=[2], count=20))
     found = datasets.load_dataset(str(tmp_path / "stage2_level2"), cache_dir=str(tmp_path / "cache"))
     assert {split: rows.num_rows for split, rows in found.items()} == {"train": 20, "test": 20}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["string", "countdown", "igsm", "scaling"])
+def test_the_folder_of_a_problem_set_is_one_too_with_the_rows_that_steps_write_below_it(
+    name: str, tmp_path: Path
+) -> None:
+    """By the card that is written with it; one of others stays."""
+    datasets = pytest.importorskip("datasets")
+    folder, words = tmp_path / "d", [f"set={name}", "profile=smoke", f"output={tmp_path / 'd'}"]
+    paths = create_problem_set(words)
+    write_solutions(SolutionSettings(str(paths[0]), str(folder / "first_rft/data")))
+    found = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    places = {path: path.relative_to(folder).with_suffix("").as_posix().removesuffix("/train") for path in paths}
+    rows = {re.sub(r"\W", "_", place): verify(path).facts["rows"] for path, place in places.items()}
+    assert {split: table.num_rows for split, table in found.items()} == rows
+    sft = datasets.load_dataset(str(folder), "sft", split="train", cache_dir=str(tmp_path / "cache"))
+    assert sft.num_rows == next(iter(rows.values()))
+    (folder / "README.md").write_text("mine")
+    create_problem_set(words)
+    assert (folder / "README.md").read_text() == "mine"

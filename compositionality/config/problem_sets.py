@@ -22,7 +22,7 @@ from typing import Any
 
 from compositionality.config.cli import SWITCHES, parse, run, split_layers
 from compositionality.config.profile import Layer, Profile, load_profile, shown
-from compositionality.data.artefact import exclusive, manifest_path
+from compositionality.data.artefact import exclusive, manifest_path, write_text
 from compositionality.data.create_problems import CreateProblems, check, create_problems, problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, validated
@@ -32,6 +32,17 @@ from compositionality.yaml_files import named_yaml, read_yaml_mapping
 FOLDER = Path(__file__).parent / "problems"
 TEST = "test"
 OWN = ("stream", "per_level", "per_split")  # keys of a file that are no options of its task
+CARD, BEGINS = "README.md", "---\nconfigs:\n- config_name: problems\n  default: true\n  data_files:\n"
+LATER = """\
+- config_name: sft
+  data_files:
+  - {split: train, path: "**/data/train.parquet"}
+  - {split: test, path: "**/data/test.parquet"}
+- config_name: rollouts
+  data_files: "**/rollouts/*.parquet"
+---
+"""
+"""In a card, the files that later steps write below the set's."""
 
 
 @dataclass
@@ -154,11 +165,26 @@ def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, Create
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
     """Make the files that do not exist yet; their paths. UserError before the first if one of them would be refused."""
-    place = Path(_given(words).get("shared", ""))
-    return [
+    given = _given(words)
+    place, folder = Path(given.get("shared", "")), Path(given["output"])
+    paths = [
         _linked(settings, shared, place) if shared else create_problems(settings)
         for settings, shared in check_problem_set(words)
     ]
+    with exclusive(folder / CARD, wait=3600):
+        _write_card(folder, [name for name in _set_of(words).files if (folder / f"{name}.parquet").is_file()])
+    return paths
+
+
+def _write_card(folder: Path, names: Sequence[str]) -> None:
+    """Write the card by which ``datasets.load_dataset`` reads a folder, unless it has one of others.
+
+    A configuration for each kind of rows; problems have a split for each file.
+    """
+    splits = {name: re.sub(r"\W", "_", name.removesuffix("/train")) for name in names}
+    lines = "".join(f"  - {{split: {split}, path: {name}.parquet}}\n" for name, split in splits.items())
+    if not (card := folder / CARD).exists() or card.read_text(encoding="utf-8").startswith(BEGINS):
+        write_text(card, BEGINS + lines + LATER)
 
 
 def _linked(settings: CreateProblems, shared: CreateProblems, place: Path) -> Path:
