@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -89,7 +90,15 @@ def test_p05_a_judge_that_fails_is_an_error_without_a_reward(
 
 
 def test_real_rollouts_of_the_example(tmp_path: Path) -> None:
-    """``vf-eval`` asks a server, with its own chat program in a subprocess (uv installs what that imports)."""
+    """``vf-eval`` asks a server, with its own chat program in a subprocess, which uv would give an environment from the
+    network: this one has what it imports.
+    """
+    uv = tmp_path / ".local/bin/uv"  # where verifiers looks first
+    uv.parent.mkdir(parents=True)
+    uv.write_text(
+        f'#!/bin/sh\ncase "$*" in *--help) echo --script ;; python*) echo {shlex.quote(sys.executable)} ;; esac\n'
+    )
+    uv.chmod(0o755)
     problems = write_problems(tmp_path / "test.parquet")
     said = [RIGHT[0], WRONG[1], NONE]
     command: list[Any] = [
@@ -99,8 +108,7 @@ def test_real_rollouts_of_the_example(tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT / "examples/adapters"), str(ROOT)])
     with chat_server({problem.prompt: text for problem, text in zip(PROBLEMS, said, strict=True)}) as url:
         command += ["--client.base-url", url, "--client.api-key-var", "NO_KEY"]
-        programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # uv is one of them
-        environment = {**os.environ, "PYTHONPATH": path, "NO_KEY": "none", "PATH": programs}
+        environment = {**os.environ, "PYTHONPATH": path, "NO_KEY": "none", "HOME": str(tmp_path)}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     (file,) = (tmp_path / "out").rglob("traces.jsonl")
