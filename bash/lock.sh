@@ -29,14 +29,16 @@ declare -A clients=(
   [lm_eval]="lm-eval[hf,api]"
   [trl]=trl
   [verifiers]="verifiers uv" # its chat program is started with uv
+  [verl]="" # what --full installs
 )
 # LightEval starts with these versions alone, math-verify (the judge of mathematics) and Hydra (engine=verl) do not.
 lighteval_pins=(latex2sympy2-extended==1.0.6 antlr4-python3-runtime==4.13.2 'xxhash<4' 'hydra-core ; sys_platform == "never"')
 for name in "${!clients[@]}"; do
   if [[ $name == lighteval ]]; then printf '%s\n' "${lighteval_pins[@]}"; fi >"$own"
+  full=() && if [[ $name == verl ]]; then full=(--extra cpu --constraint requirements-cpu.lock); fi
   # shellcheck disable=SC2086 # words
   printf '%s\n' ${clients[$name]} pytest pytest-benchmark pytest-timeout setuptools |
-    uv pip compile pyproject.toml - "${cpu[@]}" --override "$own" "${common[@]}" -o "tests/adapters/$name.lock"
+    uv pip compile pyproject.toml - "${cpu[@]}" "${full[@]}" --override "$own" "${common[@]}" -o "tests/adapters/$name.lock"
 done
 [[ ${1:-} != --clients ]] || exit 0
 

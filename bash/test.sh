@@ -6,7 +6,7 @@
 #   bash bash/test.sh --slow   then also the slow tests (whole studies, runs that are killed, several processes) and quick benchmarks
 #   bash bash/test.sh --rest   all of it but what --fast does
 #   bash bash/test.sh --adapters[=NAME,…]   the clients of compositionality/adapters, each with its real package in an environment
-#                              of its own, .clients/NAME (2 GB); of verl in .venv. One that cannot run has failed. Nothing else runs
+#                              of its own, .clients/NAME (2 GB). One that cannot run has failed. Nothing else runs
 # Further arguments go to pytest. By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
@@ -29,9 +29,7 @@ tests() { env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest "$@" || (($?
 
 # client NAME PYTEST-ARGUMENT…: its environment, its tests; no test at all (its package is not there) is a failure.
 client() {
-  local python=.clients/$1/bin/python
-  if [[ $1 == verl ]]; then python=.venv/bin/python; bash bash/setup.sh --full --dev; else bash bash/setup.sh --client="$1"; fi &&
-    CLIENT=$1 OMP_NUM_THREADS=1 "$python" -m pytest tests/adapters/test_"$1"_*.py "${@:2}"
+  bash bash/setup.sh --client="$1" && CLIENT=$1 OMP_NUM_THREADS=1 ".clients/$1/bin/python" -m pytest tests/adapters/test_"$1"_*.py "${@:2}"
 }
 if [[ -n $adapters ]]; then
   failed=()

