@@ -22,7 +22,7 @@ SECTION = "bash/section41_42"
 EXEMPT = {
     *("env", "setup", "test", "lock", "quickstart", "confirmatory", "single_file/countdown"),
     *("scaling_law/run_multi_domain", "scaling_law/run_single_domain", "scaling_law/check_data"),
-    "behavior_injection/run_qwen2.5_1.5b",
+    *("behavior_injection/run_qwen2.5_1.5b", "section41_42/run_llama3.1_8b"),
 }
 """Scripts that are not one step of a study."""
 SCRIPTS = sorted(path.relative_to(ROOT / "bash").with_suffix("").as_posix() for path in ROOT.glob("bash/**/*.sh"))
