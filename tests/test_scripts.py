@@ -140,8 +140,11 @@ def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused() -> None:
     assert done.stderr.startswith(
         "note: TRAIN_FILES: bash/section41_42/stage2_create_problems.sh reads no such variable; "
     )
-    done = run(f"{SECTION}/run_all.sh", "MODEL_PATH=m")
-    assert (done.returncode, "give BASE_MODEL to a study\n" in done.stderr) == (2, True)
+    for word, fix in {"MODEL_PATH=m": "give BASE_MODEL to a study", "FUNCTION_SPLIT=3": "give SPLIT"}.items():
+        done = run(f"{SECTION}/run_all.sh", word)
+        assert (done.returncode, f"{fix}\n" in done.stderr) == (2, True)
+    done = run(f"{SECTION}/stage1_rft.sh", "COLOUR=red", DRY_RUN="1")
+    assert "note: COLOUR: bash/section41_42/stage1_rft.sh reads no such variable; it is handed on" in done.stderr
 
     step, study = "section41_42/stage2_rl_level2", "section41_42/run_all"
     assert misspelt(step, ["SEEDS", "PROFIL", "NUM_GPUS"]) == {

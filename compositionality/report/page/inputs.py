@@ -12,7 +12,7 @@ from compositionality.data.git import code_version
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.results import INFLUENCE as INFLUENCE_TABLE
-from compositionality.evaluate.results import LABELS, TRAINING, Results, read_results
+from compositionality.evaluate.results import LABELS, TRAINING, Results, of_before, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED, OneOf, check_ranges
@@ -166,7 +166,8 @@ def find_inputs(settings: ReportSettings) -> Inputs:
     seeds = tuple(settings.seeds or sorted(evaluated or trained, key=natural_key))
     for seed in () if trained.issuperset(seeds or ("seed0",)) else seeds or ("seed0",):
         if not (table := settings.study / seed / settings.section / RESULTS).is_file():
-            raise UserError(f"{table}: no such file; make it with bash bash/{settings.section}/run_all.sh")
+            maker = f"make it with bash bash/{settings.section}/run_all.sh{of_before(table.parent)}"
+            raise UserError(f"{table}: no such file; {maker}")
     for name in ("countdown", "checkpoints", "data"):
         folder = getattr(settings, name)
         if folder and not (place := Path(folder, "" if name == "countdown" else seeds[0])).is_dir():
