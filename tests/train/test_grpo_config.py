@@ -186,6 +186,8 @@ def test_verls_own_keys_are_added_and_taken_out_by_hydras_signs():
         "~verl.nope": "verl has no such key",
         "+verl.data.seed.x=1": "verl has no such key",
         "++verl.run.x=1": "verl has no such key",
+        "verl.actor_rollout_ref.actor.optim.lr=1,2": "give a number",
+        "verl.actor_rollout_ref.actor.fsdp_config.param_offload=1": "give true or false",
     }.items():
         with pytest.raises(UserError) as error:
             composed("run.device=cpu", word)

@@ -152,6 +152,12 @@ def set_key(config: DictConfig, key: str, value: Any) -> None:
         raise UserError(f"{word}: verl has no such key; engine=verl --cfg lists its keys")
     if there and sign == "+":
         raise UserError(f"+verl.{plain}={value}: verl has this key; give verl.{plain}={value}")
+    old = OmegaConf.select(config, plain) if there and sign != "~" else None
+    is_text = isinstance(value, str)  # a word that verl knows, as after_each_epoch, or ${another.key}; no sweep
+    if isinstance(old, int | float) and value is not None:
+        other = "," in value if is_text else isinstance(value, bool) != isinstance(old, bool)
+        if other:
+            raise UserError(f"verl.{plain}={value}: give {'true or false' if isinstance(old, bool) else 'a number'}")
     with open_dict(config):
         if sign == "~":
             node.pop(last)
