@@ -16,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
 from compositionality.study.plan import in_order, plan
-from compositionality.study.run import check_files, check_pairs, dry_run, shown
+from compositionality.study.run import check_files, check_lasting_problems, check_pairs, dry_run, shown
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.run_folder import flatten
@@ -36,7 +36,11 @@ def digest(step: Step) -> str:
 
 
 def digests(study: str, profile: str) -> dict[str, str]:
-    return {step.key: digest(step) for step in plan(asked(study, profile, report=True)) if step.entry_point}
+    steps = plan(asked(study, profile, report=True))
+    check_files(steps)
+    check_lasting_problems(steps)
+    check_pairs(steps)
+    return {step.key: digest(step) for step in steps if step.entry_point}
 
 
 def cases() -> list[tuple[str, str]]:
