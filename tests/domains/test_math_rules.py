@@ -8,6 +8,7 @@ import pytest
 
 from compositionality.domains.math.judge import _is_expression, judge_math
 from compositionality.domains.math.normal import _COUNTED, unit_of
+from compositionality.types import Reason
 
 NUMBERS = ("5", "120", "-3", "1000000", "\\frac{2}{7}", "2.5")
 SYMBOLS = ("x+1", "2\\sqrt{3}", "x^{2}+2x^{3}")
@@ -258,6 +259,32 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
 )  # fmt: skip
 def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:
     assert not right(gold, answer)
+
+
+SIDES = (
+    ("2x+1", "y"), ("x^2", "y-3"), ("\\sin x", "2y"), ("\\sqrt{x}", "y+\\sqrt{3}"), ("\\ln x", "y"),
+    ("\\frac{1}{x}", "y"), ("x^2+1", "0"), ("|x|", "-2"),
+)  # fmt: skip
+SIGNS = {"=": "=", "<": ">", ">": "<", "\\le ": "\\ge ", "\\ge ": "\\le ", "\\ne ": "\\ne "}
+"""Each with that of the sides exchanged."""
+
+
+@pytest.mark.parametrize(("sides", "sign"), product(SIDES, SIGNS))
+def test_p04_a_relation_is_right_times_a_number_and_with_its_sides_exchanged(sides, sign, monkeypatch) -> None:
+    """math-verify would solve it: for seconds, and two without solutions are the same to it."""
+    monkeypatch.delattr("math_verify.grader.solve")
+    (a, b), turned = sides, SIGNS[sign]
+    same = (f"{b}{turned}{a}", f"({a})-({b}){sign}0", f"3({a}){sign}3({b})", f"-({a}){turned}-({b})")
+    other = (f"{a}+1{sign}{b}", f"3({a}){sign}2({b})+1", f"\\sec({a}){sign}{b}", f"{a}{sign}{b}-\\tan x")
+    other += () if sign == turned else (f"{a}{turned}{b}", f"-({a}){sign}-({b})", f"{b}{sign}{a}")
+    assert [answer for answer in same if not right(f"{a}{sign}{b}", answer)] == []
+    assert [answer for answer in other if right(f"{a}{sign}{b}", answer)] == []
+
+
+def test_p05_a_failure_of_sympy_finds_no_equality_and_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert right("x(x+1)", "x^2+x")
+    monkeypatch.setattr("compositionality.domains.math.judge._are_equal", lambda *_: 1 / 0)
+    assert judge_math("\\boxed{x^2+x}", ["x(x+1)"]).reason is Reason.WRONG
 
 
 def test_p04_what_would_keep_sympy_busy_never_gets_there() -> None:
