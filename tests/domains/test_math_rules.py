@@ -3,11 +3,12 @@
 import math
 import random
 from itertools import permutations, product
+from string import ascii_letters
 
 import pytest
 
 from compositionality.domains.math.judge import _is_expression, judge_math
-from compositionality.domains.math.normal import _COUNTED, unit_of
+from compositionality.domains.math.normal import _COUNTED, _UNITS, unit_of
 from compositionality.types import Reason
 
 NUMBERS = ("5", "120", "-3", "1000000", "\\frac{2}{7}", "2.5")
@@ -304,6 +305,13 @@ def test_p04_a_decimal_is_as_near_to_a_small_number_as_to_a_large_one(size: int)
     assert right(gold, f"{value:.{max(9 - size, 1)}f}") or size < -4
     assert right(gold, f"{10 ** max(size, 0)}\\pi" if size >= 0 else f"\\frac{{\\pi}}{{{10**-size}}}")
     assert not any(right(gold, f"{value * share:.{max(9 - size, 1)}f}") for share in (0, 0.99, 1.0001, 0.99999, -1))
+
+
+@pytest.mark.parametrize("factor", ["5", "\\sqrt{3}", "\\pi", "(x+1)", "\\frac{x}{2}"])
+def test_p04_no_factor_can_be_left_out_as_a_unit(factor: str) -> None:
+    """math-verify takes letters at the end for units: t, h and 33 more, and 34 pairs."""
+    for letters in (*ascii_letters, *(name for name in _UNITS if len(name) == 2 and name.isalpha())):
+        assert not right(f"{factor}{letters}", factor), letters
 
 
 DROPPED = (

@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
@@ -341,7 +342,9 @@ def _parsed(text: str) -> Any:
     from math_verify import LatexExtractionConfig, parse
 
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
-    read = parse(f"${text}$", [LatexExtractionConfig()], parsing_timeout=None, fallback_mode="no_fallback")
+    changes = replace(LatexExtractionConfig().normalization_config, units=False, boxed="none")  # no unit but ours: 5t
+    config = [LatexExtractionConfig(normalization_config=changes)]
+    read = parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback")
     return read[0] if read else None
 
 
