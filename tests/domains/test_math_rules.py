@@ -117,6 +117,47 @@ def test_p04_signs_are_units(asked: str, given: str) -> None:
         assert right(value, answer.format(value))
 
 
+SPELLINGS = (
+    ("{}", "{}cm"), (r"{}\text{{ cm}}", "{}cm"), ("{} cm^2", "{}cm^2"), ("{}", "{} °C"),
+    (r"{}^\circ \text{{C}}", "{}°C"), ("{}", r"{}^{{\circ}}\mathrm{{C}}"), ("{}", "{} cents"),
+    (r"{}\text{{ cents}}", "{}¢"), (r"{}\text{{ rad}}", "{} radians"),
+    (r"\frac{{{}\pi}}{{{}}}", r"{}\pi/{} \text{{ rad}}"), ("{}, {}", "{} cm, {} cm"), ("{}, {}", "{}cm,{}cm"),
+    ("{}, {}", "{};{}"), ("({},{})", "({}; {})"), ("[{},{})", "[{};{})"), (r"\{{{},{}\}}", "{};{}"),
+    ("{};{}", "{}, {}"),
+    ("x={},x={}", "{}; {}"), (r"\frac{{{}}}{{{}}}", r"{{{}\over {}}}"), (r"\frac{{{}}}{{{}}}", r"{}\over{}"),
+    (r"\sqrt{{\frac{{{}}}{{{}}}}}", r"\sqrt{{{} \over {}}}"), (r"x+\frac{{{}}}{{{}}}", r"x+{{{}\over {}}}"),
+    ("e^{{{}x}}", r"e^{{{}\cdot x}}"), ("2^{{{}n+{}}}", r"2^{{{} \times n+{}}}"), ("{}e^{{{}x}}", "{}*e^{{{}*x}}"),
+)  # fmt: skip
+"""Usual spellings of one answer, by its numbers."""
+
+
+@pytest.mark.parametrize(("gold", "answer"), SPELLINGS)
+def test_p04_another_spelling_is_right_with_the_same_numbers_and_no_others(gold: str, answer: str) -> None:
+    count = gold.count("{}")
+    unordered = set(",;") & set(gold) and not set("([") & set(gold)
+    for numbers in ((3, 7), (12, 35), (234, 11), (1, 234)):
+        asked = gold.format(*numbers)
+        assert right(asked, answer.format(*numbers)), asked
+        for others in ((numbers[0] + 1, numbers[1]), (numbers[0], 10 * numbers[1]), (numbers[1], numbers[0])):
+            same = others[:count] == numbers[:count] or (unordered and others == numbers[::-1])
+            assert same or not right(asked, answer.format(*others)), (asked, others)
+        assert not right("".join(map(str, numbers)), answer.format(*numbers)) or count == 1
+
+
+OTHER_UNITS = (
+    (r"{}\text{{ cm}}", ("{}km", "{}cm^2", "{}m", "{}mg")), (r"{}^\circ\text{{C}}", ("{}°F", "{}°", "{} cm")),
+    (r"{}^\circ", ("{} rad", "{}°C")), (r"\${}", ("{} cents", "{}¢")), (r"{}\text{{ cents}}", (r"\${}", "{} dollars")),
+    ("{0}, 2", ("{0} cm, 2 m", "{0} cm; 2 kg")), ("{}mg", ("{}", "{}g", "{}m")), ("{}000", (r"{}\cdot e3",)),
+    (r"{}\frac{{1}}{{2}}", (r"{}\cdot\frac{{1}}{{2}}",)), ("1{0}", ("1cm,{0}cm", "1 cm,{0} cm", "1;{0}")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("gold", "answers"), OTHER_UNITS)
+def test_p04_a_spelling_with_another_unit_or_value_is_wrong(gold: str, answers: tuple[str, ...]) -> None:
+    for number in (3, 12, 250, 234):
+        assert [form for form in answers if right(gold.format(number), form.format(number))] == []
+
+
 def test_a_unit_has_one_way_of_writing() -> None:
     for first, second in (
         ("cm^2", "square centimeters"),

@@ -12,10 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
+from itertools import product
 from math import isfinite, prod
 from typing import Any
 
-from compositionality.domains.math.normal import brackets, names, normal, number_of, split_parts, unnamed
+from compositionality.domains.math.normal import apart, brackets, names, normal, number_of, split_parts, unnamed
 from compositionality.errors import UserError
 from compositionality.reward.judge import processor_time
 from compositionality.tasks.answers import depths, has_box, last_box
@@ -44,9 +45,9 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
-    text, units = normal(answer)
-    given, about, decimal = text.partition("\\approx")
-    for gold, asked in map(normal, golds):
+    readings = dict.fromkeys((normal(answer), normal(apart(answer))))
+    for (text, units), (gold, asked) in product(readings, map(normal, golds)):
+        given, about, decimal = text.partition("\\approx")
         try:
             same = (not asked or units <= asked) and _is_worked_out(gold, given) and _same(gold, given)
             if same and (not about or _rounds_to(given, decimal)):
