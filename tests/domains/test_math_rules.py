@@ -294,6 +294,7 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
     ("gold", "answer"),
     [
         ("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3"), ("(1,2)", "(y,x)=(1,2)"),
+        ("5s", "5\\cdots"), ("2x", "2\\cdotx"), ("C", "C1"), ("x+1", "x1+1"), ("x+1", 'x"+1'), ("x+1", "x#+1"),
         ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
         *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),
         *(("-\\infty", f"-{before}\\infty{after}") for before in ("2", "\\frac{1}{2}") for after in ("", "^2")),

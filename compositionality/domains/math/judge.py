@@ -209,7 +209,7 @@ _HEAVY = re.compile(
     r"|\^(?:\{[^{}]*\}|\\[a-z]+|.)\^"  # chained ones
     r"|!|\d_|'"  # what would be worked out, or is no expression
 )
-_JOINED = re.compile(r"[})\]]\d")  # a digit right behind a bracket: a product or a slip, nobody can say
+_JOINED = re.compile(r"[})\]a-zA-Z]\d")  # right behind a bracket or a letter: a product, an index or a slip
 _OF_BRACKETS = re.compile(r"[)}\]]\^\{?-?(\d+)")
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
 _LETTERS = """
@@ -222,7 +222,8 @@ vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lflo
 """
 """Commands that math-verify reads as what they are; of others, as ``\\ldots``, it leaves out a part without a word."""
 _COMMANDS = re.compile(
-    rf"(?:\\(?:{'|'.join([*_KNOWN.split(), *_LETTERS.split()])})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}|\\\\|[^\\])+"
+    rf"(?:\\(?:{'|'.join([*_KNOWN.split(), *_LETTERS.split()])})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}"
+    r"|\\\\|[\w {}()\[\]+\-*/^=<>,.|&])+"
 )
 _DIGITS_BEHIND = re.compile(r"-?\d{1,15}\.\d{1,12}")
 _ROOT = re.compile(r"\^\{(-?)\\frac\{(\d\d?)\}\{(\d\d?)\}\}")  # a power that is a fraction
@@ -383,7 +384,7 @@ def _is_expression(text: str) -> bool:
     open_ = depths(text)
     if min(open_) < 0 or open_[-1] or max(open_) > DEEPEST or text.count("{") != text.count("}"):
         return False
-    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_SUBSCRIPTS.sub("_n ", text)):
+    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_COMMAND.sub(" ", _SUBSCRIPTS.sub("_n ", text))):
         return False
     if prod(map(int, _OF_BRACKETS.findall(text))) > LARGEST_POWER or _LONG_NAME.search(_COMMAND.sub(" ", text)):
         return False

@@ -32,7 +32,7 @@ _SIGN = re.compile(
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}|^([^{}()=,]*)\\over(?![a-zA-Z])([^{}()=,]*)$")
-_PRODUCT = re.compile(r"(?<=\d)(?:\\cdot|\\times|\*) ?(?=[A-Za-df-z]|e(?![\d+-])|\\pi)")
+_PRODUCT = re.compile(r"(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))")
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``."""
 _JOINED_BY_WORDS = re.compile(
     r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*|\s*,?\s+(?:and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*=)"
