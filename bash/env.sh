@@ -17,10 +17,6 @@ step=${step#"$PWD/bash/"} step=${step%.sh}
 fail() { echo "error: $*" >&2 && exit 2; }
 PROBLEMS=${DATA:-}
 [[ -z $PROBLEMS ]] || grep -q PROBLEMS "bash/$step.sh" || fail "DATA=$DATA: this script does not sample; give TRAIN_FILES"
-if [[ -n ${TRAIN_FILES:-} && -z ${VAL_FILES+given} && ($TRAIN_FILES == \[* || $TRAIN_FILES != */*) ]] &&
-  grep -q '{TRAIN_FILES%' "bash/$step.sh"; then
-  fail "TRAIN_FILES=$TRAIN_FILES: which file to validate on is not clear; give VAL_FILES too (VAL_FILES= for none)"
-fi
 if [[ -z ${PYTHON:-} && ! -x .venv/bin/python ]] && python -P -c "import compositionality" 2>/dev/null; then
   PYTHON=$(command -v python) && echo "no .venv here; this runs with $PYTHON" >&2
 fi
@@ -46,6 +42,10 @@ OWN=${OWN:+-${OWN##*[/:]}} # the name of a given model, in OUTPUT: what is its o
 export WANDB_RUN_GROUP=${WANDB_RUN_GROUP:-${STUDY:-}}
 # run NAME key=value …: print and run examples/NAME.py with this profile and what it says of this script; ends with the script.
 run() {
+  local files=${TRAIN_FILES:-}
+  if [[ -n $files && ($files == \[* || $files != */*) && ${VAL_FILES:-} == "${files%/*}"/* ]]; then
+    fail "TRAIN_FILES=$files: which file to validate on is not clear; give VAL_FILES too (VAL_FILES= for none)"
+  fi
   local words=("examples/$1.py" "profile=$PROFILE" "step=$step" "${@:2}" ${DRY_RUN:+--dry-run})
   printf '+ %s%s\n' "$PYTHON" "$(printf ' %q' "${words[@]}")" >&2
   $([[ -z $(command -v setpriv) ]] || echo setpriv --pdeathsig KILL) "$PYTHON" "${words[@]}"

@@ -5,8 +5,8 @@
 #   bash bash/setup.sh --tensorboard  also TensorBoard, for trainer.logger=[tensorboard]; it is in --full
 #   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium (tests of the HTML page) and
 #                                bubblewrap (sandbox of model-written programs, README in compositionality/domains/code)
-#   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see bash/README.md)
-#   bash bash/setup.sh --client=NAME   (CPU) an environment for itself, .clients/NAME, from tests/adapters/NAME.lock: bash/test.sh --adapters
+#   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: up to an hour, needs nvcc of CUDA 13 (bash/README.md)
+#   bash bash/setup.sh --client=NAME   (CPU) an environment of its own, .clients/NAME, by tests/adapters/NAME.lock: bash/test.sh --adapters
 # --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
 # at first (CUDA 13: 580.65 or newer), CUDA is tried last. Reads requirements-*.lock. Writes .venv or .clients/NAME.
 # TORCH_INDEX_URL: an index that torch is taken from. With --gpu also what torch itself depends on, so that an older driver can
@@ -146,7 +146,7 @@ install_debian() {
   fi
   echo "set-up: installing $package"
   # of two set-ups that run beside each other one waits: apt-get would fail
-  if ! flock /var/lib/apt sh -c "apt-get update -q && apt-get install -qy --no-install-recommends $package" >".venv/.$package.log" 2>&1; then
+  if ! flock /var/lib/apt sh -c "apt-get update -q && apt-get install -qy --no-install-recommends $package" &>".venv/.$package.log"; then
     echo "set-up: $package could not be installed (see .venv/.$package.log); $without" >&2
   fi
 }

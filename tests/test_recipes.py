@@ -38,6 +38,14 @@ def test_the_recipe_of_one_model() -> None:
     assert "optim.lr" not in values(smoke[-3])
 
 
+def test_the_recipe_in_verls_words_is_the_papers_step() -> None:
+    given = {"PROFILE": "paper", "MODEL_PATH": "m", "OUTPUT": "o", "TRAIN_FILES": "a", "VAL_FILES": "b", "N_GPUS": "8"}
+    names = ("stage2_rl_level2", "run_llama3.1_8b")
+    told, same = (run(f"bash/section41_42/{name}.sh", "--cfg", **given).stdout for name in names)
+    assert "lr: 1.0e-06" in told
+    assert same == told
+
+
 DOMAINS = "[math,code,logic,stem]"
 PUBLISHED = {
     **{"algorithm": "ppo", "algorithm.gamma": "1.0", "algorithm.gae_lambda": "0.95"},

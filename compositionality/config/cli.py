@@ -159,10 +159,15 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
             from compositionality.train.settings import answer_trl as answer
         instead = answer(schema, plain)
         if not equals and not instead:
-            raise UserError(f"{word}: not a setting; give KEY=VALUE, --help lists the keys")
+            sweep = "there are no sweeps here; " if word in ("-m", "--multirun") else ""
+            raise UserError(f"{word}: not a setting; {sweep}give KEY=VALUE, --help lists the keys")
         raise UserError(f"{plain}: {instead or no_such_setting(schema, plain)}")
-    if key.lstrip("+").startswith("verl."):  # verl's users write a + before keys that are new
-        key = key.lstrip("+")
+    if re.match(r"\+\+?verl\.|~verl\.", key):  # Hydra's signs, for verl's configuration: new, new or not, left out
+        sign, _, own = key.rpartition("verl.")
+        if sign == "~" and equals:
+            raise UserError(f"{word}: takes a key out; give {key}, without a value")
+        key = plain = f"verl.{sign}{own}"
+        text, equals = text or "null", "="
     if key.startswith("--"):
         raise UserError(f"{word}: keys have no dashes here; give {plain}=VALUE")
     if key != plain:

@@ -28,6 +28,8 @@ from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, Tr
 TRAINING = "training.json"
 """Beside the table: the training report of each model that has one."""
 LABELS = "labels.parquet"
+OF_BEFORE = ("accuracy.json", "by_problem.parquet")
+"""What earlier versions, which had no such tables, left in a folder of results."""
 SPLIT = "function_split"
 """The option of a task that divides its functions, as the manifest of a problem file holds it."""
 MAKERS = {
@@ -255,7 +257,7 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
     """Read the table of a replicate. UserError if one is missing, altered, or older than what it was made from."""
     (maker, step), folder = MAKERS[metric], path if path.is_dir() else path.parent
     if not path.exists():
-        raise UserError(f"{path}: missing; run {maker}")
+        raise UserError(f"{path}: missing; run {maker}{of_before(folder)}")
     if metric is Metric.INFLUENCE:
         return _read_influence(name, folder, maker)
     if path.is_file() and path.name != RESULTS:
@@ -263,7 +265,8 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
     places = {file: folder / file for file in (RESULTS, *([TRAINING] if metric is Metric.ACCURACY else []))}
     for table in places.values():
         if not table.is_file():
-            raise UserError(f"{table}: missing; run {maker} again (it keeps the answers that are there)")
+            again = f"run {maker} again (it keeps the answers that are there)"
+            raise UserError(f"{table}: missing; {again}{of_before(folder)}")
     table, training = places[RESULTS], dict[str, TrainingReport]()
     made = _verified(table, maker)
     if made.step != step:
@@ -345,6 +348,13 @@ _INFLUENCE_TYPES = pa.schema(
     [("problem", pa.int64()), ("group", pa.string()), ("correct", pa.int64()), ("samples", pa.int64())]
     + [(name, pa.float64()) for name in QUERY_VALUES]
 )  # fmt: skip
+
+
+def of_before(folder: Path) -> str:
+    """Return, for an error, which commit reads what an earlier version left in ``folder``, or in it without a seed."""
+    places = (folder, folder.parents[1] / folder.name) if len(folder.parents) > 1 else (folder,)
+    old = [place / name for place in places for name in OF_BEFORE if (place / name).is_file()]
+    return f"; {old[0]} is of an earlier version: git checkout dca9a2b5^ reads it" if old else ""
 
 
 def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, ReplicateTables]:

@@ -172,6 +172,10 @@ class Request:
     def trained(self) -> list[str]:
         """Return the arms of every replicate, the longest first. UserError for an unknown one."""
         names = self.arms or self.loaded.trained or self.settings.arms
+        if not self.arms and names and self.loaded.arms.keys().isdisjoint(names):
+            raise UserError(
+                f"PROFILE={self.profile} has no arms of the study {self.study}; give ARMS: {' '.join(self.loaded.arms)}"
+            )
         return [name for name in names if find_arm(self.loaded, name)]
 
     @property
@@ -233,10 +237,12 @@ def load_study(name: str) -> Study:
     return study
 
 
-def _values(path: Path) -> dict[str, Any]:
+def _values(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Return the keys of a study's file, on top of those of the study that it names as ``base``."""
+    if path in above:
+        raise UserError(f"{path}: base: {path.stem} builds on itself")
     values = read_yaml_mapping(path)
-    return merge(_values(path.with_stem(values["base"])), values) if values.get("base") else values
+    return merge(_values(path.with_stem(values["base"]), (*above, path)), values) if values.get("base") else values
 
 
 def find_arm(study: Study, name: str, where: str = "") -> Arm:

@@ -105,7 +105,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     for step in steps:
         _ = step.settings  # every word is known before anything starts
     if not settings.only:
-        check_training_files(steps)
+        check_files(steps)
     check_lasting_problems(steps)
     check_pairs(steps)
     if settings.print:
@@ -220,18 +220,25 @@ def backend_of(settings: RunStudySettings, request: Request) -> Backend:
     return Local(1 if verl else settings.lanes or lanes, gpus)
 
 
-def check_training_files(steps: Sequence[Step]) -> None:
-    """UserError for a training whose file, in a study's folder of data, is not there and made by no step."""
-    made = {Path(output) for step in steps for output in step.outputs}
+def check_files(steps: Sequence[Step]) -> None:
+    """UserError where two steps write the same, or one reads what is not there in its study, and no step makes it."""
+    makers: dict[Path, str] = {}
     for step in steps:
-        if step.entry_point not in ("train_grpo", "train_sft"):
-            continue
-        study = Path(step.place.folder("data")).parent
-        for path in map(Path, step.settings.data.train_files):
-            if study in path.parents and not path.exists() and made.isdisjoint((path, *path.parents)):
+        for output in () if step.flat.get("answers_only") else map(Path, step.outputs):
+            if makers.setdefault(output, step.key) != step.key:
                 raise UserError(
-                    f"{step.name}: data.train_files: {path} is not there, and no step of the study makes it (files of "
-                    "problems: compositionality/config/problems)"
+                    f"{makers[output]} and {step.key}: both write {output}; give one of them another OUTPUT"
+                )
+    around = {above for output in makers for above in output.parents}
+    for step in steps:
+        folders = {Path(step.place.folder(root)).parent for root in ("data", "checkpoints")}
+        for path in map(Path, sorted(step.inputs)):
+            made = path in around or not makers.keys().isdisjoint((path, *path.parents))
+            if not made and not folders.isdisjoint(path.parents) and not path.exists():
+                key = next(key for key, value in step.flat.items() if str(path) in str(value))
+                raise UserError(
+                    f"{step.name}: {key}: {path} is not there, and no step of the study makes it (files of problems: "
+                    "compositionality/config/problems)"
                 )
 
 

@@ -52,6 +52,7 @@ def read_script(name: str) -> Script | None:
     if len(runs) != 1 or re.search(r"^\s*(for|if|case|script)\b", text, re.MULTILINE):
         return None
     words = shlex.split(runs[0][1].replace("\\\n", " ").replace("$((SEED + 1))", "$NEXT_SEED"))
+    text = re.sub(r"^([A-Z_]+=(?:\$\{\w+:?-)?)~/", r"\1$HOME/", text, flags=re.MULTILINE)
     assigned = tuple((key, shlex.split(value)[0] if value else "") for key, value in _ASSIGNMENT.findall(text))
     return Script(runs[0][0], tuple(words), assigned)
 
@@ -77,6 +78,8 @@ def _expanded(text: str, given: Mapping[str, str]) -> str:
             return re.sub("/[^/]*$", "", given.get(name, ""))
         if sign == ":+":
             return _expanded(other, given) if given.get(name) else ""
+        if not sign and name not in given:  # edited into a script, as $HOME
+            return os.environ.get(name, "")
         is_given = name in given if sign == "-" else bool(given.get(name))
         return given[name] if is_given else _expanded(other, given)
 

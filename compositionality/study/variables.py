@@ -1,8 +1,9 @@
 """Variables without effect: ``variables.py STEP [NAME …]``, which bash/env.sh runs; of the standard library alone.
 
 A script reads what its text and that of bash/env.sh name as ``$NAME``, and what its program reads of the environment. A
-variable that other scripts read, or that only resembles one that this script reads, is a line on stderr, as it may be
-there for something else; one of the NAMEs, which were given behind the script, is an error.
+variable that other scripts read or earlier ones did, or that only resembles one that this script reads, is a line on
+stderr, as it may be there for something else; one of the NAMEs, which were given behind the script, is an error. Any
+other of the NAMEs is a line, as its program may read it.
 """
 
 import os
@@ -15,12 +16,23 @@ from pathlib import Path
 BASH = Path(__file__).parents[2] / "bash"
 OF_A_MACHINE = {"N_GPUS", "NNODES", "RAY_ADDRESS"}
 OF_A_STUDY = {"SEEDS", "ARMS", "BACKEND", "BASE_MODEL", "CHAT_TEMPLATE"}
-OF_SOME_SCRIPTS = {
+_OF_A_STEP = "give key=value to the script of the step, or STEP:key=value to a study"
+_OTHER_ENGINE = "give PROFILE=NAME/verl, or engine=verl behind a script that trains"
+OF_OTHERS = {
     "MODEL_PATH": "give BASE_MODEL to a study",
-    "ENGINE": "give PROFILE=NAME/verl, or engine=verl behind a script that trains",
     **dict.fromkeys(("TRAIN_FILES", "VAL_FILES", "N_SAMPLES", "OUTPUT"), "give it to a script that does"),
+    **dict.fromkeys(("ENGINE", "STUDY_ENGINE"), _OTHER_ENGINE),
+    "ROLLOUT_ENGINE": "give rollout.engine=NAME",
+    "FUNCTION_SPLIT": "give SPLIT",
+    "EVALUATE_ON": "give DATA",
+    "SEED_CKPT_DIR": "give CKPT_DIR",
+    "LANES": "give lanes=N to a study",
+    "LEFT_OUT": "ARMS names what is trained",
+    **dict.fromkeys(("LIST_STEPS", "DRY_STEPS"), "give print=list to a study, or DRY_RUN=1"),
+    **dict.fromkeys(("RFT_SAMPLES", "RFT_STAGE1_SAMPLES", "RFT_BUDGET", "RFT_FILTER"), _OF_A_STEP),
+    **dict.fromkeys(("SFT_LIKE", "SFT_BUDGET", "STRING_LEVELS"), _OF_A_STEP),
 }
-"""Variable → what to do where a script does not read it."""
+"""Variable of other scripts, or of earlier versions → what to do where a script does not read it."""
 _READ, _RUNS_A_STUDY = re.compile(r"\$\{?!?([A-Z][A-Z_]{3,})"), re.compile("^run run_study ", re.MULTILINE)
 _OF_ENV = {"BASH_SOURCE", "PROBLEMS", "CKPT", "RESULTS"}
 """What bash/env.sh makes, whatever is given."""
@@ -42,9 +54,9 @@ def misspelt(step: str, given: Iterable[str]) -> dict[str, str]:
 
 
 def unread(step: str, given: Iterable[str]) -> dict[str, str]:
-    """Return for each of the ``given`` variables that only other scripts than bash/STEP.sh read, what to do."""
+    """Return for each of the ``given`` variables that only other scripts than bash/STEP.sh read, or did, what to do."""
     read = {*_READ.findall((BASH / f"{step}.sh").read_text())}
-    return {name: OF_SOME_SCRIPTS[name] for name in sorted(OF_SOME_SCRIPTS.keys() & {*given} - read)}
+    return {name: OF_OTHERS[name] for name in sorted(OF_OTHERS.keys() & {*given} - read)}
 
 
 def main(step: str, *behind: str) -> int:
@@ -54,6 +66,8 @@ def main(step: str, *behind: str) -> int:
     for name, fix in found.items():
         kind, end = ("error", "") if name in behind else ("note", ", if it was meant for this script")
         print(f"{kind}: {name}: bash/{step}.sh reads no such variable; {fix}{end}", file=sys.stderr)
+    for name in {*behind} - found.keys() - read_by(step):
+        print(f"note: {name}: bash/{step}.sh reads no such variable; it is handed on to the program", file=sys.stderr)
     return 2 if found.keys() & {*behind} else 0
 
 

@@ -91,6 +91,7 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
         (["output=x", "--count=3"], "--count=3: keys have no dashes here; give count=VALUE"),
         (["output=x", "--cuont=3"], "cuont: no such setting; did you mean count"),
         (["output=x", "count@inner=3"], "count@inner=3: the signs"),
+        (["output=x", "--multirun"], "--multirun: not a setting; there are no sweeps here; give KEY=VALUE"),
         (["output=x", "count=1,2"], "count=1,2: give a whole number"),
         (["output=x", "count=true"], "count=true: give a whole number"),
         (["output=x", "count=null"], "count=null: may not be null"),

@@ -172,7 +172,8 @@ def _of_dataset(entry: dict[str, Any], gold: str) -> dict[str, str]:
             wider = json.loads(gold)
             return {"a larger grid": json.dumps([[*row, 7] for row in wider] + [[7]]), "booleans": _booleans(gold)}
         case "codeio":
-            return {"booleans": _booleans(gold), "an object": '{"answer": ' + gold + "}"}
+            twice = re.sub(r"(\"\w+\": )", r'\1"another", \1', gold, count=1)
+            return {"booleans": _booleans(gold), "an object": '{"answer": ' + gold + "}", "a key twice": twice}
         case "coin_flip":
             return {"zero": "0", "a small number": "0.00001"}
         case "knights_knaves":

@@ -95,6 +95,9 @@ def test_tests_that_judge_nothing_or_cannot_run_are_errors() -> None:
         ("def f(x): return x", json.dumps({"fn_name": "f", "inputs": [[[5]], [[1, 2]]], "outputs": [[5], [1, 2]]}), Reason.CORRECT),
         ("def f(x): return x if x[1:] else x[0]", json.dumps({"fn_name": "f", "inputs": [[[5]], [[1, 2]]], "outputs": [[5], [1, 2]]}), Reason.WRONG),
         (SQUARE, json.dumps({"fn_name": "f", "inputs": ["2", "3"], "outputs": ["4", "8"]}), Reason.WRONG),
+        *((f"def f(x): return {given}", json.dumps({"fn_name": "f", "inputs": [[2]], "outputs": [result]}), Reason.CORRECT if right else Reason.WRONG)
+          for given, result, right in (("True", 1, False), ("1", True, False), ("[[True]]", [[1]], False), ("True", True, True), ("1.0", 1, True),
+                                       ("{1: False}", {"1": 0}, False), ("{1: 2}", {"1": 2}, True), ("{1: 3, '1': 2}", {"1": 2}, False))),
         ("class Solution:\n    def f(self, x): return (x, [1])", json.dumps({"fn_name": "f", "inputs": [[2]], "outputs": [[2, [1]]]}), Reason.CORRECT),
         ("def sum(x): return 6", json.dumps({"fn_name": "sum", "inputs": [[[1, 2]]], "outputs": [6]}), Reason.CORRECT),
         ("x = 1", json.dumps({"fn_name": "sum", "inputs": [[[1, 2]]], "outputs": [3]}), Reason.WRONG),

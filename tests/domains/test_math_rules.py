@@ -3,11 +3,13 @@
 import math
 import random
 from itertools import permutations, product
+from string import ascii_letters
 
 import pytest
 
 from compositionality.domains.math.judge import _is_expression, judge_math
-from compositionality.domains.math.normal import _COUNTED, unit_of
+from compositionality.domains.math.normal import _COUNTED, _UNITS, unit_of
+from compositionality.types import Reason
 
 NUMBERS = ("5", "120", "-3", "1000000", "\\frac{2}{7}", "2.5")
 SYMBOLS = ("x+1", "2\\sqrt{3}", "x^{2}+2x^{3}")
@@ -113,6 +115,47 @@ def test_p04_signs_are_units(asked: str, given: str) -> None:
         assert right(gold.format(value), answer.format(value)) == (asked == given), (gold, answer)
         assert right(gold.format(value), value)
         assert right(value, answer.format(value))
+
+
+SPELLINGS = (
+    ("{}", "{}cm"), (r"{}\text{{ cm}}", "{}cm"), ("{} cm^2", "{}cm^2"), ("{}", "{} °C"),
+    (r"{}^\circ \text{{C}}", "{}°C"), ("{}", r"{}^{{\circ}}\mathrm{{C}}"), ("{}", "{} cents"),
+    (r"{}\text{{ cents}}", "{}¢"), (r"{}\text{{ rad}}", "{} radians"),
+    (r"\frac{{{}\pi}}{{{}}}", r"{}\pi/{} \text{{ rad}}"), ("{}, {}", "{} cm, {} cm"), ("{}, {}", "{}cm,{}cm"),
+    ("{}, {}", "{};{}"), ("({},{})", "({}; {})"), ("[{},{})", "[{};{})"), (r"\{{{},{}\}}", "{};{}"),
+    ("{};{}", "{}, {}"),
+    ("x={},x={}", "{}; {}"), (r"\frac{{{}}}{{{}}}", r"{{{}\over {}}}"), (r"\frac{{{}}}{{{}}}", r"{}\over{}"),
+    (r"\sqrt{{\frac{{{}}}{{{}}}}}", r"\sqrt{{{} \over {}}}"), (r"x+\frac{{{}}}{{{}}}", r"x+{{{}\over {}}}"),
+    ("e^{{{}x}}", r"e^{{{}\cdot x}}"), ("2^{{{}n+{}}}", r"2^{{{} \times n+{}}}"), ("{}e^{{{}x}}", "{}*e^{{{}*x}}"),
+)  # fmt: skip
+"""Usual spellings of one answer, by its numbers."""
+
+
+@pytest.mark.parametrize(("gold", "answer"), SPELLINGS)
+def test_p04_another_spelling_is_right_with_the_same_numbers_and_no_others(gold: str, answer: str) -> None:
+    count = gold.count("{}")
+    unordered = set(",;") & set(gold) and not set("([") & set(gold)
+    for numbers in ((3, 7), (12, 35), (234, 11), (1, 234)):
+        asked = gold.format(*numbers)
+        assert right(asked, answer.format(*numbers)), asked
+        for others in ((numbers[0] + 1, numbers[1]), (numbers[0], 10 * numbers[1]), (numbers[1], numbers[0])):
+            same = others[:count] == numbers[:count] or (unordered and others == numbers[::-1])
+            assert same or not right(asked, answer.format(*others)), (asked, others)
+        assert not right("".join(map(str, numbers)), answer.format(*numbers)) or count == 1
+
+
+OTHER_UNITS = (
+    (r"{}\text{{ cm}}", ("{}km", "{}cm^2", "{}m", "{}mg")), (r"{}^\circ\text{{C}}", ("{}°F", "{}°", "{} cm")),
+    (r"{}^\circ", ("{} rad", "{}°C")), (r"\${}", ("{} cents", "{}¢")), (r"{}\text{{ cents}}", (r"\${}", "{} dollars")),
+    ("{0}, 2", ("{0} cm, 2 m", "{0} cm; 2 kg")), ("{}mg", ("{}", "{}g", "{}m")), ("{}000", (r"{}\cdot e3",)),
+    (r"{}\frac{{1}}{{2}}", (r"{}\cdot\frac{{1}}{{2}}",)), ("1{0}", ("1cm,{0}cm", "1 cm,{0} cm", "1;{0}")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("gold", "answers"), OTHER_UNITS)
+def test_p04_a_spelling_with_another_unit_or_value_is_wrong(gold: str, answers: tuple[str, ...]) -> None:
+    for number in (3, 12, 250, 234):
+        assert [form for form in answers if right(gold.format(number), form.format(number))] == []
 
 
 def test_a_unit_has_one_way_of_writing() -> None:
@@ -251,6 +294,7 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
     ("gold", "answer"),
     [
         ("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3"), ("(1,2)", "(y,x)=(1,2)"),
+        ("5s", "5\\cdots"), ("2x", "2\\cdotx"), ("C", "C1"), ("x+1", "x1+1"), ("x+1", 'x"+1'), ("x+1", "x#+1"),
         ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
         *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),
         *(("-\\infty", f"-{before}\\infty{after}") for before in ("2", "\\frac{1}{2}") for after in ("", "^2")),
@@ -258,6 +302,32 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
 )  # fmt: skip
 def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:
     assert not right(gold, answer)
+
+
+SIDES = (
+    ("2x+1", "y"), ("x^2", "y-3"), ("\\sin x", "2y"), ("\\sqrt{x}", "y+\\sqrt{3}"), ("\\ln x", "y"),
+    ("\\frac{1}{x}", "y"), ("x^2+1", "0"), ("|x|", "-2"),
+)  # fmt: skip
+SIGNS = {"=": "=", "<": ">", ">": "<", "\\le ": "\\ge ", "\\ge ": "\\le ", "\\ne ": "\\ne "}
+"""Each with that of the sides exchanged."""
+
+
+@pytest.mark.parametrize(("sides", "sign"), product(SIDES, SIGNS))
+def test_p04_a_relation_is_right_times_a_number_and_with_its_sides_exchanged(sides, sign, monkeypatch) -> None:
+    """math-verify would solve it: for seconds, and two without solutions are the same to it."""
+    monkeypatch.delattr("math_verify.grader.solve")
+    (a, b), turned = sides, SIGNS[sign]
+    same = (f"{b}{turned}{a}", f"({a})-({b}){sign}0", f"3({a}){sign}3({b})", f"-({a}){turned}-({b})")
+    other = (f"{a}+1{sign}{b}", f"3({a}){sign}2({b})+1", f"\\sec({a}){sign}{b}", f"{a}{sign}{b}-\\tan x")
+    other += () if sign == turned else (f"{a}{turned}{b}", f"-({a}){sign}-({b})", f"{b}{sign}{a}")
+    assert [answer for answer in same if not right(f"{a}{sign}{b}", answer)] == []
+    assert [answer for answer in other if right(f"{a}{sign}{b}", answer)] == []
+
+
+def test_p05_a_failure_of_sympy_finds_no_equality_and_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert right("x(x+1)", "x^2+x")
+    monkeypatch.setattr("compositionality.domains.math.judge._are_equal", lambda *_: 1 / 0)
+    assert judge_math("\\boxed{x^2+x}", ["x(x+1)"]).reason is Reason.WRONG
 
 
 def test_p04_what_would_keep_sympy_busy_never_gets_there() -> None:
@@ -277,6 +347,13 @@ def test_p04_a_decimal_is_as_near_to_a_small_number_as_to_a_large_one(size: int)
     assert right(gold, f"{value:.{max(9 - size, 1)}f}") or size < -4
     assert right(gold, f"{10 ** max(size, 0)}\\pi" if size >= 0 else f"\\frac{{\\pi}}{{{10**-size}}}")
     assert not any(right(gold, f"{value * share:.{max(9 - size, 1)}f}") for share in (0, 0.99, 1.0001, 0.99999, -1))
+
+
+@pytest.mark.parametrize("factor", ["5", "\\sqrt{3}", "\\pi", "(x+1)", "\\frac{x}{2}"])
+def test_p04_no_factor_can_be_left_out_as_a_unit(factor: str) -> None:
+    """math-verify takes letters at the end for units: t, h and 33 more, and 34 pairs."""
+    for letters in (*ascii_letters, *(name for name in _UNITS if len(name) == 2 and name.isalpha())):
+        assert not right(f"{factor}{letters}", factor), letters
 
 
 DROPPED = (

@@ -75,6 +75,8 @@ def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> 
         ("[1, 2]", Reason.CORRECT),
         ("[1]", Reason.WRONG),
         ("5", Reason.WRONG),
+        ("[2, 1.0]", Reason.CORRECT),
+        ("[2, true]", Reason.WRONG),
     ):
         assert TASK.judge(f'{{"input": {value}}}', truth).reason is reason, value
 
@@ -100,6 +102,9 @@ def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> 
         (ASKS_OUTPUT, "assert f(16) == 18, exit()", Reason.MALFORMED),
         (ASKS_OUTPUT, "assert f(16) == __import__('os').getpid()", Reason.MALFORMED),
         (ASKS_OUTPUT, "assert f(16) <= 17", Reason.MALFORMED),
+        *((json.dumps({"functional": f"def f(x):\n    return {given}", "call": "f(0)"}), f"assert f(0) == {said}", Reason.CORRECT if right else Reason.WRONG)
+          for given, said, right in (("1", "True", False), ("True", "1", False), ("[(0, {1})]", "[(False, {1})]", False), ("{1: 0}", "{True: 0}", False),
+                                     ("(1, True)", "(1.0, True)", True), ("{1: {True}}", "{1: {True}}", True), ("('bool', True)", "True", False))),
         (ASKS_OUTPUT, "assert g(16) == 17", Reason.MALFORMED),
         (ASKS_OUTPUT, "assert f(16) == ??", Reason.MALFORMED),
         (ASKS_OUTPUT, "assert f(" + "(" * 10_000, Reason.MALFORMED),

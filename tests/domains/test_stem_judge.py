@@ -1,5 +1,6 @@
 r"""The judge of science questions: letters, free answers, the endpoint that decides on them, questions of our own."""
 
+import itertools
 import json
 import re
 import socket
@@ -20,7 +21,7 @@ RIGHT = [
     "$\\boxed{\\mathrm{C}}$", "\\boxed{B} no, \\boxed{C}", "<think>\\boxed{A}</think> \\boxed{C}",
     "Reasons.\nAnswer: C", "Answer: (C)", "**Answer:** C", "\\boxed{C}\nAnswer: B", "\\boxed{C. Paris}",
     "\\boxed{(C) Paris}", "\\boxed{\\text{C. Paris}}", "\\boxed{C: 5}", "\\boxed{$C$}", "\\boxed{{C}}",
-    "\\boxed{\\bf C}", "\\boxed{Option C}", "\\boxed{C. Vitamin B and more}", "\\boxed{**C**}", "\\boxed{Answer: C}",
+    "\\boxed{\\bf C}", "\\boxed{Option C}", "\\boxed{C. A decrease}", "\\boxed{**C**}", "\\boxed{Answer: C}",
     "Final Answer: C", "**Final answer: (C)**", "The correct answer is C.", "\\boxed{C} and \\boxed{unclosed",
 ]  # fmt: skip
 WRONG = [
@@ -29,7 +30,7 @@ WRONG = [
     "The answer is: C, perhaps", "Answer: C or D", "Answer: C\nbut maybe D", "\\boxed{3}",
     "\\boxed{C, since D is false}", "\\boxed{C. D}", "\\boxed{C) or D)}", "\\boxed{C. Paris D. Rome}",
     "\\boxed{C. or D}", "\\boxed{C dog}", "\\boxed{A. C}", "<think>\\boxed{C}</think> no idea",
-    "<think>\\boxed{A}\nAnswer: C</think>", "The answer is a mystery.",
+    "<think>\\boxed{A}\nAnswer: C</think>", "The answer is a mystery.", "\\boxed{C. Vitamin B and more}",
 ]  # fmt: skip
 QUESTION = "How fast does a stone fall after 2 s?"
 FREE = json.dumps({"question": QUESTION, "answer": "19.6 m/s"})
@@ -60,6 +61,21 @@ def test_thousands_may_be_separated(between):
     assert TASK.verdict(f"\\boxed{{12{between}50}}", truth).score == 0
     pair = json.dumps({"question": QUESTION, "answer": f"(1{between}250)", "exact": True})
     assert TASK.verdict("\\boxed{(1250)}", pair).score == 0
+
+
+FIRST = ("C. {}", "(C) {}", "C: {}", "c) {}", "\\text{{C. }} {}")
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_p04_a_letter_and_another_one_in_prose_are_no_choice(first):
+    """More of WRONG by rule: mark of the first letter × what joins the second to it × mark of the second."""
+    said = ("{}", "or {}", "/ {}", "& {}", ", {}", "maybe {}", "no, {}", "{} is right", "wrong; it is {}", "so {}!")
+    for joined, other in itertools.product(said, ("D", "(D)", "D.", "A", "H")):
+        rest = joined.format(other.lower() if first[0] == "c" else other)
+        for form in ("\\boxed{{{}}}", "Answer: {}"):
+            assert TASK.verdict(form.format(first.format(rest)), CHOICE).score == 0, rest
+    for rest in ("Paris", "$E = D x$", "5 J", "25 °C", "DNA", "I and II", "B-cells", "F = m a", "10^5 A"):
+        assert TASK.verdict(f"\\boxed{{{first.format(rest)}}}", CHOICE).score == 1, rest
 
 
 def test_no_letter_is_no_answer_and_one_beyond_the_options_neither():

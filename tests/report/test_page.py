@@ -158,6 +158,10 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(bare_study
     assert "samples/validation_STEP.jsonl" in html  # of the slider along training
     with pytest.raises(UserError, match=r"no such folder; STUDY=nowhere bash bash/section41_42/run_all.sh makes it"):
         report(replace(made, study=made.study / "nowhere"))
+    (made.study / "earlier/section41_42").mkdir(parents=True)
+    (made.study / "earlier/section41_42/accuracy.json").touch()
+    with pytest.raises(UserError, match=r"accuracy\.json is of an earlier version: git checkout dca9a2b5\^ reads it"):
+        report(replace(made, study=made.study / "earlier"))
     with pytest.raises(UserError, match="nowhere: no such folder"):
         report(replace(made, data="nowhere"))
 

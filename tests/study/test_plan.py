@@ -16,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
 from compositionality.study.plan import in_order, plan
-from compositionality.study.run import check_pairs, check_training_files, dry_run, shown
+from compositionality.study.run import check_files, check_lasting_problems, check_pairs, dry_run, shown
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.run_folder import flatten
@@ -36,7 +36,11 @@ def digest(step: Step) -> str:
 
 
 def digests(study: str, profile: str) -> dict[str, str]:
-    return {step.key: digest(step) for step in plan(asked(study, profile, report=True)) if step.entry_point}
+    steps = plan(asked(study, profile, report=True))
+    check_files(steps)
+    check_lasting_problems(steps)
+    check_pairs(steps)
+    return {step.key: digest(step) for step in steps if step.entry_point}
 
 
 def cases() -> list[tuple[str, str]]:
@@ -325,16 +329,31 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Monkey
         0.28,
         "checkpoints/s/seed0/stage2-rl-dapo",
     )
-    check_training_files(plan(asked(arms=("rl-dapo",))))
-    other = "    env: {TRAIN_FILES: '{data}/string_task/stage2_level3/train.parquet'}\n    colour"
-    (tmp_path / "section41_42.yaml").write_text(text.replace("    colour: '#123456'", f"{other}: '#123456'"))
-    with pytest.raises(UserError, match=r"rl-dapo: data.train_files: data/.*stage2_level3/train.parquet is not there"):
-        check_training_files(plan(asked(arms=("rl-dapo",))))
+    check_files(plan(asked(arms=("rl-dapo",))))
+    for change, told in (
+        (
+            "env: {TRAIN_FILES: '{data}/string_task/level3/train.parquet'}",
+            "data.train_files: data/.*level3.* is not there",
+        ),
+        ("env: {MODEL_PATH: '{ckpt}/nope/final'}", "rl-dapo: model.path: .*nope/final is not there"),
+        (
+            "env: {OUTPUT: '{ckpt}/mine'}",
+            r".*: models: .*stage2-rl-dapo/final is not there, and no step of the study",
+        ),
+        ("model: stage2-rl-level2/final", "seed0/rl-level2 and seed0/rl-dapo: both write .*stage2-rl-level2;"),
+    ):
+        kept = text if change.startswith("env") else text.replace("    model: stage2-rl-dapo/final\n", "")
+        (tmp_path / "section41_42.yaml").write_text(
+            kept.replace("    colour: '#123456'", f"    {change}\n    colour: '#123456'")
+        )
+        with pytest.raises(UserError, match=told):
+            check_files(plan(asked(arms=("rl-level2", "rl-dapo"))))
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
+        (("\ntitle:", "\nbase: section41_42\ntitle:"), r"section41_42\.yaml: base: section41_42 builds on itself"),
         (("start: stage1\n", "start: stage9\n"), r"arms\.rl-level1\.start: no arm stage9; there are: base stage1"),
         (("stage2_rl_level1\n", "stage2_rl_level9\n"), r"bash/section41_42/stage2_rl_level9\.sh: no such file"),
         (("title: RL on level 1\n", "titel: RL on level 1\n"), r"section41_42\.yaml: arms\.rl-level1\.titel"),

@@ -175,6 +175,25 @@ def test_verls_own_keys_come_last():
     assert composed(*PAPER, "run.processes=1")[0].trainer.total_training_steps is None
 
 
+def test_verls_own_keys_are_added_and_taken_out_by_hydras_signs():
+    words = "+verl.ray_kwargs.ray_init._temp_dir=/t", "++verl.data.seed=7", "~verl.trainer.device", "+verl.a.b={c: 1}"
+    config, _ = composed("run.device=cpu", *words)
+    assert (config.ray_kwargs.ray_init._temp_dir, config.data.seed, config.a.b.c) == ("/t", 7, 1)
+    assert "device" not in config.trainer
+    for word, said in {
+        "+verl.data.seed=7": "verl has this key; give verl.data.seed=7",
+        "~verl.data.seed=7": "takes a key out; give ~verl.data.seed, without a value",
+        "~verl.nope": "verl has no such key",
+        "+verl.data.seed.x=1": "verl has no such key",
+        "++verl.run.x=1": "verl has no such key",
+        "verl.actor_rollout_ref.actor.optim.lr=1,2": "give a number",
+        "verl.actor_rollout_ref.actor.fsdp_config.param_offload=1": "give true or false",
+    }.items():
+        with pytest.raises(UserError) as error:
+            composed("run.device=cpu", word)
+        assert str(error.value).startswith(f"{word}: {said}")
+
+
 def test_every_key_is_translated_refused_or_about_the_machine():
     """A key that changed nothing in verl's configuration would be ignored in silence."""
     settings = settings_of("run.device=cpu")

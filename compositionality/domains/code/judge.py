@@ -22,7 +22,18 @@ _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)")
 _DEFINES = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d*)", re.ASCII)
 _REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_MARKED = """
+def marked(value):
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, dict):
+        return {marked(key): marked(one) for key, one in value.items()}
+    return type(value)(map(marked, value)) if isinstance(value, (list, tuple, set, frozenset)) else value
+
+"""
+"""Tells True from 1 in comparisons of plain data; for Python they are equal."""
 _CALLS = """import json
+{marked}
 CASES = json.loads({cases!r})
 try:
     from solution import {name} as tested
@@ -33,12 +44,15 @@ except ImportError:
 def plain(value):
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
-    return {{str(key): plain(one) for key, one in value.items()}} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    fields = {{str(key): plain(one) for key, one in value.items()}}
+    return fields if len(fields) == len(value) else value  # two keys that are one in JSON equal nothing of it
 
 
 as_it_is = in_a_list = True  # how all results are written
 for given, expected in CASES:
-    got = plain(tested(*given))
+    got, expected = marked(plain(tested(*given))), marked(expected)
     as_it_is, in_a_list = as_it_is and got == expected, in_a_list and [got] == expected
     assert as_it_is or in_a_list, repr(given)[:200]
 """
@@ -106,7 +120,13 @@ def _calls(name: str, inputs: list[Any], outputs: list[Any]) -> str:
         expected = [json.loads(text) if isinstance(text, str) else text for text in outputs]
     except ValueError as error:
         raise UserError(f"ground_truth: arguments of {name} are no JSON; make the problem file again") from error
-    return _CALLS.format(name=name, cases=json.dumps(list(zip(given, expected, strict=True))))
+    cases = json.dumps(list(zip(given, expected, strict=True)))
+    return _CALLS.format(marked=_MARKED, name=name, cases=cases)
+
+
+def equality(call: str, result: str) -> CodeTruth:
+    """Return the test that a call has a result, where True is no 1; both are Python text."""
+    return CodeTruth(f"{_MARKED}assert marked({call}) == marked({result})")
 
 
 # ---- verdicts

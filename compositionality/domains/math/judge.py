@@ -7,14 +7,16 @@ pool, and only on expressions whose size bounds the work.
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
+from itertools import product
 from math import isfinite, prod
 from typing import Any
 
-from compositionality.domains.math.normal import brackets, names, normal, number_of, split_parts, unnamed
+from compositionality.domains.math.normal import apart, brackets, names, normal, number_of, split_parts, unnamed
 from compositionality.errors import UserError
 from compositionality.reward.judge import processor_time
 from compositionality.tasks.answers import depths, has_box, last_box
@@ -43,9 +45,9 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
-    text, units = normal(answer)
-    given, about, decimal = text.partition("\\approx")
-    for gold, asked in map(normal, golds):
+    readings = dict.fromkeys((normal(answer), normal(apart(answer))))
+    for (text, units), (gold, asked) in product(readings, map(normal, golds)):
+        given, about, decimal = text.partition("\\approx")
         try:
             same = (not asked or units <= asked) and _is_worked_out(gold, given) and _same(gold, given)
             if same and (not about or _rounds_to(given, decimal)):
@@ -207,7 +209,7 @@ _HEAVY = re.compile(
     r"|\^(?:\{[^{}]*\}|\\[a-z]+|.)\^"  # chained ones
     r"|!|\d_|'"  # what would be worked out, or is no expression
 )
-_JOINED = re.compile(r"[})\]]\d")  # a digit right behind a bracket: a product or a slip, nobody can say
+_JOINED = re.compile(r"[})\]a-zA-Z]\d")  # right behind a bracket or a letter: a product, an index or a slip
 _OF_BRACKETS = re.compile(r"[)}\]]\^\{?-?(\d+)")
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
 _LETTERS = """
@@ -220,7 +222,8 @@ vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lflo
 """
 """Commands that math-verify reads as what they are; of others, as ``\\ldots``, it leaves out a part without a word."""
 _COMMANDS = re.compile(
-    rf"(?:\\(?:{'|'.join([*_KNOWN.split(), *_LETTERS.split()])})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}|\\\\|[^\\])+"
+    rf"(?:\\(?:{'|'.join([*_KNOWN.split(), *_LETTERS.split()])})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}"
+    r"|\\\\|[\w {}()\[\]+\-*/^=<>,.|&])+"
 )
 _DIGITS_BEHIND = re.compile(r"-?\d{1,15}\.\d{1,12}")
 _ROOT = re.compile(r"\^\{(-?)\\frac\{(\d\d?)\}\{(\d\d?)\}\}")  # a power that is a fraction
@@ -239,9 +242,17 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
         return gold.lstrip("+") == answer.lstrip("+")
     if _SUBSCRIPTS.findall(gold) != _SUBSCRIPTS.findall(answer) or not _letters(answer) <= _letters(gold) | CONSTANTS:
         return False
+    return _bounded(_verified, gold, answer)
+
+
+def _bounded(compare: Callable[..., bool], *texts: str) -> bool:
+    """Return what ``compare`` says of texts to be read as expressions; no where that takes too long, or sympy fails."""
     _check_symbols()
     with processor_time(SYMBOLS_S, _TooLongError):
-        return _verified(gold, answer)
+        try:
+            return compare(*texts)
+        except Exception:  # noqa: BLE001 - whatever sympy dies of, it has found no equality
+            return False
 
 
 def _letters(text: str) -> set[str]:
@@ -254,33 +265,89 @@ def _rounds_to(text: str, decimal: str) -> bool:
     """Return whether the expression ``text`` is a number that rounds to ``decimal``, as in ``2\\sqrt3\\approx3.46``."""
     if not _DIGITS_BEHIND.fullmatch(decimal) or len(text) > SYMBOLS or not _is_expression(text):
         return False
-    _check_symbols()
-    with processor_time(SYMBOLS_S, _TooLongError):
-        value = _value(_parsed(text))
     half = 0.5001 * 10.0 ** -len(decimal.partition(".")[2])
-    return value is not None and abs(value - float(decimal)) <= half
+
+    def rounds(text: str) -> bool:
+        value = _value(_parsed(text))
+        return value is not None and abs(value - float(decimal)) <= half
+
+    return _bounded(rounds, text)
 
 
 def _verified(gold: str, answer: str) -> bool:
     """Return whether math-verify reads both and finds them equal; it hides its errors, which count as no."""
+    ours, theirs = map(_parsed, (gold, answer))
+    relations, others = map(_relations, (ours, theirs))
+    if relations and others:
+        each = all(any(_is_same_relation(one, other) for other in others) for one in relations)
+        return len(relations) == len(others) and each
+    return _are_equal(ours, theirs)
+
+
+def _relations(read: Any) -> list[Any]:
+    """Return the one relation, or those that a chain joins, as ``0<x<1``; none where that is no relation."""
+    from sympy.core.relational import Relational
+
+    found = [*getattr(read, "_unsorted_args", [read])]
+    return found if all(isinstance(one, Relational) for one in found) else []
+
+
+def _is_same_relation(ours: Any, theirs: Any) -> bool:
+    """Return whether one is the other times a number: above 0 for inequalities, whose sides may be exchanged.
+
+    math-verify would solve both, for as long as that takes, and take any two without solutions for equal. Of
+    equations, fractions are multiplied out.
+    """
+    from sympy import Eq, Ne, fraction, together
+
+    for form in (theirs, theirs.reversed):
+        differences = [_of_reals(side.lhs - side.rhs) for side in (ours, form)]
+        is_equation = isinstance(ours, Eq | Ne)
+        if is_equation:
+            differences = [fraction(together(difference))[0] for difference in differences]
+        first, second = (difference.subs(_point(1, *differences)) for difference in differences)
+        one, other = _value(first), _value(second)
+        same = type(form) is type(ours) and one and other and (is_equation or (one / other).real > 0)
+        if same and _are_equal(differences[0] * second, differences[1] * first):
+            return True
+    return False
+
+
+def _are_equal(ours: Any, theirs: Any) -> bool:
     from math_verify import verify
 
-    ours, theirs = map(_parsed, (gold, answer))
-    if ours is None or theirs is None or not verify(ours, theirs, strict=True, timeout_seconds=None):
+    ours, theirs = map(_of_reals, (ours, theirs))
+    if ours is None or theirs is None or any(_differ(ours, theirs, _point(start, ours, theirs)) for start in (1, 3)):
         return False
-    value, given = _value(ours), _value(theirs)
-    if value is None or given is None:
-        return True
-    return abs(value - given) <= float(RELATIVE) * abs(value)  # it rounds to digits behind the point
+    return bool(verify(ours, theirs, strict=True, timeout_seconds=None))
+
+
+def _differ(ours: Any, theirs: Any, point: Mapping[Any, Fraction]) -> bool:
+    """Return whether two expressions differ by more than RELATIVE at a point, if they are numbers there (real ones).
+
+    It is cheap, where simplifying their difference is not, and tells numbers apart that math-verify rounds.
+    """
+    value, given = (_value(side.subs(point)) for side in (ours, theirs))
+    if value is None or given is None or (point and (value.imag or given.imag)):
+        return False
+    return abs(value - given) > float(RELATIVE) * abs(value)
+
+
+def _point(start: int, *expressions: Any) -> dict[Any, Fraction]:
+    """Return a number for every letter of some expressions."""
+    letters = set().union(*(getattr(expression, "free_symbols", ()) for expression in expressions))
+    return {letter: start - Fraction(29, 37 + place) for place, letter in enumerate(sorted(letters, key=str))}
 
 
 def _parsed(text: str) -> Any:
-    """Return what math-verify reads, with real symbols; None if it reads nothing."""
+    """Return what math-verify reads; None if it reads nothing."""
     from math_verify import LatexExtractionConfig, parse
 
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
-    read = parse(f"${text}$", [LatexExtractionConfig()], parsing_timeout=None, fallback_mode="no_fallback")
-    return _of_reals(read[0]) if read else None
+    changes = replace(LatexExtractionConfig().normalization_config, units=False, boxed="none")  # no unit but ours: 5t
+    config = [LatexExtractionConfig(normalization_config=changes)]
+    read = parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback")
+    return read[0] if read else None
 
 
 def _of_reals(expression: Any) -> Any:
@@ -317,7 +384,7 @@ def _is_expression(text: str) -> bool:
     open_ = depths(text)
     if min(open_) < 0 or open_[-1] or max(open_) > DEEPEST or text.count("{") != text.count("}"):
         return False
-    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_SUBSCRIPTS.sub("_n ", text)):
+    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_COMMAND.sub(" ", _SUBSCRIPTS.sub("_n ", text))):
         return False
     if prod(map(int, _OF_BRACKETS.findall(text))) > LARGEST_POWER or _LONG_NAME.search(_COMMAND.sub(" ", text)):
         return False

@@ -12,6 +12,7 @@ DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and it
 _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between thousands: 12 000
 _UNIT_SIGNS = {
     **dict.fromkeys(("^{\\circ}", "^\\circ", "°", "\\degree"), "°"), **dict.fromkeys(("%", "\\%"), "%"), "\\$": "USD",
+    "¢": "cent",
 }  # fmt: skip
 _WRITTEN = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~", "\\!"), _BLANK), ",\\!": ",",
@@ -29,6 +30,10 @@ _SIGN = re.compile(
     r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|π", re.DOTALL
 )
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
+_DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
+_OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}|^([^{}()=,]*)\\over(?![a-zA-Z])([^{}()=,]*)$")
+_PRODUCT = re.compile(r"(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))")
+"""A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``."""
 _JOINED_BY_WORDS = re.compile(
     r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*|\s*,?\s+(?:and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*=)"
 )
@@ -45,7 +50,7 @@ _LAST_SIGN = re.compile(r"\s*[.,;]$")
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf)?|math(?:rm|bf|it|sf)|mbox|boldsymbol|bm|operatorname)\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _UNIT = re.compile(r"(.*\S)\s*\\(?:text(?:rm)?|mathrm|mbox)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
-_PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-zA-Z].+)()")
+_PLAIN_UNIT = re.compile(r"(\s*-?[\d.,]*\d)\s+([a-zA-Z].+)()")
 _NAME = re.compile(
     r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))"
 )
@@ -56,9 +61,11 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
 
     Then its units: those signs, and what stood behind a number. A text by itself is its words in small letters.
     """
+    text = _DEGREES.sub(r"\\text{ degree\1}", text)
     units = {_UNIT_SIGNS[sign] for sign in _SIGN.findall(text) if sign in _UNIT_SIGNS}
     text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
     text = _LAST_SIGN.sub("", text.strip())
+    text = text if "," in text else text.replace(";", ", ")
     styled = _TEXT.fullmatch(text)
     text = styled[1].strip() if styled else text
     text, unit = _without_unit(_JOINED_BY_WORDS.sub(", ", text).strip())
@@ -71,6 +78,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
     text = _BLANKS.sub(lambda blank: f"{blank[1]} " if blank[1] else "", _LISTED.sub(",+", text))
+    text = _OVER.sub(_fraction, _PRODUCT.sub("", text))
     text = ",".join(map(_both_signs, split_parts(text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
@@ -84,9 +92,21 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _without_unit(text: str) -> tuple[str, str]:
-    measured = _UNIT.fullmatch(text) or _PLAIN_UNIT.fullmatch(text)
-    unit = unit_of(measured[2] + measured[3]) if measured else None
-    return (measured[1], unit) if measured and unit else (text, "")
+    """Return a text without the unit behind it, and that; of a list, behind each part that has it."""
+    found = [_UNIT.fullmatch(part) or _PLAIN_UNIT.fullmatch(part) for part in split_parts(text)]
+    units = {unit_of(measured[2] + measured[3]) for measured in found if measured}
+    if len(units) != 1 or None in units:
+        return text, ""
+    parts = zip(split_parts(text), found, strict=True)
+    comma = "," if found.count(None) == len(found) - 1 else ", "  # of 1 cm,234 cm is no thousand
+    return comma.join(measured[1] if measured else part for part, measured in parts), units.pop() or ""
+
+
+def _fraction(over: re.Match[str]) -> str:
+    """Return ``{1\\over 2}`` as ``\\frac``, in braces unless it is all: they may be another command's."""
+    above, below = (over[1] or over[3] or "", over[2] or over[4] or "")
+    fraction = f"\\frac{{{above.strip()}}}{{{below.strip()}}}"
+    return fraction if over[0] == over.string else f"{{{fraction}}}"
 
 
 def _both_signs(part: str) -> str:
@@ -167,8 +187,9 @@ def _divided(above: str, below: str) -> Fraction | None:
 _MEASURED = """
 m meter metre|cm centimeter centimetre|mm millimeter millimetre|km kilometer kilometre|in inch|ft foot feet|yd yard
 mi mile|g gram|kg kilogram|mg milligram|lb pound|oz ounce|L l liter litre|mL ml milliliter|s sec second|min minute
-h hr hour|N newton|J joule|W watt|V volt|A ampere amp|Hz hertz|Pa pascal|Ω ohm|K kelvin|°C C celsius|°F F fahrenheit
-° deg degree|mol mole|USD dollar|EUR euro|GBP|am a.m AM A.M|pm p.m PM P.M|mph|kmh
+h hr hour|N newton|J joule|W watt|V volt|A ampere amp|Hz hertz|Pa pascal|Ω ohm|K kelvin
+°C C celsius degreeC|°F F fahrenheit degreeF|° deg degree|rad radian
+mol mole|USD dollar|EUR euro|GBP|cent|am a.m AM A.M|pm p.m PM P.M|mph|kmh
 cal calorie|kcal|kJ|kW|kWh|eV|kPa|MHz|kHz|ms|nm|dm
 """
 """Units by their symbols, and their names in the singular."""
@@ -208,6 +229,14 @@ def unit_of(text: str) -> str | None:
             return None
         unit, place = unit + ("/" if "/" in between[0] or "per" in between[0] else "·"), between.end()
     return None
+
+
+_GLUED = re.compile(r"(?<=\d)([a-zA-Z]{2,})(?![a-zA-Z])")
+
+
+def apart(text: str) -> str:
+    """Return a text with a blank between a digit and a unit of two letters or more: 5cm may be 5 cm, or 5·c·m."""
+    return _GLUED.sub(lambda word: f" {word[1]}" if _known(word[1]) else word[1], text)
 
 
 def _known(name: str) -> str | None:

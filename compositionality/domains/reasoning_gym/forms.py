@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from compositionality.tasks.answers import depths, read_json
+from compositionality.tasks.answers import depths, read_json, with_distinct_keys
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
 
 Entry = Mapping[str, Any]
@@ -71,7 +71,8 @@ def _same_json(answer: str, entry: Entry) -> bool:
     """Accept equal values of equal types: neither ``true`` nor 1.0 is 1. An answer that is not JSON: the gold text."""
     gold = str(entry["answer"]).strip()
     try:
-        return json.dumps(json.loads(answer), sort_keys=True) == json.dumps(json.loads(gold), sort_keys=True)
+        ours, right = (json.loads(text, object_pairs_hook=with_distinct_keys) for text in (answer, gold))
+        return json.dumps(ours, sort_keys=True) == json.dumps(right, sort_keys=True)
     except (ValueError, RecursionError):
         return answer == gold
 

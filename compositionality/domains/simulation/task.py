@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from compositionality.domains.code.judge import CodeTruth, last_program, run_verdict
+from compositionality.domains.code.judge import equality, last_program, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain, apply_all
 from compositionality.errors import UserError
 from compositionality.tasks.answers import read_json, with_distinct_keys
@@ -215,10 +215,10 @@ def judge_json(response: str, truth: SimulationTruth) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     if not truth.program:
         return Verdict(0.0, Reason.WRONG, answer)
-    call = f"assert transform({value!r}) == {truth.output!r}"
-    if not _compiles(call):
+    test = equality(f"transform({value!r})", repr(truth.output))
+    if not _compiles(test.tests):
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
-    return run_verdict(truth.program, CodeTruth(call), answer)
+    return run_verdict(truth.program, test, answer)
 
 
 def last_object(response: str) -> dict[str, Any] | None:
@@ -271,12 +271,12 @@ def judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
     if sides is None:
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     call, result = sides
-    assertion = f"assert {call} == {result}"
-    if not _compiles(assertion):
+    test = equality(call, result)
+    if not _compiles(test.tests):
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     if (truth.call and not _same_text(truth.call, call)) or (truth.result and not _same_text(truth.result, result)):
         return Verdict(0.0, Reason.WRONG, answer)
-    return run_verdict(truth.program, CodeTruth(assertion), answer)
+    return run_verdict(truth.program, test, answer)
 
 
 def _sides(text: str) -> tuple[str, str] | None:

@@ -28,7 +28,13 @@ _LETTER = re.compile(
 _LINE = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)\s*(.*)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"^[+-]?[0-9]{1,3}(?:(?:,|\{,\}|\\,)[0-9]{3})+(?![0-9])")  # not of the pair (1,250)
 _FONT = re.compile(r"\\(?:bf|rm|it|sf)(?:series|family)?\b\s*")
-_OTHER_LETTER = re.compile(r"(?<!\w)(?:\(?[A-J]\)|[A-J][.:]\s|(?:or|and|not)\s+\(?[A-J]\b)|^\s*[A-Ja-j][).]?\s*$")
+_PROSE = r"[^=^_\\$<>*°\d]*"
+_OTHER_LETTER = re.compile(
+    r"(?<!\w)(?:\(?[A-J]\)|[A-J][.:]\s|(?:or|and|not)\s+\(?[A-J]\b)|^\s*[A-Ja-j][).]?\s*$"
+    rf"|\A{_PROSE}(?<![\w'-])(?:A(?! [a-z]{{3}})|[B-HJ])(?![\w'-]){_PROSE}\Z"
+)
+"""Another choice beside the first: a letter marked off or joined, or any by itself where nothing is a formula; an
+article and a Roman one are none."""
 
 
 class ChoiceTruth(NamedTuple):
@@ -68,7 +74,10 @@ def _one_letter(text: str) -> str | None:
     if len(text) > MAX_EXACT:
         return None
     letter = _LETTER.fullmatch(_FONT.sub("", without_styles(text)).strip(" $*"))
-    return None if letter is None or _OTHER_LETTER.search(letter["rest"] or "") else letter[1].upper()
+    rest = (letter and letter["rest"]) or ""
+    if letter is None or _OTHER_LETTER.search(rest.upper() if letter[1].islower() else rest):
+        return None
+    return letter[1].upper()
 
 
 def judge_free(response: str, truth: FreeTruth) -> Verdict:

@@ -1,11 +1,11 @@
 """The task ``table``: rows of HiTab and MultiHiertt, and tables of our own with a question about each."""
 
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,7 +26,7 @@ REGIONS = ("North", "South")
 FIGURES = ("Sales", "Orders", "Visitors", "Returns", "Members", "Trips")
 _ASK = "Give the answer alone in \\boxed{}; if there are several, put | between them."
 MAX_LENGTH, MAX_ANSWERS = 2000, 100
-TOLERANCE = 1e-3
+TOLERANCE = Fraction(1, 1000)
 _PERCENT = "%"
 _NUMBER = re.compile(
     r"(?P<sign>[+-]?)\s*(?P<currency>[$€£¥]?)\s*"
@@ -34,8 +34,8 @@ _NUMBER = re.compile(
     r"(?P<power>e[+-]?[0-9]{1,3})?(?P<unit>\s*%|\s+[^\W\d_][^\d]*)?"
 )
 _SCALES = {
-    "dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9,
-    "trillion": 1e12,
+    "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "mn": 10**6, "billion": 10**9, "bn": 10**9,
+    "trillion": 10**12,
 }  # fmt: skip
 _CURRENCIES = {
     "dollar": "$", "dollars": "$", "usd": "$", "euro": "€", "euros": "€", "eur": "€", "gbp": "£", "yen": "¥",
@@ -138,7 +138,7 @@ def _damaged(ground_truth: Any) -> UserError:
 class Amount(NamedTuple):
     """A number as it is written: ``whole`` also as 5.0 or 5e3; ``unit`` behind it, ``currency`` before it."""
 
-    value: float
+    value: Fraction
     whole: bool
     currency: str
     unit: str
@@ -154,8 +154,8 @@ class TableEntry(NamedTuple):
 def _entries(answers: Sequence[str]) -> list[TableEntry]:
     """Return numbers by value, then texts; two lists that agree pairwise in any order agree in this one."""
 
-    def key(entry: TableEntry) -> tuple[bool, float, str]:
-        return entry.amount is None, entry.amount.value if entry.amount else 0.0, entry.text
+    def key(entry: TableEntry) -> tuple[bool, Fraction, str]:
+        return entry.amount is None, entry.amount.value if entry.amount else Fraction(0), entry.text
 
     return sorted(map(_entry, answers), key=key)
 
@@ -175,12 +175,12 @@ def _entry(text: str) -> TableEntry:
 def _amount(text: str) -> Amount | None:
     """Return the number that a text is, with or without thousands separators, currency, unit."""
     if fraction := _FRACTION.fullmatch(text):
-        return Amount(float(fraction[1] + "1") * int(fraction[2]) / int(fraction[3]), False, "", "")
+        return Amount(Fraction(int(fraction[1] + fraction[2]), int(fraction[3])), False, "", "")
     number = _NUMBER.fullmatch(text)
     if not number:
         return None
-    value = float(number["sign"] + number["digits"].replace(",", "") + (number["power"] or ""))
-    whole = value.is_integer() and abs(value) < 2**53
+    value = Fraction(number["sign"] + number["digits"].replace(",", "") + (number["power"] or ""))
+    whole = value.denominator == 1
     unit = (number["unit"] or "").strip()
     scale, _, rest = unit.partition(" ")
     if scale in _SCALES:
@@ -188,7 +188,7 @@ def _amount(text: str) -> Amount | None:
     currency = number["currency"]
     if not currency and unit in _CURRENCIES:
         currency, unit = _CURRENCIES[unit], ""
-    return Amount(value, whole, currency, "%" if unit == "percent" else unit) if math.isfinite(value) else None
+    return Amount(value, whole, currency, "%" if unit == "percent" else unit)
 
 
 def _is_same(truth: TableEntry, given: TableEntry) -> bool:
@@ -200,7 +200,7 @@ def _is_same(truth: TableEntry, given: TableEntry) -> bool:
         return False
     if right.whole and amount.whole:
         return right.value == amount.value
-    if right.whole and abs(amount.value - right.value) > 0.5:
+    if right.whole and abs(amount.value - right.value) > Fraction(1, 2):
         return False
     return abs(amount.value - right.value) <= TOLERANCE * abs(right.value)
 

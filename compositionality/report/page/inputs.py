@@ -12,7 +12,7 @@ from compositionality.data.git import code_version
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.results import INFLUENCE as INFLUENCE_TABLE
-from compositionality.evaluate.results import LABELS, TRAINING, Results, read_results
+from compositionality.evaluate.results import LABELS, TRAINING, Results, of_before, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED, OneOf, check_ranges
@@ -169,7 +169,7 @@ def find_inputs(settings: ReportSettings) -> Inputs:
         if not settings.study.is_dir():
             raise UserError(f"study={settings.study}: no such folder; STUDY={settings.study.name} {script} makes it")
         if not (table := settings.study / seed / settings.section / RESULTS).is_file():
-            raise UserError(f"{table}: no such file; make it with {script}")
+            raise UserError(f"{table}: no such file; make it with {script}{of_before(table.parent)}")
     for name in ("countdown", "checkpoints", "data"):
         folder = getattr(settings, name)
         if folder and not (place := Path(folder, "" if name == "countdown" else seeds[0])).is_dir():

@@ -247,7 +247,7 @@ def _fault(line: Line, chain: Chain) -> ChainFault | None:
         return None if line.awaited and set(line.awaited) <= set(missing) else ChainFault.NOT_BLOCKED
     if missing:
         return ChainFault.TOO_EARLY
-    fault = _wrong_forms(line.forms, quantity, chain)
+    fault = _wrong_forms(line, quantity, chain)
     if fault is None:
         chain.values[quantity] = evaluate(numbers_in(problem.expression(quantity), chain.values), problem.modulus)
     return fault
@@ -257,19 +257,21 @@ def _is_of(quantity: Quantity, problem: QuantityGraph) -> bool:
     return bool(problem.parents(quantity)) if quantity.is_abstract else quantity in problem.equations
 
 
-def _wrong_forms(forms: Sequence[str], quantity: Quantity, chain: Chain) -> ChainFault | None:
+def _wrong_forms(line: Line, quantity: Quantity, chain: Chain) -> ChainFault | None:
     """Check the forms of an equation: symbols, then numbers, then what some operations leave, then the value.
 
-    The whole equation has its value before it is reduced by the modulus, too: 1*(5+5) is not 1*(5-5).
+    The first may be numbers in the compact style only. The whole equation has its value before it is reduced by the
+    modulus, too: 1*(5+5) is not 1*(5-5).
     """
-    problem, parents = chain.problem, set(chain.problem.parents(quantity))
+    forms, problem, parents = line.forms, chain.problem, set(chain.problem.parents(quantity))
     numbers = numbers_in(problem.expression(quantity), chain.values)
     value, terms = evaluate(numbers, problem.modulus), sizes_of(numbers)
     for place, form in enumerate(forms):
         quantities = symbols_in(form, chain.symbols)
         if quantities is None or any(other not in chain.values for other in quantities):
             return ChainFault.TOO_EARLY
-        if quantities and (place or set(quantities) != parents):
+        must_name = bool(quantities) or (not place and _SYMBOL.fullmatch(line.letter))
+        if must_name and (place or set(quantities) != parents):
             return ChainFault.DEPENDENCIES
         tokens = tokenize(with_values(form, chain))
         if tokens is None or not is_legal(tokens, "+-*"):

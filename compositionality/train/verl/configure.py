@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -132,14 +133,36 @@ def _composed(name: str, words: tuple[str, ...]) -> DictConfig:
 
 
 def set_key(config: DictConfig, key: str, value: Any) -> None:
-    """Set a dotted key that is there already, or any below an empty mapping; UserError for another one or its type."""
-    parent, _, last = key.rpartition(".")
+    """Set a dotted key that is there already, or any below an empty mapping; with Hydra's signs before it another one.
+
+    ``+``: one that is not there; ``++``: there or not; ``~``: take it out. UserError for another key or its type.
+    """
+    plain = key.lstrip("+~")
+    sign = key.removesuffix(plain)
+    parent, _, last = plain.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
-    known = isinstance(node, DictConfig) and (last in node.keys() or not len(node))  # noqa: SIM118
-    if not known or parent.partition(".")[0] == "run":
-        raise UserError(f"verl.{key}={value}: verl has no such key; engine=verl --cfg lists its keys")
-    with open_dict(node):
-        OmegaConf.update(config, key, value, merge=False)
+    there = isinstance(node, DictConfig) and last in node.keys()  # noqa: SIM118
+    new = sign in ("+", "++") and all(
+        isinstance(OmegaConf.select(config, above), DictConfig | None)
+        for above in accumulate(plain.split(".")[:-1], "{}.{}".format)
+    )
+    known = there or new or (isinstance(node, DictConfig) and not sign and not len(node))
+    if not known or plain.partition(".")[0] == "run":
+        word = f"{sign}verl.{plain}" + ("" if sign == "~" else f"={value}")
+        raise UserError(f"{word}: verl has no such key; engine=verl --cfg lists its keys")
+    if there and sign == "+":
+        raise UserError(f"+verl.{plain}={value}: verl has this key; give verl.{plain}={value}")
+    old = OmegaConf.select(config, plain) if there and sign != "~" else None
+    is_text = isinstance(value, str)  # a word that verl knows, as after_each_epoch, or ${another.key}; no sweep
+    if isinstance(old, int | float) and value is not None:
+        other = "," in value if is_text else isinstance(value, bool) != isinstance(old, bool)
+        if other:
+            raise UserError(f"verl.{plain}={value}: give {'true or false' if isinstance(old, bool) else 'a number'}")
+    with open_dict(config):
+        if sign == "~":
+            node.pop(last)
+        else:
+            OmegaConf.update(config, plain, value, merge=False, force_add=bool(sign))
 
 
 def _verl_folder() -> Path:
