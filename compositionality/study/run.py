@@ -221,7 +221,10 @@ def backend_of(settings: RunStudySettings, request: Request) -> Backend:
 
 
 def check_files(steps: Sequence[Step]) -> None:
-    """UserError where two steps write the same, or one reads what is not there in its study, and no step makes it."""
+    """UserError where two steps write the same, or one reads what is not there in its study, and no step makes it.
+
+    Scripts of several steps do not say what they make: beside one only the first is checked.
+    """
     makers: dict[Path, str] = {}
     for step in steps:
         for output in () if step.flat.get("answers_only") else map(Path, step.outputs):
@@ -230,7 +233,7 @@ def check_files(steps: Sequence[Step]) -> None:
                     f"{makers[output]} and {step.key}: both write {output}; give one of them another OUTPUT"
                 )
     around = {above for output in makers for above in output.parents}
-    for step in steps:
+    for step in steps if all(step.entry_point for step in steps) else ():
         folders = {Path(step.place.folder(root)).parent for root in ("data", "checkpoints")}
         for path in map(Path, sorted(step.inputs)):
             made = path in around or not makers.keys().isdisjoint((path, *path.parents))
