@@ -186,7 +186,7 @@ class GrpoTrainer:
                 metrics |= self.evaluate(step)
             metrics |= {"training/global_step": step, "training/epoch": (self.position - 1) // len(self.problems)}
             self.row = {"step": step, **self.flops.add(metrics)}
-            self.write_samples(step, groups)  # before saving; the row after it: resume finds that in the checkpoint
+            self.write_samples(step, self.shown)  # before saving; the row after it: resume finds that in the checkpoint
             if self.is_due(step, trainer.save_every):
                 self.save(step)
             self.log(self.row)
@@ -221,6 +221,7 @@ class GrpoTrainer:
         self.position = next_position
         if not is_full and algorithm.too_few_groups == "stop":
             self.stop_without_signal(step, len(useful), len(sampled))
+        self.shown = useful[:wanted] or sampled
         metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
         return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}
 

@@ -273,9 +273,9 @@ class Report:
             self.table_begun = True
 
     def write_samples(self, step: int, groups: Sequence[PromptGroup], tokenizer: Any) -> None:
-        """Write the first right and the first wrong completion of four groups, of those first that have both."""
+        """Write the first right and the first wrong completion of five groups, of those first that have both."""
         rows, form = [], "[{position}] reward {reward:g}\n{prompt}\n>>> {completion}\n"
-        for group in sorted(groups, key=lambda group: len(set(group.correct)) == 1)[:4]:
+        for group in sorted(groups, key=lambda group: len(set(group.correct)) == 1)[:5]:
             prompt = tokenizer.decode(group.prompt_ids)
             for place in [group.correct.index(value) for value in (True, False) if value in group.correct]:
                 text, reward = tokenizer.decode(group.completions[place].token_ids), group.rewards[place]

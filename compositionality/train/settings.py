@@ -41,6 +41,10 @@ NOT_THE_RESULT = (
     *("mesh.", "data.train_files", "data.val_files", "trainer."),
 )
 """Begins the keys on which the weights that a single-file trainer makes do not depend."""
+VERLS_SETUP = (
+    "bash bash/setup.sh --full, or in a clone pip install -e '.[verl]' -c requirements-cpu.lock (or -gpu.lock)"
+)
+"""What installs verl."""
 TRL_NAMES: dict[str, tuple[str, ...]] = {
     "adam_beta1": ("optim.beta1",),
     "adam_beta2": ("optim.beta2",),
@@ -49,7 +53,9 @@ TRL_NAMES: dict[str, tuple[str, ...]] = {
     "bf16": ("model.dtype",),
     "completion_only_loss": ("data.prompt_loss",),
     "dataset_name": ("data.train_files",),
+    "dataset_text_field": ("data.messages_key",),
     "dtype": ("model.dtype",),
+    "eval_dataset": ("data.val_files",),
     "epsilon": ("algorithm.clip_low",),
     "epsilon_high": ("algorithm.clip_high",),
     "eval_steps": ("trainer.eval_every",),
@@ -85,6 +91,7 @@ TRL_NAMES: dict[str, tuple[str, ...]] = {
     "seed": ("data.seed",),
     "shuffle_dataset": ("data.shuffle",),
     "temperature": ("rollout.temperature",),
+    "train_dataset": ("data.train_files",),
     "torch_dtype": ("model.dtype",),
     "use_peft": ("model.lora.rank",),
     "use_vllm": ("rollout.engine",),
@@ -191,7 +198,7 @@ def check_loggers(names: Sequence[str], engine: str) -> None:
     for name in names:
         what = f"trainer.logger={name}"
         if name in VERLS_LOGGERS and engine == "single" and find_spec("verl") is None:
-            fix = "run: bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
+            fix = f"run: {VERLS_SETUP}"
             raise MissingPackageError(f"{what}: engine=single logs there through verl, which is not installed; {fix}")
         if name not in ("file", "wandb", "console") and find_spec(name) is None:
             fix = (

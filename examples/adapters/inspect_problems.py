@@ -1,4 +1,4 @@
-"""A problem file as a task of inspect_ai. Needs `pip install 'inspect_ai>=0.3.285'`.
+"""A problem file as a task of inspect_ai. Needs `pip install 'inspect_ai>=0.3.285' openai`.
 
 PROBLEMS=$PWD/data/composition/seed0/string_task/test_heldout.parquet
 inspect eval examples/adapters/inspect_problems.py -T problems=$PROBLEMS --model openai/MODEL

@@ -1,4 +1,4 @@
-r"""A problem file, that of the variable PROBLEMS, as a task of LightEval. Needs `pip install 'lighteval>=0.13'`.
+r"""The problem file $PROBLEMS as a task of LightEval (to install: compositionality/adapters/README.md).
 
 export PROBLEMS=data/composition/seed0/string_task/test_heldout.parquet
 lighteval accelerate "model_name=MODEL" "compositionality|0" --custom-tasks examples/adapters/lighteval_problems.py

@@ -271,7 +271,7 @@ def test_verls_loggers_serve_the_single_engine(
     ("name", "engine", "missing", "fix"),
     [
         ("tensorboard", "single", "tensorboard", "bash bash/setup.sh --tensorboard, or pip install tensorboard"),
-        ("console", "single", "verl", "pip install 'compositionality[verl]'"),
+        ("console", "single", "verl", "pip install -e '.[verl]' -c requirements-cpu.lock (or -gpu.lock)"),
         ("mlflow", "verl", "mlflow", "pip install mlflow"),
     ],
 )

@@ -22,7 +22,13 @@ from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSet
 from compositionality.train.memory import kept_checkpoints
 from compositionality.train.prompts import run_keys
 from compositionality.train.run_folder import flatten
-from compositionality.train.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
+from compositionality.train.settings import (
+    VERLS_SETUP,
+    LoraSettings,
+    ModelSettings,
+    OptimSettings,
+    refuse_foreign_keys,
+)
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import hooks
 from compositionality.train.wandb_runs import run_name
@@ -168,7 +174,7 @@ def set_key(config: DictConfig, key: str, value: Any) -> None:
 def _verl_folder() -> Path:
     """Return where verl is installed, found without importing it (which takes seconds). UserError for another verl."""
     spec = importlib.util.find_spec("verl")
-    fix = "run bash bash/setup.sh --full, or pip install 'compositionality[verl]'"
+    fix = f"run {VERLS_SETUP}"
     if spec is None or not spec.submodule_search_locations:
         raise UserError(f"engine=verl: verl is not installed; {fix}")
     for found in importlib.metadata.distributions(name="verl"):  # none: a checkout of verl, its owner's affair

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from compositionality.data.git import code_version
 from compositionality.train.log import MetricsFile, scalars
 from compositionality.train.metrics import read_metrics
+from compositionality.train.run_folder import facts_of
 from compositionality.train.wandb_runs import define_validation_metrics
 
 PATIENCE = 3  # updates
@@ -58,7 +60,7 @@ def install() -> None:
 
 
 def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]:
-    """Return verl's ``Tracking.__init__`` with our x-axes in wandb, and tried again without wandb where that fails.
+    """Return verl's ``Tracking.__init__`` with our x-axes and facts in wandb, tried again without it where that fails.
 
     A run that goes on sends what a killed process had written but not sent.
     """
@@ -73,6 +75,8 @@ def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]
             try:
                 start(self, project_name, experiment_name, backends, config)
                 define_validation_metrics(wandb)
+                facts = facts_of(Path(os.environ.get("WANDB_DIR", "")).absolute()) | {"code": code_version()}
+                wandb.config.update({"facts": facts}, allow_val_change=True)  # type: ignore[no-untyped-call]
                 for row in read_metrics(Path(os.environ.get("VERL_FILE_LOGGER_PATH", os.devnull))):
                     if wandb.run is not None and row["step"] >= wandb.run.step:
                         wandb.log(scalars(row), step=row["step"])
