@@ -1,10 +1,12 @@
 """What is printed for people: one look for all tables, and all their columns where the output is a file."""
 
 import re
+from textwrap import fill
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Column, Table
+from rich.text import Text
 
 COLUMNS_IN_A_FILE = 160
 
@@ -15,10 +17,41 @@ def new_console() -> Console:
     return console if console.is_terminal else Console(markup=False, highlight=False, width=COLUMNS_IN_A_FILE)
 
 
+class WholeWords(Table):
+    """A table whose columns are narrowed to words, the widest first; where these do not fit, a line for each row."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table, or its rows as lines with the titles in them."""
+        for column in self.columns:
+            column.min_width = column.max_width = None
+        texts = [[str(text) for text in (column.header, *column.cells)] for column in self.columns]
+        least = [max(len(word) for text in column for word in (text.split() or [""])) for column in texts]
+        widths = [max(map(len, column)) for column in texts]
+        room = options.max_width - (self.__rich_measure__(console, options.update(width=1000)).maximum - sum(widths))
+        while sum(widths) > room and widths != least:
+            widest = max(range(len(widths)), key=lambda place: (widths[place] > least[place], widths[place]))
+            widths[widest] -= 1
+        if sum(widths) <= room:
+            for column, width in zip(self.columns, widths, strict=True):
+                column.min_width = column.max_width = width
+            yield from super().__rich_console__(console, options)
+            return
+        if self.title:
+            yield Text(str(self.title))
+        for row in zip(*texts, strict=True):
+            if row != (titles := tuple(column[0] for column in texts)):
+                said = (f"{title} {cell}".strip() for title, cell in zip(titles, row, strict=True))
+                line = ", ".join(filter(None, said))
+                words = fill(
+                    line, options.max_width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+                )
+                yield Text(words, no_wrap=True, overflow="ignore")
+
+
 def new_table(*titles: str, title: str | None = None) -> Table:
-    """Return a table without lines between columns, ``titles`` above the first of them; narrow columns break words."""
+    """Return a table without lines between columns, ``titles`` above the first of them, which breaks no word."""
     columns = (Column(name, overflow="fold") for name in titles)
-    return Table(*columns, title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    return WholeWords(*columns, title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:

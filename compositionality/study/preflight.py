@@ -44,8 +44,6 @@ from compositionality.train.tiny.model import tiny_shape
 
 COLUMNS = 98
 """Width of the table, at most."""
-WIDE = 1000
-"""Columns in which every cell is one line."""
 PROFILES = ("single", "instruct", "paper")
 MACHINES = ((1, 1), (1, 8), (4, 8))
 """Nodes, GPUs of each."""
@@ -249,13 +247,7 @@ def preflight(settings: PreflightSettings) -> None:
         console.print(whole_words, soft_wrap=True)
 
     say(f"{forecast.name}: {forecast.shape.parameters / 1e6:,.1f} M parameters on {machine}")
-    lines = table(needs, forecast.machine)
-    if console.measure(lines, options=console.options.update(width=WIDE)).minimum <= console.width:
-        console.print(lines)
-    else:
-        for need in needs:
-            step, place, needed, there, fits, parts = cells(need, forecast.machine)
-            say(f"{step}, {place}: {needed} needed, {there} there, {fits}; {parts}")
+    console.print(table(needs, forecast.machine))
     if (at_once := forecast.at_once()) is not None:
         say(f"vLLM holds {at_once} completions of full length at a time on each GPU.")
     say("Calculated from the settings; time is not forecast.")
@@ -289,21 +281,14 @@ def forecast_of(settings: PreflightSettings) -> Forecast:
 
 
 def table(needs: Sequence[Need], machine: Machine) -> Table:
-    """Return one line for each kind of step and place; its last column alone takes several lines of a terminal."""
+    """Return one line for each kind of step and place."""
     lines = new_table("step", "of", "needed", "there", "", "largest parts")
     for need in needs:
-        lines.add_row(*cells(need, machine))
-    for column in lines.columns[:-1]:
-        column.no_wrap, column.min_width = True, max(map(len, map(str, column.cells)))
+        available = need.available(machine)
+        shown = "none" if available is None else in_gb(available)
+        fits = "fits" if need.fits(machine) else "TOO MUCH"
+        lines.add_row(need.step, need.place, in_gb(need.total), shown, fits, need.largest())
     return lines
-
-
-def cells(need: Need, machine: Machine) -> tuple[str, ...]:
-    """Return what is said of a need: step, place, what is needed and there, whether it fits, its largest parts."""
-    available = need.available(machine)
-    shown = "none" if available is None else in_gb(available)
-    fits = "fits" if need.fits(machine) else "TOO MUCH"
-    return need.step, need.place, in_gb(need.total), shown, fits, need.largest()
 
 
 def comparison() -> str:

@@ -139,7 +139,7 @@ def test_p14_wandb_is_used_only_when_it_needs_no_login(
 def test_p14_a_refusal_by_wandb_does_not_end_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """One that it takes has the axes of the other engine (test_log.py), and gets what it lacks of a killed run."""
+    """One that it takes has the axes and facts of the other engine's, and gets what it lacks of a killed run."""
 
     class RefusalError(Exception):
         pass
@@ -147,11 +147,14 @@ def test_p14_a_refusal_by_wandb_does_not_end_the_run(
     started: list[list[str]] = []
     defined: dict[str, dict[str, str]] = {}
     sent: list[tuple[int, dict[str, float]]] = []
-    wandb = SimpleNamespace(
+    given: dict[str, dict[str, str]] = {}
+    config = SimpleNamespace(update=lambda values, allow_val_change: given.update(values))
+    wandb = SimpleNamespace(config=config,
         errors=SimpleNamespace(Error=RefusalError), define_metric=lambda name, **how: defined.update({name: how}),
         run=SimpleNamespace(step=2), log=lambda row, step: sent.append((step, row)),
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path / "study/seed3/rl-level2"))
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(tmp_path / "metrics.jsonl"))
     rows = [{"step": step, "critic/score/mean": step / 4} for step in (1, 2, 3)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -165,9 +168,12 @@ def test_p14_a_refusal_by_wandb_does_not_end_the_run(
     assert started == [["console", "wandb", "file"], ["console", "file"]]
     assert capsys.readouterr().out == "wandb is left out: invalid key\n"
     assert not defined
+    assert not given
     metrics.without_wandb_if_it_fails(start)(None, "project", "run", "wandb")
     axes = {"step_metric": "compute/flops", "summary": "last,max"}
     assert (started[2:], defined) == ([["wandb"]], {"val-core/*": axes, "val-aux/*": axes})
+    known = given["facts"]
+    assert (known["study"], known["seed"], known["arm"], "code" in known) == ("study", "3", "rl-level2", True)
     assert sent == [(2, {"critic/score/mean": 0.5}), (3, {"critic/score/mean": 0.75})]
 
 
