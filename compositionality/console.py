@@ -26,7 +26,7 @@ class WholeWords(Table):
             column.min_width = column.max_width = None
         texts = [[str(text) for text in (column.header, *column.cells)] for column in self.columns]
         least = [max(len(word) for text in column for word in (text.split() or [""])) for column in texts]
-        widths = [max(map(len, column)) for column in texts]
+        widths = [max(len(line) for text in column for line in (text.splitlines() or [""])) for column in texts]
         room = options.max_width - (self.__rich_measure__(console, options.update(width=1000)).maximum - sum(widths))
         while sum(widths) > room and widths != least:
             widest = max(range(len(widths)), key=lambda place: (widths[place] > least[place], widths[place]))
