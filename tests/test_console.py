@@ -17,4 +17,5 @@ def test_a_table_breaks_and_loses_no_word_at_any_width() -> None:
         Console(file=shown, width=width).print(table)
         words = shown.getvalue().replace("─", "").split()
         assert sorted(word.rstrip(",") for word in words) == sorted(word.rstrip(",") for word in wanted), width
+        assert ("─" in shown.getvalue()) == (width >= 31), width  # a table as soon as its words fit
         assert max(map(len, shown.getvalue().splitlines())) <= width
