@@ -24,12 +24,12 @@ def records(run: Path) -> list[Any]:
 def read(run: Path) -> Iterator[Any]:
     """Yield what its file holds by now: protocol buffers in the frames of a LevelDB log, after a header of 7 bytes.
 
-    wandb's own process may be in the middle of a frame; only whole ones are read.
+    wandb's own process may not have made the file, or be in the middle of a frame; only whole ones are read.
     """
     from wandb.proto import wandb_internal_pb2
 
-    (file,) = run.glob("*.wandb")
-    data, place, block, whole = file.read_bytes(), 7, 32768, b""
+    data = b"".join(file.read_bytes() for file in run.glob("*.wandb"))
+    place, block, whole = 7, 32768, b""
     while place + 7 <= len(data):
         if block - place % block < 7:  # no room for a frame's head
             place += block - place % block
