@@ -55,6 +55,12 @@ class ReplicatePlan:
         given = request.base_model or request.settings.base_model
         template = request.chat_template or request.settings.chat_template or "own"
         if given:
+            of_text = [word for words in request.loaded.variants.values() for word in words if word.startswith("base:")]
+            if of_text:
+                raise UserError(
+                    f"base model {given}: the variants of {request.loaded.name} differ in how the base is pretrained "
+                    f"({of_text[0]}), and a given model is not; leave BASE_MODEL out, with a profile that pretrains"
+                )
             return self.step("base", BASE, [f"model={given}", f"chat_template={template}"])
         if template != "own":
             raise UserError(

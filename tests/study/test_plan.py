@@ -212,6 +212,8 @@ def test_a_model_that_is_given_is_the_base_of_the_study() -> None:
         assert (base.model, base.chat_template) == (given or "meta-llama/Llama-3.1-8B-Instruct", template)
     with pytest.raises(UserError, match="CHAT_TEMPLATE=plain: the model that this profile makes has"):
         plan(asked(chat_template="plain"))
+    with pytest.raises(UserError, match=r"m/Other: the variants of dial differ in how the base is pretrained"):
+        plan(asked("dial", base_model="m/Other"))
 
 
 def test_a_word_reaches_the_steps_that_it_names() -> None:
