@@ -1,6 +1,6 @@
 """Memory and disk that a run needs: formulas over plain numbers, and the check against a machine. Time is not forecast.
 
-No settings are read here: the rooms that have them make a ``Sharding``, a ``BatchSpec``, a ``Vllm`` of theirs.
+No settings are read here: the packages that have them make a ``Sharding``, a ``BatchSpec``, a ``Vllm`` of theirs.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What tests of several rooms start from: problems on strings, tiny models, one that solves some of the problems."""
+"""What tests of several packages start from: problems on strings, tiny models, one that solves some of the problems."""
 
 import os
 from collections.abc import Callable

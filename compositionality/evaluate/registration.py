@@ -48,7 +48,7 @@ class Registration:
     failed: NonEmptyStr  # what counts as a failed replicate, in words
     claims_sha256: str = ""  # of the claims' file; run_study.py register=true writes it and the next two
     recipe_sha256: str = ""  # of the resolved profile, the stages and the arms
-    trees: dict[str, str] = field(default_factory=dict)  # git's ids of the rooms that make numbers; so is this
+    trees: dict[str, str] = field(default_factory=dict)  # git's ids of the packages that make numbers; so is this
     reuses: dict[str, str] = field(default_factory=dict)  # registration whose seeds or splits are used again: why
 
 
