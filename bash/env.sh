@@ -5,12 +5,12 @@
 #   SEED SPLIT TEST_SEED   of problems and training (0); which functions are held out (0: the paper's); of test problems (2027)
 #   DATA_DIR CKPT_DIR RESULTS_DIR   roots (data, checkpoints, results) of ROOT/STUDY/seedN[-splitM]
 #   MODEL_PATH TRAIN_FILES VAL_FILES OUTPUT, of a script that samples N_SAMPLES and DATA (its problems)   in place of its own
-#            (a given model's default OUTPUT has its name behind: stage2-rl-level2-NAME)
+#            (a given model's default OUTPUT ends in its name: stage2-rl-level2-NAME)
 #   PYTHON; DRY_RUN=1: print the command and check it as its start would, but for inputs that are not there yet
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 behind=()
-while [[ ${1:-} =~ ^[A-Z_]+= ]]; do export "${1?}" && behind+=("${1%%=*}") && shift; done # NAME=value behind the script is as before it
+while [[ ${1:-} =~ ^[A-Z_]+= ]]; do export "${1?}" && behind+=("${1%%=*}") && shift; done # NAME=value after the script name is as before it
 step=$(realpath "$0")
 cd -P "$(dirname "${BASH_SOURCE[0]}")/.." # as realpath, also where the way here is a link
 step=${step#"$PWD/bash/"} step=${step%.sh}

@@ -66,7 +66,7 @@ class Row(Strict):
 
 
 class Part(Strict):
-    """Rows of one table; behind: the command that the rows' words stand behind."""
+    """Rows of one table; behind: the command that the rows' words follow."""
 
     part: str
     rows: tuple[Row, ...]
@@ -143,7 +143,7 @@ def render(systems: tuple[System, ...]) -> str:
     for system in systems:
         lines += ["", f"## Coming from {system.system}", "", f"{_sentence(system.about)} {system.start}"]
         for part in system.parts:
-            lines += ["", f"**{part.part}**" + (f", behind `{part.behind}`" if part.behind else ""), ""]
+            lines += ["", f"**{part.part}**" + (f", added to `{part.behind}`" if part.behind else ""), ""]
             lines += ["| there | here | held by |", "|---|---|---|"]
             lines += [f"| {_cell(row.there)} | {_here(row)} | {_held(row)} |" for row in part.rows]
     return "\n".join(lines) + "\n"

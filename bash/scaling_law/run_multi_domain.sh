@@ -11,7 +11,7 @@
 # Keys are those of the training; rows:KEY=… those of prepare_guru, passk:KEY=… those of pass@k.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-# ---- to adjust: the published settings. Any key may stand behind the command, too.
+# ---- to adjust: the published settings. Any key may follow the command, too.
 domains='[math,code,logic,stem]'
 batch=8 responses=4 updates=2 # problems of a step, completions of each, updates of a step
 max_prompt=2048 max_response=2048

@@ -201,7 +201,7 @@ def _read_value(word: str, text: str, loader: Any) -> Any:
 def help_text(schema: type[Any], doc: str) -> str:
     """Return the entry point's docstring, then its keys with type, default and phrase, those of nested dataclasses too.
 
-    The phrase of a key is its field's metadata ``help``, else the comment behind the field.
+    The phrase of a key is its field's metadata ``help``, else the comment after the field.
     """
     rows = list(_help_rows(schema, _defaults(schema), ""))
     width = max(len(key) for key, _, _ in rows)

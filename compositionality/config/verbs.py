@@ -22,7 +22,7 @@ class Verb(NamedTuple):
     check: str = ""  # of the settings, in a dry run
     show: str = ""  # what ``--cfg`` prints of them
     main: str = ""  # reads the command line itself, whose words decide on the settings
-    result: str = ""  # behind its output: what is there when it is done
+    result: str = ""  # after its output: what is there when it is done
     sent: str = ""  # sends what was made with these settings to wandb, where that can be used
 
 

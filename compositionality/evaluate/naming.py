@@ -26,7 +26,7 @@ def named_paths(kind: str, entries: Sequence[str]) -> dict[str, str]:
         else:
             name, path = _name_of(Path(entry)), entry
         if not path:
-            raise UserError(f"{kind}: {entry}: no path behind the name; write NAME:PATH")
+            raise UserError(f"{kind}: {entry}: no path after the name; write NAME:PATH")
         check_name(kind, name)
         if name in named:
             raise UserError(f"{kind}: {named[name]} and {path} are both called {name!r}; write NAME:PATH for one")

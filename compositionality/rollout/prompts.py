@@ -85,7 +85,7 @@ class ChatRow:
 
 
 def chat_row(messages: list[Message], tokenizer: Any) -> ChatRow:
-    """Return the tokens of a checked row. Each assistant's turn is cut off behind its EOS; what follows is context.
+    """Return the tokens of a checked row. Each assistant's turn is cut off after its EOS; what follows is context.
 
     The cut at the start of a turn is made in the text, before it is tokenised, as in a rollout.
     """

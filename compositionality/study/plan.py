@@ -49,7 +49,7 @@ def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps, each behind what it names and what makes its inputs. UserError for a circle.
+    """Return the steps, each after what it names and what makes its inputs. UserError for a circle.
 
     Where several could be next, the first of ``steps`` is.
     """
@@ -81,9 +81,9 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
 
 
 def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield the last steps; the page and the record, which read whole folders, come behind all others.
+    """Yield the last steps; the page and the record, which read whole folders, come after all others.
 
-    The audit, which nothing but the page waits for, comes behind the steps that need the machine to themselves.
+    The audit, which nothing but the page waits for, comes after the steps that need the machine to themselves.
     """
     earlier, finals = [step.key for step in steps], list[str]()
     alone = [step.key for step in steps if not step.one_lane]

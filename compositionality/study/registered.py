@@ -105,7 +105,7 @@ def registered_study(
 
 
 def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> Step:
-    """Return the step that writes what is committed of a replicate, behind its other ``steps``."""
+    """Return the step that writes what is committed of a replicate, after its other ``steps``."""
     files = {kind: file for kind, file in request.loaded.claimed.items() if kind in MADE}
     results = [f"{kind}/{place.name}:{place.folder('results')}/{file}" for kind, file in files.items()]
     runs = [f"{each.name}:{each.folder('checkpoints')}" for each in dict.fromkeys((place.shared, place))]

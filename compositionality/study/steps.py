@@ -58,7 +58,7 @@ def read_script(name: str) -> Script | None:
 
 
 def words_of(script: Script, variables: Mapping[str, str], more: tuple[str, ...] = ()) -> list[str]:
-    """Return the words of the command that the script runs with these variables, and ``more`` behind it."""
+    """Return the words of the command that the script runs with these variables, and ``more`` after it."""
     model = re.sub(r"(/final|/best)?/?\]?$", "", variables.get("MODEL_PATH", ""))
     own = re.sub("^.*[/:]", "", model, flags=re.DOTALL)
     given = {**variables, "PROBLEMS": variables.get("DATA_FILE", ""), "OWN": own and f"-{own}"}
@@ -129,7 +129,7 @@ class Step:
 
     @cached_property
     def command_words(self) -> list[str]:
-        """Return the words of its entry point's command; of a script of several steps those behind the script."""
+        """Return the words of its entry point's command; of a script of several steps those after the script name."""
         if not self.script:
             return [f"profile={self.profile}", *self.words]
         if (script := read_script(self.script)) is None:
@@ -166,7 +166,7 @@ class Step:
 
     @property
     def inputs(self) -> set[str]:
-        """Return every text of its settings that may be a path, and what stands behind ``NAME:`` in it."""
+        """Return every text of its settings that may be a path, and what follows ``NAME:`` in it."""
         values = [value for key, value in self.flat.items() if not key.endswith("output")]
         texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
         parts = {part for text in map(str, texts) for part in (text, text.partition(":")[2]) if "/" in part}

@@ -2,7 +2,7 @@
 
 A script reads what its text and that of bash/env.sh name as ``$NAME``, and what its program reads of the environment. A
 variable that other scripts read or earlier ones did, or that only resembles one that this script reads, is a line on
-stderr, as it may be there for something else; one of the NAMEs, which were given behind the script, is an error. Any
+stderr, as it may be there for something else; one of the NAMEs, which were given after the script name, is an error. Any
 other of the NAMEs is a line, as its program may read it.
 """
 
@@ -17,7 +17,7 @@ BASH = Path(__file__).parents[2] / "bash"
 OF_A_MACHINE = {"N_GPUS", "NNODES", "RAY_ADDRESS"}
 OF_A_STUDY = {"SEEDS", "ARMS", "BACKEND", "BASE_MODEL", "CHAT_TEMPLATE"}
 _OF_A_STEP = "give key=value to the script of the step, or STEP:key=value to a study"
-_OTHER_ENGINE = "give PROFILE=NAME/verl, or engine=verl behind a script that trains"
+_OTHER_ENGINE = "give PROFILE=NAME/verl, or engine=verl after the name of a script that trains"
 OF_OTHERS = {
     "MODEL_PATH": "give BASE_MODEL to a study",
     **dict.fromkeys(("TRAIN_FILES", "VAL_FILES", "N_SAMPLES", "OUTPUT"), "give it to a script that does"),
@@ -60,7 +60,7 @@ def unread(step: str, given: Iterable[str]) -> dict[str, str]:
 
 
 def main(step: str, *behind: str) -> int:
-    """Say what has no effect. Return 2 if it was given behind the script."""
+    """Say what has no effect. Return 2 if it was given after the script name."""
     given = [name for name, value in os.environ.items() if value]
     found = {name: f"give {meant}" for name, meant in misspelt(step, given).items()} | unread(step, given)
     for name, fix in found.items():

@@ -366,7 +366,7 @@ def facts_of(result: Path) -> dict[str, str]:
 
 
 def place_of(result: Path) -> tuple[str, ...]:
-    """Return the study and the replicate that a result lies in, else its folder, and behind them the arm.
+    """Return the study and the replicate that a result lies in, else its folder, and after them the arm.
 
     That is the path below the replicate, without the name of the stage that the arms have in common.
     """

@@ -1,4 +1,4 @@
-"""Settings that every training program has; the comment behind a field is its phrase in ``--help``."""
+"""Settings that every training program has; the comment after a field is its phrase in ``--help``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
