@@ -106,6 +106,7 @@ LONG: dict[str, list[str]] = {
     "test_package.py": ["test_the_command_and_its_verbs_start_without_heavy_packages"],
     "test_recipes.py": [],
     "test_refusals.py": [],
+    "test_step_contract.py": [],
     "test_scripts.py": [],
     "toy_task/test_pipeline.py": [],
     "train/single/test_grpo_command.py": [],

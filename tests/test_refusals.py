@@ -5,45 +5,12 @@ would type it. Nothing may be left of a refused start.
 """
 
 import re
-import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import bash_runs
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from assets import save, string_task, tiny_model
+from steps import BASES, make_inputs, typed
 
-from compositionality.data.problems import to_table
-
-BASES = {  # words with which a dry run passes; what is in capitals is made below
-    "train_grpo": "model.path=MODEL data.train_files=[TRAIN] trainer.output=OUT data.max_prompt_tokens=32 rollout.n=4 "
-    "data.prompts_per_step=8 rollout.max_tokens=8 trainer.steps=1 run.device=cpu",
-    "train_sft": "model.path=MODEL data.train_files=[ROWS] trainer.output=OUT trainer.batch_rows=8 "
-    "data.max_length=64 run.device=cpu",
-    "collect_rollouts": "model=MODEL problems=TRAIN output=OUT max_tokens=8",
-    "evaluate": "models=[MODEL] problems=[TRAIN] output=OUT max_tokens=8",
-    "passk": "models=[MODEL] problems=[TRAIN] output=OUT n_samples=2 max_tokens=8",
-    "create_problems": "task=string output=OUT.parquet count=8",
-    "filter_rollouts": "rollouts=[ROLLOUTS] problems=TRAIN output=OUT",
-    "filter_problems": "rollouts=ROLLOUTS problems=TRAIN output=OUT.parquet",
-    "split_chunks": "problems=TRAIN output=OUT chunks=2",
-    "merge_data": "inputs=[TRAIN,OTHER] output=OUT.parquet",
-    "write_solutions": "problems=TRAIN output=OUT",
-    "make_domain_sample": "output=OUT count=60",
-    "prepare_guru": "files=[TRAIN] output=OUT",
-    "pretrain_tiny": "output=OUT run.device=cpu",
-    "audit_data": "files=[TRAIN] output=OUT.json",
-    "failure_modes": "rollouts=[m:ROLLOUTS] problems=[TRAIN] output=OUT level=1",
-    "export_checkpoint": "checkpoint=NOWHERE output=OUT",
-    "influence": "model=MODEL rollouts=ROLLOUTS problems=TRAIN output=OUT",
-    "fit_scaling": "points=[NOWHERE.csv] output=OUT",
-    "claims": "results=[accuracy/seed0:NOWHERE] output=OUT.json",
-    "summarise_seeds": "inputs=[seed0:NOWHERE/s/results.parquet] output=OUT.csv",
-    "set_chat_template": "model=MODEL output=OUT chat_template=own",
-}
 REFUSALS = [  # entry point, words beside its base, what is said
     ("summarise_seeds", "inputs=[]", "inputs: give at least one, as inputs=[seed0:FOLDER,...]"),
     ("train_grpo", "rollout.engine=server", "rollout.engine=server: give rollout.server_url"),
@@ -156,40 +123,7 @@ FULL = [  # what the full set-up alone can check
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What the words in capitals stand for: a model, problems, rows for SFT, rollouts, a model of another family."""
-    folder = tmp_path_factory.mktemp("refusals")
-    names = ("MODEL", "BARE", "STRANGE", "TAKEN", "ROLLOUTS", "HALF", "NOWHERE")
-    found = {name: folder / name for name in names} | {
-        name: folder / f"{name}.parquet" for name in ("TRAIN", "OTHER", "ROWS", "COPY")
-    }
-    task = string_task((1, 2))
-    for name, seed in (("TRAIN", 0), ("OTHER", 1)):
-        pq.write_table(to_table([task.problem("train", seed, row) for row in range(24)], "train"), found[name])
-    shutil.copy(found["TRAIN"], found["COPY"])
-    save(found["MODEL"], *tiny_model([function.name for function in task.functions]))
-    shutil.copytree(found["MODEL"], found["STRANGE"])
-    shutil.copytree(found["MODEL"], found["BARE"], ignore=shutil.ignore_patterns("*.safetensors"))
-    config = found["STRANGE"] / "config.json"
-    config.write_text(
-        config.read_text().replace('"qwen2"', '"gpt2"').replace('"llama"', '"gpt2"').replace('"qwen3"', '"gpt2"')
-    )
-    chat = [{"role": "user", "content": "reverse:abc"}, {"role": "assistant", "content": "cba"}]
-    pq.write_table(pa.table({"messages": [chat] * 20, "data_source": ["string-train-level1"] * 20}), found["ROWS"])
-    found["TAKEN"].mkdir()
-    (found["TAKEN"] / "thesis.tex").write_text("mine")
-    collected = f"{BASES['collect_rollouts']} n_samples=2 output="
-    there = found | {"OUT": folder / "new"}
-    assert typed("collect_rollouts", f"{collected}ROLLOUTS", there) == 0
-    with pytest.MonkeyPatch.context() as patch:  # stopped before its first completion
-        patch.setattr("compositionality.rollout.collect._Job.run", lambda *_: sys.exit(9))
-        assert typed("collect_rollouts", f"{collected}HALF", there) == 9
-    return found
-
-
-def typed(entry: str, words: str, places: Mapping[str, Path], *more: str) -> object:
-    """The exit code of a command; paths stand for the words in capitals."""
-    given = [re.sub("|".join(places), lambda name: str(places[name[0]]), word) for word in [*words.split(), *more]]
-    return bash_runs.typed(entry, given)
+    return make_inputs(tmp_path_factory.mktemp("refusals"))
 
 
 def refused(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from bash_runs import OF_A_PERSON, ROOT, dry, run, values
-from test_refusals import typed
+from steps import typed
 
 from compositionality.config.makers import maker
 from compositionality.study.steps import STEP_VARIABLES, read_script, words_of

@@ -301,11 +301,11 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
     manifest = Manifest(
         step=step, settings=json.loads(settings), inputs=inputs, files=files, code=code_version(), facts=dict(facts)
     )
-    text, old = manifest.model_dump_json(indent=1) + "\n", beside(target, "old")
-    is_folder = partial.is_dir()
-    if not is_folder:
-        _fsync(partial)
-    write_text(partial / MANIFEST if is_folder else beside(target, PENDING), text)
+    old, is_folder = beside(target, "old"), partial.is_dir()
+    noted = partial / MANIFEST if is_folder else beside(target, PENDING)  # read only if it is whole
+    noted.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    for path in (noted,) if is_folder else (partial, noted):
+        _fsync(path)
     remove(old)
     if target.is_dir() or (is_folder and target.exists()):  # which no rename replaces
         os.replace(target, old)

@@ -29,7 +29,7 @@ from report_study import (
     solved,
     write_json,
 )
-from test_refusals import typed
+from steps import typed
 
 from compositionality.data.artefact import verify
 from compositionality.data.git import code_version

@@ -210,17 +210,6 @@ def test_a_row_without_a_prompt_is_named(tmp_path: Path, messages: Any) -> None:
         merge([a, b], tmp_path / "merged.parquet")
 
 
-def test_again_does_nothing_and_others_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    a, b, c = (sft_file(tmp_path / f"{name}.parquet", [name]) for name in "abc")
-    chunks = {"chunks": 2, "rows_per_chunk": 5}
-    for make in (lambda: cut(tmp_path, **chunks)[0], lambda: merge([a, b], tmp_path / "merged.parquet")):
-        output = make()
-        capsys.readouterr()
-        make()
-        assert capsys.readouterr().out == f"{output} is already there\n"
-    with pytest.raises(UserError, match="rows_per_chunk: 5 then, 6 now"):
-        cut(tmp_path, chunks=2, rows_per_chunk=6)
-    with pytest.raises(UserError, match="other inputs"):
-        merge([a, c], output)
+def test_one_input_is_not_joined(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="two or more"):
-        merge([a], output)
+        merge([sft_file(tmp_path / "a.parquet", ["a"])], tmp_path / "merged.parquet")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from test_refusals import BASES
+from steps import BASES
 
 from compositionality.config.cli import parse, run
 from compositionality.config.verbs import entry_point
