@@ -221,7 +221,7 @@ class GrpoTrainer:
         self.position = next_position
         if not is_full and algorithm.too_few_groups == "stop":
             self.stop_without_signal(step, len(useful), len(sampled))
-        self.shown = useful[:wanted] or sampled
+        self.shown = useful[:wanted] or [group for group in sampled if group.is_judged()]
         metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
         return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}
 

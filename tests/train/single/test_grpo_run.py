@@ -405,6 +405,26 @@ def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
     assert {first[name] for name in first if name.startswith("val-core/")} == {1.0}  # nor is it wrong in validation
 
 
+@pytest.mark.parametrize("failing", [1, 4])
+def test_p05_completions_to_read_are_of_judged_groups_where_none_has_signal(small, tmp_path, monkeypatch, failing):
+    """All others are right; the judge fails on one completion, then on one of each group."""
+    original = RolloutWorker.generate
+
+    def generate(self, *arguments):
+        groups = original(self, *arguments)
+        for group in groups:
+            group.correct, group.rewards = [True] * len(group.correct), [1.0] * len(group.rewards)
+        for group in groups[:failing]:
+            group.rewards[0], group.correct[0] = None, False
+        return groups
+
+    monkeypatch.setattr(RolloutWorker, "generate", generate)
+    short = ("trainer.steps=1", "trainer.eval_every=0", "trainer.samples_every=1", "data.prompts_per_step=4")
+    out = train(settings(small, tmp_path / "run", *short))
+    shown = [path.read_text().count("reward 1\n") for path in out.glob("samples/step_1.txt")]
+    assert shown == ([] if failing == 4 else [3])
+
+
 def test_p07_a_run_killed_between_checkpoint_and_row_has_completions_and_judge_errors(small, tmp_path, monkeypatch):
     out, log = tmp_path / "run", GrpoTrainer.log
     more = ("trainer.samples_every=1", "trainer.steps=2")
