@@ -273,7 +273,7 @@ class GrpoTrainer:
         learns = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
         # A step without samples counts as its updates, all without signal: rl_report multiplies the two.
         counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not learns)}
-        return metrics | counts | {"actor/lr": rate}
+        return metrics | counts | {"actor/lr": rate, "actor/entropy_coef": self.entropy_coef}
 
     def batches(self, samples: Sequence[TrainSample]) -> list[Batch]:
         """Return this rank's micro-batches of one update: as many on every rank, since passes are collective."""

@@ -308,7 +308,8 @@ def test_the_entropy_follows_another_run(small, tmp_path):
         follow = [f"algorithm.entropy_like={like}", "algorithm.entropy_coef=10"]
         out = train(settings(small, tmp_path / str(wanted), *words, *follow))
         rows = read_metrics(out / "metrics.jsonl")[1:]
-        assert all("rollout/entropy" in row for row in rows)
+        weights_of_it = [10 * (wanted - row["rollout/entropy"]) for row in rows]
+        assert [row["actor/entropy_coef"] for row in rows] == pytest.approx(weights_of_it)
         last[wanted] = rows[-1]["rollout/entropy"]
         first = rows[0]["rollout/entropy"]
     assert last[0.01] < first < last[1.5]
