@@ -265,7 +265,8 @@ def log_probs(policy: "Policy", query: Query, settings: InfluenceSettings) -> It
 
     weights = settings.loss_aggregation, settings.max_tokens
     for batch in make_batches(query.samples, *weights, settings.micro_batch_tokens):
-        yield batch, policy(batch["tokens_BT"], batch["loss_mask_BT"], settings.temperature)[0]
+        (logp_N,) = policy(batch["tokens_BT"], batch["loss_mask_BT"], settings.temperature, with_entropy=False)
+        yield batch, logp_N
 
 
 def update(policy: "Policy", query: Query, projection: Projection, settings: InfluenceSettings) -> Tensor:

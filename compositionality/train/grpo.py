@@ -287,7 +287,8 @@ class GrpoTrainer:
     def compute_log_probs(self, name: str, policy: Policy, updates: Sequence[Sequence[Batch]]) -> None:
         """Add the log-probs by ``policy`` to all batches as ``name``."""
         for batch in (batch for batches in updates for batch in batches):
-            batch[name], _ = policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
+            given = batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature
+            (batch[name],) = policy(*given, with_entropy=False)
 
     def backward(self, batch: Batch) -> dict[str, Tensor]:
         """Add the gradients of one micro-batch's share of the loss; return its shares of the metrics."""

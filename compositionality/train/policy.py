@@ -66,28 +66,32 @@ class Policy(nn.Module):  # type: ignore[misc]
             self.first_token = tensor_mesh.get_local_rank() * -(-model.config.vocab_size // tensor_mesh.size())
         self.entropy_gradient = entropy_gradient
 
-    def forward(self, tokens_BT: Tensor, loss_mask_BT: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-        """Return the log-probability and entropy (float32) at the N tokens that ``loss_mask_BT`` marks, row by row.
+    def forward(
+        self, tokens_BT: Tensor, loss_mask_BT: Tensor, temperature: float = 1.0, *, with_entropy: bool = True
+    ) -> tuple[Tensor, ...]:
+        """Return the log-probability and, if wanted, entropy at the N tokens that ``loss_mask_BT`` marks, row by row.
 
-        Rows are padded at their ends. No attention mask is needed: attention is causal.
+        Both float32. Rows are padded at their ends. No attention mask is needed: attention is causal.
         """
         hidden_BTD = self.model.model(input_ids=tokens_BT[:, :-1], use_cache=False).last_hidden_state
         places_N = loss_mask_BT[:, 1:].flatten().nonzero().squeeze(1)
         hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, places_N)
         target_N = tokens_BT[:, 1:].flatten()[places_N]
         if not self.model.is_gradient_checkpointing:
-            return self.head(hidden_ND, target_N, temperature)
+            return self.head(hidden_ND, target_N, temperature, with_entropy)
         pieces = zip(hidden_ND.split(HEAD_TOKENS), target_N.split(HEAD_TOKENS), strict=True)
-        parts = [checkpoint(self.head, *piece, temperature, use_reentrant=False) for piece in pieces]
-        logps, entropies = zip(*parts, strict=True)
-        return torch.cat(logps), torch.cat(entropies)
+        parts = [checkpoint(self.head, *piece, temperature, with_entropy, use_reentrant=False) for piece in pieces]
+        return tuple(map(torch.cat, zip(*parts, strict=True)))
 
-    def head(self, hidden_ND: Tensor, target_N: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-        """Turn the last hidden states into log-probabilities and entropies."""
+    def head(self, hidden_ND: Tensor, target_N: Tensor, temperature: float, with_entropy: bool) -> tuple[Tensor, ...]:
+        """Turn the last hidden states into log-probabilities and, if wanted, entropies."""
         logits_NV = self.model.lm_head(hidden_ND).float()
         if temperature != 1.0:
             logits_NV = logits_NV / temperature
-        return log_probabilities(logits_NV, target_N, self.first_token, self.group, self.entropy_gradient)
+        logp_N, lse_N = log_probabilities(logits_NV, target_N, self.first_token, self.group)
+        if not with_entropy:
+            return (logp_N,)
+        return logp_N, entropy(logits_NV, lse_N, self.group, self.entropy_gradient)
 
 
 class SumOverRanks(torch.autograd.Function):  # type: ignore[misc]
@@ -107,9 +111,9 @@ class SumOverRanks(torch.autograd.Function):  # type: ignore[misc]
 
 
 def log_probabilities(
-    logits_NV: Tensor, target_N: Tensor, first: int, group: dist.ProcessGroup | None, entropy_gradient: bool
+    logits_NV: Tensor, target_N: Tensor, first: int, group: dist.ProcessGroup | None
 ) -> tuple[Tensor, Tensor]:
-    """Return log p(target) and entropy from this rank's slice of the logits, which starts at token ``first``."""
+    """Return log p(target) and log Σ exp, detached, from this rank's slice of the logits, from token ``first`` on."""
     lse_N = logits_NV.logsumexp(-1)
     local_N = target_N - first
     mine_N = (local_N >= 0) & (local_N < logits_NV.shape[-1])
@@ -119,7 +123,7 @@ def log_probabilities(
         dist.all_reduce(top_N, dist.ReduceOp.MAX, group=group)
         lse_N = top_N + SumOverRanks.apply((lse_N - top_N).exp(), group).log()
         chosen_N = SumOverRanks.apply(chosen_N * mine_N, group)
-    return chosen_N - lse_N, entropy(logits_NV, lse_N.detach(), group, entropy_gradient)
+    return chosen_N - lse_N, lse_N.detach()
 
 
 def entropy(logits_NV: Tensor, lse_N: Tensor, group: dist.ProcessGroup | None, with_gradient: bool) -> Tensor:
