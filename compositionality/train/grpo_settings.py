@@ -132,7 +132,7 @@ class GrpoRewardSettings(FunctionSettings):
 
     custom_reward_function: dict[str, Any] = field(default_factory=dict)  # verl's names for function: path, name
     shape: ShapeName = "auto"  # binary: 1/0; paper: +1, 0, −1 unreadable or too long; score; auto: score of a function
-    control: ControlName = "none"  # shuffled: permuted over the step; random: as often 1; format: 1 if readable
+    control: ControlName = "none"  # shuffled: permuted per sampling call; random: as often 1; format: 1 if readable
     judge_seconds: PositiveFloat = 10.0  # a slower verdict is an error
     max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
 
