@@ -62,7 +62,7 @@ class Policy(nn.Module):  # type: ignore[misc]
         self.model = model
         self.group = tensor_mesh.get_group() if tensor_mesh is not None and tensor_mesh.size() > 1 else None
         self.first_token = 0
-        if tensor_mesh is not None and self.group is not None:
+        if tensor_mesh is not None and self.group is not None:  # DTensor gives the first ranks ceil(V / ranks) rows
             self.first_token = tensor_mesh.get_local_rank() * -(-model.config.vocab_size // tensor_mesh.size())
         self.entropy_gradient = entropy_gradient
 
@@ -119,9 +119,9 @@ def log_probabilities(
     mine_N = (local_N >= 0) & (local_N < logits_NV.shape[-1])
     chosen_N = logits_NV.gather(-1, (local_N * mine_N).unsqueeze(-1)).squeeze(-1)
     if group is not None:
-        top_N = lse_N.detach().clone()
-        dist.all_reduce(top_N, dist.ReduceOp.MAX, group=group)
-        lse_N = top_N + SumOverRanks.apply((lse_N - top_N).exp(), group).log()
+        max_N = lse_N.detach().clone()
+        dist.all_reduce(max_N, dist.ReduceOp.MAX, group=group)
+        lse_N = max_N + SumOverRanks.apply((lse_N - max_N).exp(), group).log()
         chosen_N = SumOverRanks.apply(chosen_N * mine_N, group)
     return chosen_N - lse_N, lse_N.detach()
 
@@ -203,13 +203,9 @@ def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Opt
     groups: dict[Any, list[nn.Parameter]] = {}
     for parameter in trainable(policy):
         groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
-    return torch.optim.AdamW(
-        [{"params": parameters} for parameters in groups.values()],
-        lr=settings.lr,
-        betas=(settings.beta1, settings.beta2),
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
+    betas, decay = (settings.beta1, settings.beta2), settings.weight_decay
+    parts = [{"params": parameters} for parameters in groups.values()]
+    return torch.optim.AdamW(parts, lr=settings.lr, betas=betas, weight_decay=decay, fused=True)
 
 
 def learning_rate_at(step: int, steps: int, settings: OptimSettings) -> float:
@@ -225,19 +221,18 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 def reduce_gradients(policy: nn.Module, mesh: DeviceMesh | None) -> None:
     """Sum the gradients of unsharded parameters over the data ranks, in one flat bucket; FSDP has summed its own."""
-    local = [local_gradient(parameter) for parameter in trainable(policy) if not split_by_fsdp(parameter, mesh)]
-    if mesh is None or mesh["data"].size() == 1 or not local:
+    if mesh is None or mesh["data"].size() == 1:
         return
-    flat = torch.cat([gradient.flatten() for gradient in local])
-    dist.all_reduce(flat, group=mesh["data"].get_group())
-    for gradient, total in zip(local, flat.split([gradient.numel() for gradient in local]), strict=True):
-        gradient.copy_(total.view_as(gradient))
+    if local := [local_gradient(parameter) for parameter in trainable(policy) if not split_by_fsdp(parameter)]:
+        flat = torch.cat([gradient.flatten() for gradient in local])
+        dist.all_reduce(flat, group=mesh["data"].get_group())
+        for gradient, total in zip(local, flat.split([gradient.numel() for gradient in local]), strict=True):
+            gradient.copy_(total.view_as(gradient))
 
 
-def split_by_fsdp(parameter: Tensor, mesh: DeviceMesh | None) -> bool:
+def split_by_fsdp(parameter: Tensor) -> bool:
     """Return True if the data ranks hold different parts of the parameter."""
-    names = parameter.device_mesh.mesh_dim_names if isinstance(parameter, DTensor) else None
-    return mesh is not None and "data" in (names or ())
+    return isinstance(parameter, DTensor) and "data" in (parameter.device_mesh.mesh_dim_names or ())
 
 
 def local_gradient(parameter: nn.Parameter) -> Tensor:
