@@ -88,7 +88,7 @@ from compositionality.train.run_folder import (
     resume,
     validated_on,
 )
-from compositionality.train.samplers import new_sampler
+from compositionality.train.samplers import Sampler, new_sampler
 from compositionality.train.wandb_runs import models_in
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
@@ -415,7 +415,7 @@ def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) 
 class RolloutWorker:
     """Samples completions and has them judged; each rank, tensor ranks too, does a share, all get every group."""
 
-    def __init__(self, settings: GrpoSettings, sampler: Any, tokenizer: Any, clock: Clock) -> None:
+    def __init__(self, settings: GrpoSettings, sampler: Sampler, tokenizer: Any, clock: Clock) -> None:
         self.settings, self.sampler, self.tokenizer, self.clock = settings, sampler, tokenizer, clock
         self.judges = settings.reward.judges()
         rollout = settings.rollout
