@@ -16,7 +16,7 @@ G prompt groups, S completions of a group.
 import contextlib
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,7 +29,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.reward.shapes import replace_rewards, reward, shape_of
+from compositionality.reward.shapes import overlong_penalty, replace_rewards, reward, shape_of
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.tasks.draws import request_seed
 from compositionality.train.checkpoint import copy_model, load_checkpoint, save_checkpoint, weight_buckets
@@ -55,7 +55,7 @@ from compositionality.train.grpo_report import (
     validation_metrics,
     validation_score,
 )
-from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
+from compositionality.train.grpo_settings import GrpoSettings, check_settings, make_recipe
 from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.log import Clock
 from compositionality.train.metrics import (
@@ -295,7 +295,8 @@ class GrpoTrainer:
         algorithm, weight_N, share_N = self.settings.algorithm, batch["weight_N"], batch["share_N"]
         logp_N, entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
         old_logp_N, rollout_logp_N = batch.get("old_logp_N", logp_N.detach()), batch["rollout_logp_N"]
-        loss_N = policy_loss(logp_N, old_logp_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high)
+        clips = algorithm.clip_low, algorithm.clip_high
+        loss_N, clipped_N = policy_loss(logp_N, old_logp_N, batch["advantage_N"], *clips)
         if algorithm.importance_cap is not None:
             loss_N = loss_N * importance_weight(old_logp_N, rollout_logp_N, algorithm.importance_cap)
         total_N = loss_N - self.entropy_coef * entropy_N
@@ -305,8 +306,6 @@ class GrpoTrainer:
             total_N = total_N + algorithm.kl_coef * kl_N
             metrics["actor/kl_loss"] = (weight_N * kl_N).sum()
         (weight_N * total_N).sum().backward()  # gradients add up over micro-batches and data ranks, see policy.shard
-        clips = algorithm.clip_low, algorithm.clip_high
-        clipped_N = is_clipped(logp_N.detach(), old_logp_N, batch["advantage_N"], *clips)
         metrics["actor/pg_clipfrac"] = (share_N * clipped_N).sum()
         metrics["actor/ppo_kl"] = (share_N * (old_logp_N - logp_N)).sum()
         self.gap.add(old_logp_N, rollout_logp_N, weight_N > 0)
@@ -404,14 +403,6 @@ class GrpoTrainer:
 # ---- rollout: completions and their rewards
 
 
-def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) -> float:
-    """Return DAPO's penalty: from 0 down to -penalty, linearly, over the last ``overlong_buffer`` allowed tokens."""
-    if not settings.overlong_buffer:
-        return 0.0
-    over = length - (max_tokens - settings.overlong_buffer)
-    return -settings.overlong_penalty * min(max(over / settings.overlong_buffer, 0.0), 1.0)
-
-
 class RolloutWorker:
     """Samples completions and has them judged; each rank, tensor ranks too, does a share, all get every group."""
 
@@ -458,32 +449,33 @@ class RolloutWorker:
         value = reward(verdict, shape_of(self.settings.reward.control, self.settings.reward.shape))
         if value is None:
             return None
-        return value + overlong_penalty(completion.n_tokens, self.settings.algorithm, self.options.max_tokens)
+        buffer, most = self.settings.algorithm.overlong_buffer, self.settings.algorithm.overlong_penalty
+        return value + overlong_penalty(completion.n_tokens, self.options.max_tokens, buffer, most)
 
 
-# ---- advantages: one number for each completion, from rewards_GS (groups, samples)
+# ---- advantages: one number for each completion, from rewards_GS and lengths_GS (in tokens)
 
 
-def grpo_advantage(rewards_GS: Tensor) -> Tensor:
+def grpo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
     """Return GRPO's: (reward - group mean) / group standard deviation (unbiased); 0 where all rewards are equal."""
     centred_GS = rewards_GS - rewards_GS.mean(1, keepdim=True)
     equal_G1 = rewards_GS.amax(1, keepdim=True) == rewards_GS.amin(1, keepdim=True)  # their mean may be rounded
     return (centred_GS / (rewards_GS.std(1, keepdim=True) + 1e-6)).masked_fill(equal_G1, 0.0)
 
 
-def dr_grpo_advantage(rewards_GS: Tensor) -> Tensor:
-    """Return Dr. GRPO's: not divided by the deviation (which weighs groups nearly all right or wrong more)."""
+def dr_grpo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
+    """Return Dr. GRPO's: not divided (dividing gives more weight to groups that are nearly all right or all wrong)."""
     return rewards_GS - rewards_GS.mean(1, keepdim=True)
 
 
-def rloo_advantage(rewards_GS: Tensor) -> Tensor:
+def rloo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
     """Return RLOO's: the baseline of a completion is the mean of the others' rewards."""
-    samples = rewards_GS.shape[1]
-    return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * samples / (samples - 1)
+    size = rewards_GS.shape[1]
+    return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * size / (size - 1)
 
 
-def raft_advantage(rewards_GS: Tensor) -> Tensor:
-    """Return RAFT's: max(reward, 0), whatever the rest of the group is. Tokens of 0 count in the mean."""
+def raft_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
+    """Return RAFT's: max(reward, 0). Completions with advantage 0 still count in the denominator."""
     return rewards_GS.clamp(min=0)
 
 
@@ -495,32 +487,38 @@ def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Ten
     return (rewards_GS - mean) * torch.rsqrt(variance + 1e-8)
 
 
-def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
-    """Return the advantage of each completion, by the estimator ``kind``."""
-    if kind == "reinforce_plus_plus":
-        return reinforce_plus_plus_advantage(rewards_GS, lengths_GS)
-    if kind == "reinforce_plus_plus_baseline":
-        return reinforce_plus_plus_advantage(dr_grpo_advantage(rewards_GS), lengths_GS)
-    own = {"grpo": grpo_advantage, "dr_grpo": dr_grpo_advantage, "rloo": rloo_advantage, "raft": raft_advantage}
-    return own[kind](rewards_GS)
+def reinforce_plus_plus_baseline_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
+    """Return REINFORCE++'s of the rewards less their group's mean."""
+    return reinforce_plus_plus_advantage(dr_grpo_advantage(rewards_GS, lengths_GS), lengths_GS)
 
 
-# ---- micro-batches
+# One more is a line here, its name in Advantage (grpo_settings.py) and, for engine=verl, in train/verl/configure.py.
+ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "grpo": grpo_advantage,
+    "dr_grpo": dr_grpo_advantage,
+    "rloo": rloo_advantage,
+    "raft": raft_advantage,
+    "reinforce_plus_plus": reinforce_plus_plus_advantage,
+    "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline_advantage,
+}
 
 
 def to_samples(groups: Sequence[PromptGroup], kind: str) -> list[TrainSample]:
-    """Return the completions that have tokens, with their advantages."""
+    """Return the completions that have tokens, with their advantages by the estimator ``kind``."""
     if not groups:
         return []
     rewards_GS = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
     lengths_GS = torch.tensor([[completion.n_tokens for completion in group.completions] for group in groups])
-    advantage_GS = advantages(kind, rewards_GS, lengths_GS).tolist()
+    advantage_GS = ADVANTAGES[kind](rewards_GS, lengths_GS).tolist()
     return [
         TrainSample(group.prompt_ids, list(completion.token_ids), list(completion.log_probs), value)
         for group, values in zip(groups, advantage_GS, strict=True)
         for completion, value in zip(group.completions, values, strict=True)
         if completion.token_ids
     ]
+
+
+# ---- micro-batches
 
 
 def make_batches(
@@ -532,6 +530,20 @@ def make_batches(
     share = 1 / max(int(lengths_B.sum()), 1)
     own = [batches[data_rank] for batches in pack_rows(list(map(len, samples)), budget, ranks)]
     return [to_batch([samples[row] for row in rows], [weights[row] for row in rows], share) for rows in own]
+
+
+def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:
+    """Return what one token of each row weighs, so that the loss is a plain weighted sum over all rows of an update.
+
+    ``token``: mean over tokens (DAPO). ``sequence``: mean over rows of the mean over their tokens (GRPO).
+    ``dr_grpo``: sum over tokens / (rows × ``max_tokens``), so that length has no influence. Every row has a token.
+    """
+    ones_B, rows = torch.ones(len(lengths_B)), len(lengths_B)
+    if aggregation == "token":
+        return ones_B / lengths_B.sum()
+    if aggregation == "sequence":
+        return ones_B / (lengths_B * rows)
+    return ones_B / (rows * max_tokens)
 
 
 def pack_rows(lengths: Sequence[int], budget: int, ranks: int) -> list[list[list[int]]]:
@@ -573,20 +585,16 @@ def to_batch(samples: Sequence[TrainSample], weights: Sequence[float], share: fl
     return {name: tensor.to(device()) for name, tensor in batch.items()}
 
 
-# ---- losses: one number for each token; how much each token weighs
+# ---- losses: one number for each token
 
 
-def policy_loss(logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """Return PPO's clipped surrogate for each token, with separate lower and upper bounds (DAPO's clip-higher)."""
+def policy_loss(
+    logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float
+) -> tuple[Tensor, Tensor]:
+    """Return PPO's clipped surrogate, its bounds separate (DAPO's clip-higher), and which tokens have no gradient."""
     ratio_N = (logp_N - old_logp_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
-    clipped_N = ratio_N.clamp(1 - clip_low, 1 + clip_high)
-    return -torch.minimum(ratio_N * advantage_N, clipped_N * advantage_N)
-
-
-def is_clipped(logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """Return where the clipped ratio gives the larger loss, so that the token has no gradient."""
-    ratio_N = (logp_N - old_logp_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
-    return ratio_N.clamp(1 - clip_low, 1 + clip_high) * advantage_N < ratio_N * advantage_N
+    gain_N, clipped_gain_N = ratio_N * advantage_N, ratio_N.clamp(1 - clip_low, 1 + clip_high) * advantage_N
+    return -torch.minimum(gain_N, clipped_gain_N), clipped_gain_N < gain_N
 
 
 def importance_weight(old_logp_N: Tensor, rollout_logp_N: Tensor, cap: float) -> Tensor:
@@ -603,20 +611,6 @@ def kl_estimate(kind: str, logp_N: Tensor, ref_logp_N: Tensor) -> Tensor:
         return 0.5 * difference_N.square()
     back_N = (-difference_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
     return (back_N.exp() - back_N - 1).clamp(max=10.0)
-
-
-def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:
-    """Return what one token of each row weighs, so that the loss is a plain weighted sum over all rows of an update.
-
-    ``token``: mean over tokens (DAPO). ``sequence``: mean over rows of the mean over their tokens (GRPO).
-    ``dr_grpo``: sum over tokens / (rows × ``max_tokens``), so that length has no influence. Empty rows have weight 0.
-    """
-    rows = (lengths_B > 0).sum().clamp(min=1)
-    if aggregation == "token":
-        return (lengths_B > 0) / lengths_B.sum().clamp(min=1)
-    if aggregation == "sequence":
-        return (lengths_B > 0) / (lengths_B.clamp(min=1) * rows)
-    return (lengths_B > 0) / (rows * max_tokens)
 
 
 if __name__ == "__main__":
