@@ -376,9 +376,9 @@ def test_nan_stops_with_the_last_good_checkpoint(small, tmp_path, monkeypatch):
     out, original, update = tmp_path / "run", grpo.policy_loss, grpo.GrpoTrainer.update
     steps, short = [], ("trainer.steps=3", "trainer.eval_every=0")
 
-    def noted(trainer, samples, step):
+    def noted(trainer, samples, step, *rest):
         steps.append(step)
-        return update(trainer, samples, step)
+        return update(trainer, samples, step, *rest)
 
     def spoilt(*given):
         loss, clipped = original(*given)
