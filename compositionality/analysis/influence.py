@@ -245,14 +245,14 @@ def to_query(
 ) -> Query:
     """Tokenise completions (text, whether it is correct) of the chat ``prompt`` and give them their advantages."""
     from compositionality.rollout.prompts import chat_row
-    from compositionality.train.grpo import advantages
+    from compositionality.train.grpo import ADVANTAGES
 
     correct = [is_correct for _, is_correct in completions]
     rows = [chat_row([*prompt, Message(role="assistant", content=text)], tokenizer) for text, _ in completions]
     lengths = [sum(row.loss_mask) for row in rows]
     kind, samples = "grpo" if advantage == "dapo" else advantage, list[TrainSample]()
     rewards_GS, lengths_GS = torch.tensor([correct], dtype=torch.float32), torch.tensor([lengths])
-    values = advantages(kind, rewards_GS, lengths_GS)[0].tolist() if len(rows) > 1 else [0.0] * len(rows)
+    values = ADVANTAGES[kind](rewards_GS, lengths_GS)[0].tolist() if len(rows) > 1 else [0.0] * len(rows)
     for row, length, value in zip(rows, lengths, values, strict=True):
         start = len(row.tokens) - length
         samples.append(TrainSample(row.tokens[:start], row.tokens[start:], [0.0] * length, value))
@@ -265,7 +265,8 @@ def log_probs(policy: "Policy", query: Query, settings: InfluenceSettings) -> It
 
     weights = settings.loss_aggregation, settings.max_tokens
     for batch in make_batches(query.samples, *weights, settings.micro_batch_tokens):
-        yield batch, policy(batch["tokens_BT"], batch["loss_mask_BT"], settings.temperature)[0]
+        (logp_N,) = policy(batch["tokens_BT"], batch["loss_mask_BT"], settings.temperature, with_entropy=False)
+        yield batch, logp_N
 
 
 def update(policy: "Policy", query: Query, projection: Projection, settings: InfluenceSettings) -> Tensor:
@@ -275,7 +276,8 @@ def update(policy: "Policy", query: Query, projection: Projection, settings: Inf
     weights = {name: parameter for name, parameter in policy.named_parameters() if parameter.requires_grad}
     totals = [torch.zeros_like(parameter) for parameter in weights.values()]
     for batch, logp_N in log_probs(policy, query, settings) if query.is_mixed else ():
-        loss = (batch["weight_N"] * policy_loss(logp_N, logp_N.detach(), batch["advantage_N"], 0.2, 0.2)).sum()
+        loss_N, _ = policy_loss(logp_N, logp_N.detach(), batch["advantage_N"], 0.2, 0.2)
+        loss = (batch["weight_N"] * loss_N).sum()
         torch._foreach_sub_(totals, list(torch.autograd.grad(loss, list(weights.values()))))
     return projection(dict(zip(weights, totals, strict=True)))
 

@@ -34,6 +34,11 @@ def reward(verdict: Verdict, shape: Shape | str = Shape.BINARY) -> float | None:
     return 1.0 if verdict.reason is Reason.CORRECT else 0.0
 
 
+def overlong_penalty(n_tokens: int, max_tokens: int, buffer: int, penalty: float) -> float:
+    """Return DAPO's: from 0 down to -``penalty``, linearly, over the last ``buffer`` of ``max_tokens``."""
+    return -penalty * min(max((n_tokens - max_tokens + buffer) / buffer, 0.0), 1.0) if buffer else 0.0
+
+
 class Control(StrEnum):
     """Of what is sampled at a time, with dynamic sampling a part of a step. ``shuffled``: its rewards, permuted across
     all its completions. ``random``: 1 with its share of right answers as probability, else 0. ``format``: 1 for every

@@ -4,12 +4,13 @@ Checkpoints are pickles, which can run anything: they are read as tensors and pl
 """
 
 import json
+import os
 import pickle
 import shutil
 import signal
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -32,7 +33,7 @@ from compositionality.rollout.model_folder import write_for_both_generations
 from compositionality.train.dist import on_first_rank, rank
 from compositionality.train.lora import merged, scale_of, stored
 from compositionality.train.metrics import DAMAGED, STEP_ROW
-from compositionality.train.run_folder import HASHES, folder, mark_complete
+from compositionality.train.run_folder import HASHES, OR, fingerprint, folder, mark_complete, write_seal
 
 STATE = "state.json"
 MODEL_FOLDER = "huggingface"
@@ -123,11 +124,16 @@ def save_checkpoint(
     row: Mapping[str, Any],
 ) -> None:
     """Write ``steps``/global_step_N: model and optimizer (DCP), a Hugging Face folder, ``state`` (JSON types),
-    the step's ``row`` of metrics; marked complete at the end. Replaces one of this step. A collective call."""
+    the step's ``row`` of metrics; marked complete at the end. A collective call.
+
+    A complete one of this step holds these weights already: its state alone is replaced, and it stays complete.
+    """
     import torch.distributed.checkpoint as dcp
 
     path = folder(steps, step)
-    on_first_rank(lambda: (path / HASHES).unlink(missing_ok=True))
+    if on_first_rank((path / HASHES).is_file):
+        on_first_rank(lambda: replace_sealed(path / STATE, lambda partial: write_text(partial, json.dumps(state))))
+        return
     dcp.save(distributed_state(policy, optimizer), checkpoint_id=path)
     export(policy, tokenizer, path / MODEL_FOLDER)
     if rank() == 0:
@@ -136,6 +142,20 @@ def save_checkpoint(
         mark_complete(steps, step)
     if dist.is_initialized():
         dist.barrier()
+
+
+def replace_sealed(file: Path, write: Callable[[Path], object]) -> None:
+    """Replace a file at the top of a complete checkpoint, which stays complete, by what ``write(path)`` makes.
+
+    Until the new file is in its place, the seal holds for either.
+    """
+    path, partial = file.parent, file.with_name(f".{file.name}.partial")
+    sealed = read_json_object(path / HASHES, DAMAGED)
+    write(partial)
+    new = fingerprint(partial)
+    write_seal(path, sealed | {file.name: f"{sealed[file.name]}{OR}{new}"})
+    os.replace(partial, file)
+    write_seal(path, sealed | {file.name: new})
 
 
 @interrupt_afterwards()

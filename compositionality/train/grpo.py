@@ -16,7 +16,7 @@ G prompt groups, S completions of a group.
 import contextlib
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,7 +29,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.reward.shapes import replace_rewards, reward, shape_of
+from compositionality.reward.shapes import overlong_penalty, replace_rewards, reward, shape_of
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.tasks.draws import request_seed
 from compositionality.train.checkpoint import copy_model, load_checkpoint, save_checkpoint, weight_buckets
@@ -55,10 +55,11 @@ from compositionality.train.grpo_report import (
     validation_metrics,
     validation_score,
 )
-from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
+from compositionality.train.grpo_settings import GrpoSettings, check_settings, make_recipe
 from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.log import Clock
 from compositionality.train.metrics import (
+    DROPPED,
     ENTROPY,
     EVALUATED_TOKENS,
     NO_SIGNAL,
@@ -88,19 +89,18 @@ from compositionality.train.run_folder import (
     resume,
     validated_on,
 )
-from compositionality.train.samplers import new_sampler
+from compositionality.train.samplers import Sampler, new_sampler
 from compositionality.train.wandb_runs import models_in
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
 Batch = dict[str, Tensor]
 """A micro-batch on the device.
 
-``tokens_BT``: prompt and response, padded at the ends. ``loss_mask_BT``: 1 for response tokens. ``advantage_N``.
-``weight_N``: the token's coefficient in the loss of the whole update. ``share_N``: 1 / response tokens of the update,
-for means of metrics. Log-probs: ``rollout_logp_N`` of the sampler; ``old_logp_N`` of the policy before the step, if
-that has several updates; ``ref_logp_N`` of the reference model, if there is a KL term.
+``tokens_BT``: prompt and response, padded at the ends. ``loss_mask_BT``: 1 for response tokens. ``advantage_N``: of the
+token's completion. ``weight_N``: the token's coefficient in the loss of the whole update. ``share_N``: 1 / response
+tokens of the update, for means of metrics. Log-probs: ``rollout_logp_N`` of the sampler; ``old_logp_N`` of the policy
+before the step, if that has several updates; ``ref_logp_N`` of the reference model, if there is a KL term.
 """
-DROPPED = "training/filter_groups/discarded_surplus_samples"  # verl's name; it counts groups
 VALIDATION_SAMPLE = -1  # numbers of completions in validation go down from here: their seeds are no training seeds
 MAX_LOG_RATIO = 20.0
 
@@ -152,7 +152,6 @@ class GrpoTrainer:
         self.worker = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
         self.flops = new_meter(self.policy.named_parameters(), settings.algorithm)
         self.position = 0  # in the stream of prompts
-        self.gap, self.entropy_coef = RolloutGap(), settings.algorithm.entropy_coef  # of the present step
         self.row: dict[str, Any] = {}
         self.report: Report | None = None
 
@@ -177,8 +176,8 @@ class GrpoTrainer:
             with self.clock("step"):
                 groups, metrics = self.collect(step)  # completions and their rewards
                 samples = to_samples(groups, self.settings.algorithm.advantage)  # advantages
-                self.entropy_coef = self.entropy_coefficient(step, metrics)
-                metrics |= advantage_metrics(samples) | self.update(samples, step)  # loss, gradients, optimizer
+                metrics |= advantage_metrics(samples)
+                metrics |= self.update(samples, step, self.entropy_coefficient(step, metrics))  # loss, optimizer
                 self.sync_weights()  # the sampler gets the new weights
             metrics |= speeds(self.clock.seconds, metrics, world_size()) | memory_metrics()
             metrics |= actor_mfu(self.policy.model.config, samples, self.clock.seconds, world_size())
@@ -186,7 +185,8 @@ class GrpoTrainer:
                 metrics |= self.evaluate(step)
             metrics |= {"training/global_step": step, "training/epoch": (self.position - 1) // len(self.problems)}
             self.row = {"step": step, **self.flops.add(metrics)}
-            self.write_samples(step, self.shown)  # before saving; the row after it: resume finds that in the checkpoint
+            # Samples, then the checkpoint, then the row: a row that a crash loses is in the checkpoint.
+            self.write_samples(step, self.shown)
             if self.is_due(step, trainer.save_every):
                 self.save(step)
             self.log(self.row)
@@ -216,12 +216,12 @@ class GrpoTrainer:
             next_position += n_prompts
             sampled += groups
             useful += [group for group in groups if self.is_useful(group)]
-            is_full = len(useful) >= wanted or not algorithm.dynamic_sampling
-            n_prompts = 0 if is_full else refills.next(len(useful))
+            enough = len(useful) >= wanted or not algorithm.dynamic_sampling
+            n_prompts = 0 if enough else refills.next(len(useful))
         self.position = next_position
-        if not is_full and algorithm.too_few_groups == "stop":
+        if not enough and algorithm.too_few_groups == "stop":
             self.stop_without_signal(step, len(useful), len(sampled))
-        self.shown = useful[:wanted] or sampled
+        self.shown = useful[:wanted] or [group for group in sampled if group.is_judged()]
         metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
         return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}
 
@@ -235,29 +235,36 @@ class GrpoTrainer:
         rollout, positions = self.settings.rollout, range(position, position + n_prompts)
         problems = [problem_at(place, self.problems, self.settings.data) for place in positions]
         groups = self.worker.generate(problems, positions, range(rollout.n))
-        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))  # controls: in place
+        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))  # negative controls, in place
         return groups
 
     def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
-        """Save the state before it again, with these prompts used up (step 1: nothing to save), and raise UserError."""
-        if step > 1:
+        """Save the previous step's state again, past the prompts that gave nothing, and raise UserError."""
+        if step > 1:  # at step 1 there is nothing to save
             self.save(step - 1)
         limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"
         raise UserError(too_few_groups(step, kept, self.settings.data.prompts_per_step, prompts, limit))
 
     # -- update
 
-    def update(self, samples: Sequence[TrainSample], step: int) -> dict[str, float]:
-        """Make one pass over the samples, shuffled singly, in ``updates_per_step`` optimizer steps (none without)."""
-        settings, sums, norms = self.settings, list[dict[str, Tensor]](), list[float]()
-        self.gap = RolloutGap()
+    def entropy_coefficient(self, step: int, metrics: Mapping[str, float]) -> float:
+        """Return this step's coefficient: with target entropies, negative where the entropy is above its target."""
+        coefficient, targets = self.settings.algorithm.entropy_coef, self.target_entropies
+        return coefficient * (targets[step - 1] - metrics[ROLLOUT_ENTROPY]) if targets else coefficient
+
+    def update(self, samples: Sequence[TrainSample], step: int, entropy_coef: float) -> dict[str, float]:
+        """Go over the samples once, in ``updates_per_step`` optimizer steps; completions are shuffled, not groups.
+
+        Without samples, no step.
+        """
+        settings, gap, sums, norms = self.settings, RolloutGap(), list[dict[str, Tensor]](), list[float]()
         rate = learning_rate_at(step - 1, settings.trainer.last_step(), settings.optim)
         set_learning_rate(self.optimizer, rate)
         order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(samples))
         parts = [part for part in np.array_split(order, settings.algorithm.updates_per_step) if len(part)]
         with self.clock("update_actor"):
-            updates = [self.batches([samples[row] for row in part]) for part in parts]
-        if len(updates) > 1:  # with one update the old policy is the present one, and the ratio 1
+            updates = [self.micro_batches([samples[row] for row in part]) for part in parts]
+        if len(updates) > 1:  # with one update the old policy is the current one, and the ratio 1
             with self.clock("old_log_prob"):
                 self.compute_log_probs("old_logp_N", self.policy, updates)
         if self.reference is not None:
@@ -265,50 +272,49 @@ class GrpoTrainer:
                 self.compute_log_probs("ref_logp_N", self.reference, updates)
         with self.clock("update_actor"):
             for batches in updates:
-                sums += map(self.backward, batches)
+                sums += [self.backward(batch, entropy_coef, gap) for batch in batches]
                 norms.append(self.optimizer_step(step))
-        metrics = self.update_metrics(sums, norms)
+        metrics = self.update_metrics(sums, norms, gap)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
             raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
         learns = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
         # A step without samples counts as its updates, all without signal: rl_report multiplies the two.
         counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not learns)}
-        return metrics | counts | {"actor/lr": rate}
+        return metrics | counts | {"actor/lr": rate, "actor/entropy_coef": entropy_coef}
 
-    def batches(self, samples: Sequence[TrainSample]) -> list[Batch]:
-        """Return this rank's micro-batches of one update: as many on every rank, since passes are collective."""
-        data = self.mesh["data"] if self.mesh else None
-        data_rank, ranks = (data.get_local_rank(), data.size()) if data else (0, 1)
-        settings = self.settings
-        aggregation, max_tokens = settings.algorithm.loss_aggregation, settings.rollout.max_tokens
-        return make_batches(samples, aggregation, max_tokens, settings.trainer.micro_batch_tokens, data_rank, ranks)
+    def micro_batches(self, samples: Sequence[TrainSample]) -> list[Batch]:
+        """Return this rank's micro-batches of one update, the same number on every rank: passes are collective."""
+        data, settings = self.mesh["data"] if self.mesh else None, self.settings
+        place = (data.get_local_rank(), data.size()) if data else (0, 1)
+        weights = settings.algorithm.loss_aggregation, settings.rollout.max_tokens
+        return make_batches(samples, *weights, settings.trainer.micro_batch_tokens, *place)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def compute_log_probs(self, name: str, policy: Policy, updates: Sequence[Sequence[Batch]]) -> None:
         """Add the log-probs by ``policy`` to all batches as ``name``."""
         for batch in (batch for batches in updates for batch in batches):
-            batch[name], _ = policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
+            given = batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature
+            (batch[name],) = policy(*given, with_entropy=False)
 
-    def backward(self, batch: Batch) -> dict[str, Tensor]:
-        """Add the gradients of one micro-batch's share of the loss; return its shares of the metrics."""
+    def backward(self, batch: Batch, entropy_coef: float, gap: RolloutGap) -> dict[str, Tensor]:
+        """Add up the gradients of a micro-batch's share of the loss, and ``gap``; return its shares of the metrics."""
         algorithm, weight_N, share_N = self.settings.algorithm, batch["weight_N"], batch["share_N"]
         logp_N, entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
         old_logp_N, rollout_logp_N = batch.get("old_logp_N", logp_N.detach()), batch["rollout_logp_N"]
-        loss_N = policy_loss(logp_N, old_logp_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high)
+        clips = algorithm.clip_low, algorithm.clip_high
+        loss_N, clipped_N = policy_loss(logp_N, old_logp_N, batch["advantage_N"], *clips)
         if algorithm.importance_cap is not None:
             loss_N = loss_N * importance_weight(old_logp_N, rollout_logp_N, algorithm.importance_cap)
-        total_N = loss_N - self.entropy_coef * entropy_N
+        total_N = loss_N - entropy_coef * entropy_N
         metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), ENTROPY: (share_N * entropy_N).sum()}
         if self.reference is not None:
             kl_N = kl_estimate(algorithm.kl, logp_N, batch["ref_logp_N"])
             total_N = total_N + algorithm.kl_coef * kl_N
             metrics["actor/kl_loss"] = (weight_N * kl_N).sum()
         (weight_N * total_N).sum().backward()  # gradients add up over micro-batches and data ranks, see policy.shard
-        clips = algorithm.clip_low, algorithm.clip_high
-        clipped_N = is_clipped(logp_N.detach(), old_logp_N, batch["advantage_N"], *clips)
         metrics["actor/pg_clipfrac"] = (share_N * clipped_N).sum()
         metrics["actor/ppo_kl"] = (share_N * (old_logp_N - logp_N)).sum()
-        self.gap.add(old_logp_N, rollout_logp_N, weight_N > 0)
+        gap.add(old_logp_N, rollout_logp_N, weight_N > 0)
         return {name: value.detach() for name, value in metrics.items()}
 
     def optimizer_step(self, step: int) -> float:
@@ -321,7 +327,9 @@ class GrpoTrainer:
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 
-    def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
+    def update_metrics(
+        self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float], gap: RolloutGap
+    ) -> dict[str, float]:
         """Return metrics of a step: sums over micro-batches and data ranks, means over updates; none without any."""
         if not sums:
             return {}
@@ -330,14 +338,7 @@ class GrpoTrainer:
         if group is not None:
             dist.all_reduce(totals, group=group)
         means = dict(zip(sums[0], (totals / len(norms)).tolist(), strict=True))
-        return {**means, **self.gap.metrics(group), "actor/grad_norm": sum(norms) / len(norms)}
-
-    def entropy_coefficient(self, step: int, metrics: Mapping[str, float]) -> float:
-        """Return this step's coefficient: with target entropies, negative where the entropy is above its target."""
-        coefficient = self.settings.algorithm.entropy_coef
-        if not self.target_entropies:
-            return coefficient
-        return coefficient * (self.target_entropies[step - 1] - metrics[ROLLOUT_ENTROPY])
+        return {**means, **gap.metrics(group), "actor/grad_norm": sum(norms) / len(norms)}
 
     # -- between steps
 
@@ -383,7 +384,7 @@ class GrpoTrainer:
             prune(self.steps, self.settings.trainer.keep, keep_best=self.settings.trainer.keep_best)
 
     def restore(self, step: int) -> None:
-        """Restore weights, optimizer, position and a rank's part of the verdict counts from ``step``'s checkpoint."""
+        """Restore weights, optimizer, position and this rank's share of the judge's counts, as saved at ``step``."""
         checkpoint, judges = folder(self.steps, step), self.worker.judges
         state = load_checkpoint(checkpoint, self.policy, self.optimizer)
         if not {"position", "judged", "judge_errors"} <= state.keys():
@@ -403,38 +404,31 @@ class GrpoTrainer:
 # ---- rollout: completions and their rewards
 
 
-def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) -> float:
-    """Return DAPO's penalty: from 0 down to -penalty, linearly, over the last ``overlong_buffer`` allowed tokens."""
-    if not settings.overlong_buffer:
-        return 0.0
-    over = length - (max_tokens - settings.overlong_buffer)
-    return -settings.overlong_penalty * min(max(over / settings.overlong_buffer, 0.0), 1.0)
-
-
 class RolloutWorker:
     """Samples completions and has them judged; each rank, tensor ranks too, does a share, all get every group."""
 
-    def __init__(self, settings: GrpoSettings, sampler: Any, tokenizer: Any, clock: Clock) -> None:
+    def __init__(self, settings: GrpoSettings, sampler: Sampler, tokenizer: Any, clock: Clock) -> None:
         self.settings, self.sampler, self.tokenizer, self.clock = settings, sampler, tokenizer, clock
         self.judges = settings.reward.judges()
         rollout = settings.rollout
         self.options = SamplingOptions(rollout.temperature, rollout.top_p, rollout.top_k, rollout.max_tokens)
 
     def generate(
-        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], numbers: Sequence[int]
+        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], sample_numbers: Sequence[int]
     ) -> list[PromptGroup]:
-        """Return a completion of each problem for each of ``numbers``, seeded by position and number.
+        """Return a completion of each problem for each of ``sample_numbers``, seeded by position and number.
 
         A collective call.
         """
-        shares = on_every_rank(lambda: self._generate(own_part(problems), own_part(positions), numbers))
+        shares = on_every_rank(lambda: self._generate(own_part(problems), own_part(positions), sample_numbers))
         return [group for share in shares for group in share]
 
     def _generate(
-        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], numbers: Sequence[int]
+        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], sample_numbers: Sequence[int]
     ) -> list[PromptGroup]:
-        repeated = [problem for problem in problems for _ in numbers]
-        seeds = [request_seed(self.settings.rollout.seed, place, number) for place in positions for number in numbers]
+        repeated = [problem for problem in problems for _ in sample_numbers]
+        seed, size = self.settings.rollout.seed, len(sample_numbers)
+        seeds = [request_seed(seed, place, number) for place in positions for number in sample_numbers]
         with self.clock("gen"):
             sampled = self.sampler.sample([problem.prompt_ids for problem in repeated], seeds, self.options)
         texts = self.tokenizer.batch_decode([one.token_ids for one in sampled], skip_special_tokens=True)
@@ -443,46 +437,46 @@ class RolloutWorker:
             verdicts = self.judges.judge([*map(TokenizedProblem.judge_input, repeated, completions)])
         rewards = [*map(self._reward, completions, verdicts)]
         correct = [verdict.reason is Reason.CORRECT for verdict in verdicts]
-        metrics = [verdict.metrics for verdict in verdicts]
-        reasons = [verdict.reason for verdict in verdicts]
-        own = [slice(start, start + len(numbers)) for start in range(0, len(repeated), len(numbers))]
+        metrics, reasons = [verdict.metrics for verdict in verdicts], [verdict.reason for verdict in verdicts]
+        slices = [slice(start, start + size) for start in range(0, len(repeated), size)]
         return [
             PromptGroup(
                 place, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part], reasons[part]
             )
-            for place, problem, part in zip(positions, problems, own, strict=True)
+            for place, problem, part in zip(positions, problems, slices, strict=True)
         ]
 
     def _reward(self, completion: Completion, verdict: Verdict) -> float | None:
         value = reward(verdict, shape_of(self.settings.reward.control, self.settings.reward.shape))
         if value is None:
             return None
-        return value + overlong_penalty(completion.n_tokens, self.settings.algorithm, self.options.max_tokens)
+        buffer, most = self.settings.algorithm.overlong_buffer, self.settings.algorithm.overlong_penalty
+        return value + overlong_penalty(completion.n_tokens, self.options.max_tokens, buffer, most)
 
 
-# ---- advantages: one number for each completion, from rewards_GS (groups, samples)
+# ---- advantages: one number for each completion, from rewards_GS and lengths_GS (in tokens)
 
 
-def grpo_advantage(rewards_GS: Tensor) -> Tensor:
+def grpo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
     """Return GRPO's: (reward - group mean) / group standard deviation (unbiased); 0 where all rewards are equal."""
     centred_GS = rewards_GS - rewards_GS.mean(1, keepdim=True)
     equal_G1 = rewards_GS.amax(1, keepdim=True) == rewards_GS.amin(1, keepdim=True)  # their mean may be rounded
     return (centred_GS / (rewards_GS.std(1, keepdim=True) + 1e-6)).masked_fill(equal_G1, 0.0)
 
 
-def dr_grpo_advantage(rewards_GS: Tensor) -> Tensor:
-    """Return Dr. GRPO's: not divided by the deviation (which weighs groups nearly all right or wrong more)."""
+def dr_grpo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
+    """Return Dr. GRPO's: not divided (dividing gives more weight to groups that are nearly all right or all wrong)."""
     return rewards_GS - rewards_GS.mean(1, keepdim=True)
 
 
-def rloo_advantage(rewards_GS: Tensor) -> Tensor:
+def rloo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
     """Return RLOO's: the baseline of a completion is the mean of the others' rewards."""
-    samples = rewards_GS.shape[1]
-    return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * samples / (samples - 1)
+    size = rewards_GS.shape[1]
+    return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * size / (size - 1)
 
 
-def raft_advantage(rewards_GS: Tensor) -> Tensor:
-    """Return RAFT's: max(reward, 0), whatever the rest of the group is. Tokens of 0 count in the mean."""
+def raft_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
+    """Return RAFT's: max(reward, 0). Completions with advantage 0 still count in the denominator."""
     return rewards_GS.clamp(min=0)
 
 
@@ -494,32 +488,38 @@ def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Ten
     return (rewards_GS - mean) * torch.rsqrt(variance + 1e-8)
 
 
-def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
-    """Return the advantage of each completion, by the estimator ``kind``."""
-    if kind == "reinforce_plus_plus":
-        return reinforce_plus_plus_advantage(rewards_GS, lengths_GS)
-    if kind == "reinforce_plus_plus_baseline":
-        return reinforce_plus_plus_advantage(dr_grpo_advantage(rewards_GS), lengths_GS)
-    own = {"grpo": grpo_advantage, "dr_grpo": dr_grpo_advantage, "rloo": rloo_advantage, "raft": raft_advantage}
-    return own[kind](rewards_GS)
+def reinforce_plus_plus_baseline_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
+    """Return REINFORCE++'s of the rewards less their group's mean."""
+    return reinforce_plus_plus_advantage(dr_grpo_advantage(rewards_GS, lengths_GS), lengths_GS)
 
 
-# ---- micro-batches
+# One more is a line here, its name in Advantage (grpo_settings.py) and, for engine=verl, in train/verl/configure.py.
+ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "grpo": grpo_advantage,
+    "dr_grpo": dr_grpo_advantage,
+    "rloo": rloo_advantage,
+    "raft": raft_advantage,
+    "reinforce_plus_plus": reinforce_plus_plus_advantage,
+    "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline_advantage,
+}
 
 
 def to_samples(groups: Sequence[PromptGroup], kind: str) -> list[TrainSample]:
-    """Return the completions that have tokens, with their advantages."""
+    """Return the completions that have tokens, with their advantages by the estimator ``kind``."""
     if not groups:
         return []
     rewards_GS = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
     lengths_GS = torch.tensor([[completion.n_tokens for completion in group.completions] for group in groups])
-    advantage_GS = advantages(kind, rewards_GS, lengths_GS).tolist()
+    advantage_GS = ADVANTAGES[kind](rewards_GS, lengths_GS).tolist()
     return [
         TrainSample(group.prompt_ids, list(completion.token_ids), list(completion.log_probs), value)
         for group, values in zip(groups, advantage_GS, strict=True)
         for completion, value in zip(group.completions, values, strict=True)
         if completion.token_ids
     ]
+
+
+# ---- micro-batches
 
 
 def make_batches(
@@ -533,12 +533,26 @@ def make_batches(
     return [to_batch([samples[row] for row in rows], [weights[row] for row in rows], share) for rows in own]
 
 
+def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:
+    """Return what one token of each row weighs, so that the loss is a plain weighted sum over all rows of an update.
+
+    ``token``: mean over tokens (DAPO). ``sequence``: mean over rows of the mean over their tokens (GRPO).
+    ``dr_grpo``: sum over tokens / (rows × ``max_tokens``), so that length has no influence. Every row has a token.
+    """
+    ones_B, rows = torch.ones(len(lengths_B)), len(lengths_B)
+    if aggregation == "token":
+        return ones_B / lengths_B.sum()
+    if aggregation == "sequence":
+        return ones_B / (lengths_B * rows)
+    return ones_B / (rows * max_tokens)
+
+
 def pack_rows(lengths: Sequence[int], budget: int, ranks: int) -> list[list[list[int]]]:
     """Return rounds of one micro-batch (row numbers) for each rank; rows of like length share one.
 
-    It has at most ``budget`` tokens with padding, or one row that is longer.
+    A micro-batch has at most ``budget`` tokens with padding, or one row that is longer.
     """
-    # At most a rank's part of all tokens and one row, so that few ranks stay without rows.
+    # No more than a rank's share of all tokens and one row, so that few ranks are left without rows.
     budget = min(budget, sum(lengths) // ranks + max(lengths, default=0))
     batches: list[list[int]] = []
     width = 0
@@ -572,20 +586,16 @@ def to_batch(samples: Sequence[TrainSample], weights: Sequence[float], share: fl
     return {name: tensor.to(device()) for name, tensor in batch.items()}
 
 
-# ---- losses: one number for each token; how much each token weighs
+# ---- losses: one number for each token
 
 
-def policy_loss(logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """Return PPO's clipped surrogate for each token, with separate lower and upper bounds (DAPO's clip-higher)."""
+def policy_loss(
+    logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float
+) -> tuple[Tensor, Tensor]:
+    """Return PPO's clipped surrogate, its bounds separate (DAPO's clip-higher), and which tokens have no gradient."""
     ratio_N = (logp_N - old_logp_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
-    clipped_N = ratio_N.clamp(1 - clip_low, 1 + clip_high)
-    return -torch.minimum(ratio_N * advantage_N, clipped_N * advantage_N)
-
-
-def is_clipped(logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """Return where the clipped ratio gives the larger loss, so that the token has no gradient."""
-    ratio_N = (logp_N - old_logp_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
-    return ratio_N.clamp(1 - clip_low, 1 + clip_high) * advantage_N < ratio_N * advantage_N
+    gain_N, clipped_gain_N = ratio_N * advantage_N, ratio_N.clamp(1 - clip_low, 1 + clip_high) * advantage_N
+    return -torch.minimum(gain_N, clipped_gain_N), clipped_gain_N < gain_N
 
 
 def importance_weight(old_logp_N: Tensor, rollout_logp_N: Tensor, cap: float) -> Tensor:
@@ -602,20 +612,6 @@ def kl_estimate(kind: str, logp_N: Tensor, ref_logp_N: Tensor) -> Tensor:
         return 0.5 * difference_N.square()
     back_N = (-difference_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
     return (back_N.exp() - back_N - 1).clamp(max=10.0)
-
-
-def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:
-    """Return what one token of each row weighs, so that the loss is a plain weighted sum over all rows of an update.
-
-    ``token``: mean over tokens (DAPO). ``sequence``: mean over rows of the mean over their tokens (GRPO).
-    ``dr_grpo``: sum over tokens / (rows × ``max_tokens``), so that length has no influence. Empty rows have weight 0.
-    """
-    rows = (lengths_B > 0).sum().clamp(min=1)
-    if aggregation == "token":
-        return (lengths_B > 0) / lengths_B.sum().clamp(min=1)
-    if aggregation == "sequence":
-        return (lengths_B > 0) / (lengths_B.clamp(min=1) * rows)
-    return (lengths_B > 0) / (rows * max_tokens)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ class GrpoRewardSettings(FunctionSettings):
 
     custom_reward_function: dict[str, Any] = field(default_factory=dict)  # verl's names for function: path, name
     shape: ShapeName = "auto"  # binary: 1/0; paper: +1, 0, −1 unreadable or too long; score; auto: score of a function
-    control: ControlName = "none"  # shuffled: permuted over the step; random: as often 1; format: 1 if readable
+    control: ControlName = "none"  # shuffled: permuted per sampling call; random: as often 1; format: 1 if readable
     judge_seconds: PositiveFloat = 10.0  # a slower verdict is an error
     max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
 
@@ -270,6 +270,11 @@ def check_settings(settings: GrpoSettings) -> None:
         )
     if algorithm.dynamic_sampling and not algorithm.drops_equal_groups():
         raise UserError("algorithm.dynamic_sampling=true replaces equal groups: drop_equal_groups=false contradicts it")
+    if (algorithm.kl == "none") != (algorithm.kl_coef == 0):
+        raise UserError(
+            f"algorithm.kl={algorithm.kl} algorithm.kl_coef={algorithm.kl_coef:g}: half a KL term; "
+            "give k1, k2 or k3 with a coefficient above 0, or none with 0"
+        )
     if algorithm.entropy_like is not None and algorithm.entropy_coef <= 0:
         raise UserError(f"algorithm.entropy_coef={algorithm.entropy_coef}: entropy_like needs a positive one")
     if settings.reward.is_control() and settings.trainer.keep_best:

@@ -62,32 +62,36 @@ class Policy(nn.Module):  # type: ignore[misc]
         self.model = model
         self.group = tensor_mesh.get_group() if tensor_mesh is not None and tensor_mesh.size() > 1 else None
         self.first_token = 0
-        if tensor_mesh is not None and self.group is not None:
+        if tensor_mesh is not None and self.group is not None:  # DTensor gives the first ranks ceil(V / ranks) rows
             self.first_token = tensor_mesh.get_local_rank() * -(-model.config.vocab_size // tensor_mesh.size())
         self.entropy_gradient = entropy_gradient
 
-    def forward(self, tokens_BT: Tensor, loss_mask_BT: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-        """Return the log-probability and entropy (float32) at the N tokens that ``loss_mask_BT`` marks, row by row.
+    def forward(
+        self, tokens_BT: Tensor, loss_mask_BT: Tensor, temperature: float = 1.0, *, with_entropy: bool = True
+    ) -> tuple[Tensor, ...]:
+        """Return the log-probability and, if wanted, entropy at the N tokens that ``loss_mask_BT`` marks, row by row.
 
-        Rows are padded at their ends. No attention mask is needed: attention is causal.
+        Both float32. Rows are padded at their ends. No attention mask is needed: attention is causal.
         """
         hidden_BTD = self.model.model(input_ids=tokens_BT[:, :-1], use_cache=False).last_hidden_state
         places_N = loss_mask_BT[:, 1:].flatten().nonzero().squeeze(1)
         hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, places_N)
         target_N = tokens_BT[:, 1:].flatten()[places_N]
         if not self.model.is_gradient_checkpointing:
-            return self.head(hidden_ND, target_N, temperature)
+            return self.head(hidden_ND, target_N, temperature, with_entropy)
         pieces = zip(hidden_ND.split(HEAD_TOKENS), target_N.split(HEAD_TOKENS), strict=True)
-        parts = [checkpoint(self.head, *piece, temperature, use_reentrant=False) for piece in pieces]
-        logps, entropies = zip(*parts, strict=True)
-        return torch.cat(logps), torch.cat(entropies)
+        parts = [checkpoint(self.head, *piece, temperature, with_entropy, use_reentrant=False) for piece in pieces]
+        return tuple(map(torch.cat, zip(*parts, strict=True)))
 
-    def head(self, hidden_ND: Tensor, target_N: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-        """Turn the last hidden states into log-probabilities and entropies."""
+    def head(self, hidden_ND: Tensor, target_N: Tensor, temperature: float, with_entropy: bool) -> tuple[Tensor, ...]:
+        """Turn the last hidden states into log-probabilities and, if wanted, entropies."""
         logits_NV = self.model.lm_head(hidden_ND).float()
         if temperature != 1.0:
             logits_NV = logits_NV / temperature
-        return log_probabilities(logits_NV, target_N, self.first_token, self.group, self.entropy_gradient)
+        logp_N, lse_N = log_probabilities(logits_NV, target_N, self.first_token, self.group)
+        if not with_entropy:
+            return (logp_N,)
+        return logp_N, entropy(logits_NV, lse_N, self.group, self.entropy_gradient)
 
 
 class SumOverRanks(torch.autograd.Function):  # type: ignore[misc]
@@ -107,19 +111,19 @@ class SumOverRanks(torch.autograd.Function):  # type: ignore[misc]
 
 
 def log_probabilities(
-    logits_NV: Tensor, target_N: Tensor, first: int, group: dist.ProcessGroup | None, entropy_gradient: bool
+    logits_NV: Tensor, target_N: Tensor, first: int, group: dist.ProcessGroup | None
 ) -> tuple[Tensor, Tensor]:
-    """Return log p(target) and entropy from this rank's slice of the logits, which starts at token ``first``."""
+    """Return log p(target) and log Σ exp, detached, from this rank's slice of the logits, from token ``first`` on."""
     lse_N = logits_NV.logsumexp(-1)
     local_N = target_N - first
     mine_N = (local_N >= 0) & (local_N < logits_NV.shape[-1])
     chosen_N = logits_NV.gather(-1, (local_N * mine_N).unsqueeze(-1)).squeeze(-1)
     if group is not None:
-        top_N = lse_N.detach().clone()
-        dist.all_reduce(top_N, dist.ReduceOp.MAX, group=group)
-        lse_N = top_N + SumOverRanks.apply((lse_N - top_N).exp(), group).log()
+        max_N = lse_N.detach().clone()
+        dist.all_reduce(max_N, dist.ReduceOp.MAX, group=group)
+        lse_N = max_N + SumOverRanks.apply((lse_N - max_N).exp(), group).log()
         chosen_N = SumOverRanks.apply(chosen_N * mine_N, group)
-    return chosen_N - lse_N, entropy(logits_NV, lse_N.detach(), group, entropy_gradient)
+    return chosen_N - lse_N, lse_N.detach()
 
 
 def entropy(logits_NV: Tensor, lse_N: Tensor, group: dist.ProcessGroup | None, with_gradient: bool) -> Tensor:
@@ -199,13 +203,9 @@ def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Opt
     groups: dict[Any, list[nn.Parameter]] = {}
     for parameter in trainable(policy):
         groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
-    return torch.optim.AdamW(
-        [{"params": parameters} for parameters in groups.values()],
-        lr=settings.lr,
-        betas=(settings.beta1, settings.beta2),
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
+    betas, decay = (settings.beta1, settings.beta2), settings.weight_decay
+    parts = [{"params": parameters} for parameters in groups.values()]
+    return torch.optim.AdamW(parts, lr=settings.lr, betas=betas, weight_decay=decay, fused=True)
 
 
 def learning_rate_at(step: int, steps: int, settings: OptimSettings) -> float:
@@ -221,19 +221,18 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 def reduce_gradients(policy: nn.Module, mesh: DeviceMesh | None) -> None:
     """Sum the gradients of unsharded parameters over the data ranks, in one flat bucket; FSDP has summed its own."""
-    local = [local_gradient(parameter) for parameter in trainable(policy) if not split_by_fsdp(parameter, mesh)]
-    if mesh is None or mesh["data"].size() == 1 or not local:
+    if mesh is None or mesh["data"].size() == 1:
         return
-    flat = torch.cat([gradient.flatten() for gradient in local])
-    dist.all_reduce(flat, group=mesh["data"].get_group())
-    for gradient, total in zip(local, flat.split([gradient.numel() for gradient in local]), strict=True):
-        gradient.copy_(total.view_as(gradient))
+    if local := [local_gradient(parameter) for parameter in trainable(policy) if not split_by_fsdp(parameter)]:
+        flat = torch.cat([gradient.flatten() for gradient in local])
+        dist.all_reduce(flat, group=mesh["data"].get_group())
+        for gradient, total in zip(local, flat.split([gradient.numel() for gradient in local]), strict=True):
+            gradient.copy_(total.view_as(gradient))
 
 
-def split_by_fsdp(parameter: Tensor, mesh: DeviceMesh | None) -> bool:
+def split_by_fsdp(parameter: Tensor) -> bool:
     """Return True if the data ranks hold different parts of the parameter."""
-    names = parameter.device_mesh.mesh_dim_names if isinstance(parameter, DTensor) else None
-    return mesh is not None and "data" in (names or ())
+    return isinstance(parameter, DTensor) and "data" in (parameter.device_mesh.mesh_dim_names or ())
 
 
 def local_gradient(parameter: nn.Parameter) -> Tensor:

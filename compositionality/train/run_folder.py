@@ -209,6 +209,7 @@ def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 HASHES = "sealed.json"  # the last file of a checkpoint to be written
+OR = " or "  # between the hashes of two contents, of which either is good
 SCORES, VALIDATED_ON = "validation.json", "validated_on.txt"
 HASHED_BYTES = 256 << 20  # larger files are checked by their size alone: hashing 100 GB would take minutes
 
@@ -222,9 +223,12 @@ def mark_complete(steps: Path, step: int) -> None:
     """Record the hash of every file of the checkpoint, and name it as the latest."""
     path = folder(steps, step)
     contents = (file for file in path.rglob("*") if file.is_file() and file.name != HASHES)
-    files = {file.relative_to(path).as_posix(): fingerprint(file) for file in contents}
-    write_text(path / HASHES, json.dumps(files, indent=1, sort_keys=True) + "\n")
+    write_seal(path, {file.relative_to(path).as_posix(): fingerprint(file) for file in contents})
     write_text(steps / TRACKER, str(step))
+
+
+def write_seal(path: Path, fingerprints: Mapping[str, str]) -> None:
+    write_text(path / HASHES, json.dumps(fingerprints, indent=1, sort_keys=True) + "\n")
 
 
 def fingerprint(file: Path) -> str:
@@ -237,7 +241,7 @@ def verify_checkpoint(path: Path) -> None:
     """Raise UserError that names the first file of a complete checkpoint which is missing or altered."""
     for name, expected in read_json_object(path / HASHES, f"delete {path} to go on from an earlier step").items():
         file = path / name
-        if not file.is_file() or fingerprint(file) != expected:
+        if not file.is_file() or fingerprint(file) not in str(expected).split(OR):
             raise UserError(f"{file}: missing or altered; delete {path} to go on from an earlier step")
 
 

@@ -1,8 +1,6 @@
-"""The other rollout engines of the single-file trainer: vLLM in this process, or an SGLang or vLLM server.
+"""What samples for the single-file trainer, and two such engines: vLLM in this process, an SGLang or vLLM server.
 
-Both have the methods of ``rollout.sampler.Sampler``: token ids in, token ids and log-probs out, a seed per row, and
-new weights between two calls. The log-probs are those of the tempered, untruncated distribution, so an engine that
-only knows them after top-k or top-p refuses to truncate.
+An engine that only knows log-probs after top-k or top-p refuses to truncate.
 """
 
 import json
@@ -12,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -35,7 +33,22 @@ RETRIES = 5
 BLOCK = 64  # rows that vLLM multiplies at a time on a CPU
 
 
-def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int], device: torch.device) -> Any:
+class Sampler(Protocol):
+    """Completes token ids with weights that are replaced between calls.
+
+    ``load`` takes some weights by their Hugging Face names, for the next ``sample``. That returns a completion for each
+    prompt and seed, in order, which depends on these and the options alone: token ids, no text, and log-probs, those of
+    the tempered, untruncated distribution.
+    """
+
+    def load(self, weights: Weights) -> None: ...
+    def sample(
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
+    ) -> list[Completion]: ...
+    def close(self) -> None: ...
+
+
+def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int], device: torch.device) -> Sampler:
     """Return the rollout engine of a run: builtin, vllm with the weights of the model, a server with its own."""
     rollout, model, dtype = settings.rollout, Path(settings.model.path), settings.model.dtype
     if rollout.engine == "server":
@@ -45,9 +58,9 @@ def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int], dev
         dtype = "float32" if device.type == "cpu" else dtype
         options = VllmOptions(length, dtype=dtype, gpu_memory=rollout.gpu_memory, seed=rollout.seed)
         return VllmSampler(model, eos_ids, options)
-    from compositionality.rollout.sampler.sampler import Sampler
+    from compositionality.rollout.sampler import sampler
 
-    return Sampler(config, eos_ids, device=device, dtype=getattr(torch, dtype), max_rows=rollout.max_rows)
+    return sampler.Sampler(config, eos_ids, device=device, dtype=getattr(torch, dtype), max_rows=rollout.max_rows)
 
 
 class VllmSampler:

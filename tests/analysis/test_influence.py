@@ -52,7 +52,7 @@ def test_t2_and_t4_the_closed_form_is_the_gradient(name: str, advantage) -> None
     drawn_QS = torch.randint(COMPLETIONS, (QUERIES, samples))
     drawn_QS[:, :2] = torch.tensor([0, COMPLETIONS - 1])  # each query has both kinds
     correct_QS = toy.reward_QO.gather(1, drawn_QS).bool()
-    advantage_QS = advantage(correct_QS.double())
+    advantage_QS = advantage(correct_QS.double(), torch.ones_like(drawn_QS))
     if name == "grpo":  # the trainer divides by the unbiased deviation, and by 1e-6 more
         deviation_Q1 = correct_QS.double().std(1, keepdim=True)
         advantage_QS = advantage_QS * (deviation_Q1 + 1e-6) / deviation_Q1 * (samples / (samples - 1)) ** 0.5

@@ -98,7 +98,7 @@ def objective(policy: Policy, old: dict[int, torch.Tensor], queries: list[Query]
             (batch,) = make_batches(query.samples, how.loss_aggregation, how.max_tokens, budget=10**6)
             logp_N, _ = policy(batch["tokens_BT"], batch["loss_mask_BT"], how.temperature)
             old_N = old.setdefault(query.number, logp_N.clone())
-            loss_N = policy_loss(logp_N, old_N, batch["advantage_N"], 0.9, 9.0)
+            loss_N, _ = policy_loss(logp_N, old_N, batch["advantage_N"], 0.9, 9.0)
             total -= float((batch["weight_N"] * loss_N).sum())
     return total / len(queries)
 

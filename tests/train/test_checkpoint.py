@@ -1,4 +1,4 @@
-"""Checkpoints: nothing of one is run when it is read (P16); Ctrl-C is held back until one is whole, a second is not."""
+"""Checkpoints: nothing of one is run when it is read (P16); Ctrl-C waits until one is whole; complete, it stays so."""
 
 import os
 import pickle
@@ -6,22 +6,51 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from assets import Attack
+from assets import Attack, random_model
+from kills import killed_everywhere
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.builtin import read_weights
-from compositionality.train.checkpoint import CheckpointPlanner, CheckpointReader, interrupt_afterwards, load_state
+from compositionality.train.checkpoint import (
+    CheckpointPlanner,
+    CheckpointReader,
+    interrupt_afterwards,
+    load_checkpoint,
+    load_state,
+    save_checkpoint,
+)
+from compositionality.train.policy import Policy, new_optimizer
+from compositionality.train.run_folder import complete_steps, folder, repair
+from compositionality.train.settings import OptimSettings
 
 
-def save(folder: Path, state: dict[str, Any]) -> Path:
+def test_p07_saved_again_a_checkpoint_is_complete_at_every_moment(tmp_path: Path) -> None:
+    """After prompts without signal: the weights are the same, the state says which prompts are used up."""
+    policy, tokenizer = Policy(random_model("Llama", vocab_size=37)), SimpleNamespace(save_pretrained=lambda _: None)
+    optimizer = new_optimizer(policy, OptimSettings(lr=1e-3))
+
+    def save_at(position: int) -> None:
+        save_checkpoint(tmp_path, 1, policy, optimizer, tokenizer, state={"position": position}, row={"step": 1})
+
+    save_at(-1)
+    for position in killed_everywhere(save_at):
+        repair(tmp_path)
+        assert complete_steps(tmp_path) == [1]
+        assert load_checkpoint(folder(tmp_path, 1), policy, optimizer)["position"] in range(-1, position + 1)
+    assert load_checkpoint(folder(tmp_path, 1), policy, optimizer) == {"position": position + 1}
+    assert position > 3
+
+
+def save(target: Path, state: dict[str, Any]) -> Path:
     import torch.distributed.checkpoint as dcp
 
-    dcp.save(state, checkpoint_id=folder)
-    return folder
+    dcp.save(state, checkpoint_id=target)
+    return target
 
 
 def load(folder: Path, state: dict[str, Any]) -> dict[str, Any]:

@@ -338,6 +338,13 @@ def test_p18_settings_that_contradict_each_other(words, said, monkeypatch):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("engine", ["single", "verl"])
+@pytest.mark.parametrize(("word", "said"), [("kl=k3", "kl=k3 .*kl_coef=0"), ("kl_coef=0.1", "kl=none .*kl_coef=0.1")])
+def test_p18_half_a_kl_term_is_one_line(engine, word, said):
+    with pytest.raises(UserError, match=rf"algorithm.{said}: half a KL term; give [^\n]*$"):
+        check_settings(settings_of(f"engine={engine}", f"algorithm.{word}"))
+
+
 def test_p18_an_advantage_of_ones_own_that_verl_lacks_is_named():
     settings = GrpoSettings()
     settings.algorithm.advantage = "own"  # added to those of engine=single

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from kills import killed_everywhere
 
 from compositionality.errors import UserError
 from compositionality.train.metrics import EVALUATED_TOKENS, SAMPLED
@@ -100,6 +101,22 @@ def test_p08_without_signal_the_state_before_the_step_is_kept_and_the_launcher_t
     if saved:
         verify_checkpoint(checkpoint)
         assert torch.load(checkpoint / "data.pt")["position"] == 6
+
+
+@pytest.mark.full
+def test_p08_a_checkpoint_whose_data_position_is_replaced_is_complete_at_every_moment(verl_trainer):
+    checkpoint = folder(verl_trainer.steps_folder, 2)
+    checkpoint.mkdir(parents=True)
+    torch.save(PromptStream(ROWS, seed=1).state_dict(), checkpoint / "data.pt")
+    mark_complete(verl_trainer.steps_folder, 2)
+
+    def replace(number):
+        verl_trainer.global_steps = 3
+        verl_trainer.train_dataloader.take(number)
+        verl_trainer._save_state_before_step()
+
+    for _ in killed_everywhere(replace):
+        verify_checkpoint(checkpoint)
 
 
 @pytest.mark.full

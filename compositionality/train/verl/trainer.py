@@ -6,10 +6,10 @@ no signal left or when a loss is no longer a number, and the validation score of
 
 import json
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import shape_of_model
+from compositionality.train.checkpoint import replace_sealed
 from compositionality.train.grpo_report import pass_at_k_metrics, validation_score
 from compositionality.train.metrics import (
     COMPLETIONS,
@@ -124,11 +125,8 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         """Save the weights of the last update, with the data position after the prompts that gave no signal."""
         self.global_steps -= 1
         if self.global_steps in complete_steps(self.steps_folder):
-            path = folder(self.steps_folder, self.global_steps) / "data.pt"
-            partial = path.with_name(".data.pt.partial")
-            torch.save(self.train_dataloader.state_dict(), partial)
-            os.replace(partial, path)
-            mark_complete(self.steps_folder, self.global_steps)
+            state = self.train_dataloader.state_dict()
+            replace_sealed(folder(self.steps_folder, self.global_steps) / "data.pt", partial(torch.save, state))
         elif self.global_steps > 0:
             self._save_checkpoint()
 

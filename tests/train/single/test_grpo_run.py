@@ -308,7 +308,8 @@ def test_the_entropy_follows_another_run(small, tmp_path):
         follow = [f"algorithm.entropy_like={like}", "algorithm.entropy_coef=10"]
         out = train(settings(small, tmp_path / str(wanted), *words, *follow))
         rows = read_metrics(out / "metrics.jsonl")[1:]
-        assert all("rollout/entropy" in row for row in rows)
+        weights_of_it = [10 * (wanted - row["rollout/entropy"]) for row in rows]
+        assert [row["actor/entropy_coef"] for row in rows] == pytest.approx(weights_of_it)
         last[wanted] = rows[-1]["rollout/entropy"]
         first = rows[0]["rollout/entropy"]
     assert last[0.01] < first < last[1.5]
@@ -375,12 +376,16 @@ def test_nan_stops_with_the_last_good_checkpoint(small, tmp_path, monkeypatch):
     out, original, update = tmp_path / "run", grpo.policy_loss, grpo.GrpoTrainer.update
     steps, short = [], ("trainer.steps=3", "trainer.eval_every=0")
 
-    def noted(trainer, samples, step):
+    def noted(trainer, samples, step, *rest):
         steps.append(step)
-        return update(trainer, samples, step)
+        return update(trainer, samples, step, *rest)
+
+    def spoilt(*given):
+        loss, clipped = original(*given)
+        return loss * (math.nan if steps[-1] > 2 else 1), clipped
 
     monkeypatch.setattr(grpo.GrpoTrainer, "update", noted)
-    monkeypatch.setattr(grpo, "policy_loss", lambda *given: original(*given) * (math.nan if steps[-1] > 2 else 1))
+    monkeypatch.setattr(grpo, "policy_loss", spoilt)
     with pytest.raises(UserError, match=r"step 3: actor/grad_norm is nan; the last checkpoint is kept"):
         train(settings(small, out, *short))
     assert complete_steps(out / "steps") == [1, 2]
@@ -403,6 +408,26 @@ def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
     assert [group.position for group in seen] == list(range(1, 8))  # the whole first group is left out
     first = read_metrics(tmp_path / "run" / "metrics.jsonl")[0]
     assert {first[name] for name in first if name.startswith("val-core/")} == {1.0}  # nor is it wrong in validation
+
+
+@pytest.mark.parametrize("failing", [1, 4])
+def test_p05_completions_to_read_are_of_judged_groups_where_none_has_signal(small, tmp_path, monkeypatch, failing):
+    """All others are right; the judge fails on one completion, then on one of each group."""
+    original = RolloutWorker.generate
+
+    def generate(self, *arguments):
+        groups = original(self, *arguments)
+        for group in groups:
+            group.correct, group.rewards = [True] * len(group.correct), [1.0] * len(group.rewards)
+        for group in groups[:failing]:
+            group.rewards[0], group.correct[0] = None, False
+        return groups
+
+    monkeypatch.setattr(RolloutWorker, "generate", generate)
+    short = ("trainer.steps=1", "trainer.eval_every=0", "trainer.samples_every=1", "data.prompts_per_step=4")
+    out = train(settings(small, tmp_path / "run", *short))
+    shown = [path.read_text().count("reward 1\n") for path in out.glob("samples/step_1.txt")]
+    assert shown == ([] if failing == 4 else [3])
 
 
 def test_p07_a_run_killed_between_checkpoint_and_row_has_completions_and_judge_errors(small, tmp_path, monkeypatch):
