@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transfer_queue
 from omegaconf import DictConfig, open_dict
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1.trainer_base import register_trainer
@@ -23,7 +24,7 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import shape_of_model
+from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.train.grpo_report import pass_at_k_metrics, validation_score
 from compositionality.train.metrics import (
     COMPLETIONS,
@@ -49,6 +50,9 @@ from compositionality.train.verl.replay import NoSignalError
 
 del extensions  # imported for the advantages that it registers
 
+BY_THE_LONGEST = ("prompt_length/clip_ratio", "response_length_non_aborted/clip_ratio")
+"""verl's shares of a batch that are as long as its longest row; prompts are not cut here, no response is aborted."""
+
 
 @register_trainer(hooks.TRAINER)
 class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
@@ -62,6 +66,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         self.generation_size = config.trainer.v1.sampler.sampler_kwargs.generation_batch_size
         self.row: dict[str, Any] = {}
         self.flops = new_meter(config)
+        self.ends = check_model(Path(config.run.model), chat_template=config.run.apply_chat_template).eos_ids
 
     def _init_dataloader(self) -> None:
         super()._init_dataloader()
@@ -96,6 +101,23 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         metrics |= more
         self.row |= more
         return batch
+
+    def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *rest: Any, **names: Any) -> None:
+        """Add verl's metrics of a step, with the share of responses that the limit cut."""
+        super()._compute_metrics(batch, metrics, *rest, **names)
+        for name in BY_THE_LONGEST:
+            metrics.pop(name, None)
+        metrics["response_length/clip_ratio"] = self._cut_share(batch)
+
+    def _cut_share(self, batch: Any) -> float:
+        """Return the share of a batch's responses that fill the limit without an end token."""
+        responses = [pair for pair in zip(batch.keys, batch.tags, strict=True) if not pair[1].get("is_padding", False)]
+        full = [key for key, tag in responses if tag["response_len"] >= self.config.data.max_response_length]
+        if not full:
+            return 0.0
+        fetched = transfer_queue.kv_batch_get(full, batch.partition_id, ["responses"])
+        cut = [ids[-1].item() not in self.ends for ids in fetched["responses"].unbind()]
+        return sum(cut) / len(responses)
 
     def _without_signal(self) -> int:
         """Return 1 if all advantages of the step are zero; raft's need no difference in a group for one that is not."""
