@@ -22,6 +22,7 @@ from compositionality.train.grpo import (
     token_weights,
 )
 from compositionality.train.grpo_report import (
+    Report,
     RolloutGap,
     actor_mfu,
     advantage_metrics,
@@ -178,8 +179,8 @@ def test_overlong_answers_cost_more_the_longer_they_are():
     assert overlong_penalty(10, AlgorithmSettings(), 10) == 0
 
 
-def verls_metrics(monkeypatch, groups, samples, seconds, limit):
-    """What verl's trainer reports of a step with these groups, and at most ``limit`` tokens in a response."""
+def verls_step(monkeypatch, groups, samples, limit=WIDTH):
+    """verl's trainer with at most ``limit`` tokens in a response, and its batch of these groups, out of order."""
     import transfer_queue
     from omegaconf import OmegaConf
     from transfer_queue import KVBatchMeta
@@ -187,22 +188,22 @@ def verls_metrics(monkeypatch, groups, samples, seconds, limit):
 
     from compositionality.train.verl.trainer import VerlGrpoTrainer
 
-    rows, tags, left = [], [], iter(samples)
+    rows, tags, left = {}, [], iter(samples)
     for group in groups:
-        for completion, reward, sample in zip(group.completions, group.rewards, left, strict=False):
-            n = completion.n_tokens
-            last, each = torch.zeros(n), torch.full((n,), sample.advantage)
-            last[-1] = reward
-            rows.append({
+        for number, completion in enumerate(group.completions):
+            n, right = completion.n_tokens, float(group.correct[number])
+            last, each = torch.zeros(n), torch.full((n,), next(left).advantage)
+            last[-1] = group.rewards[number]
+            rows[f"{group.position:012d}_{number}_0"] = {
                 "prompts": torch.tensor(group.prompt_ids), "responses": torch.tensor(completion.token_ids),
                 "response_mask": torch.ones(n, dtype=torch.long), "rm_scores": last, "token_level_rewards": last,
                 "advantages": each, "returns": each, "num_turns": 2,
-            })  # fmt: skip
+                "extra_fields": {"reward_extra_info": {"acc": right}},
+            }  # fmt: skip
             tags.append({"response_len": n, "min_global_steps": 0, "max_global_steps": 0})
-    places = {f"{number:012d}_0_0": number for number in range(len(rows))}
 
     def get(keys, partition_id, select_fields):
-        asked = [rows[places[key]] for key in keys]
+        asked = [rows[key] for key in keys]
         return list_of_dict_to_tensordict([{name: row[name] for name in select_fields if name in row} for row in asked])
 
     monkeypatch.setattr(transfer_queue, "kv_batch_get", get)
@@ -212,9 +213,7 @@ def verls_metrics(monkeypatch, groups, samples, seconds, limit):
     )
     trainer.use_critic, trainer.ends, trainer._rollout_moe_lb_metrics_accumulator = False, {END}, None
     trainer.resource_pool_manager = SimpleNamespace(get_n_gpus=lambda: 2)
-    metrics = {}
-    trainer._compute_metrics(KVBatchMeta([*places], tags, "train"), metrics, seconds, global_steps=1, epoch=0)
-    return metrics
+    return trainer, KVBatchMeta([*rows][::-1], tags[::-1], "train")
 
 
 @pytest.mark.full
@@ -249,7 +248,9 @@ def test_p09_metrics_under_verls_names_are_those_that_verls_trainer_reports(monk
     alike = PromptGroup(9, [1], [completion(50, ends=False)] * 2, [9.0] * 2, [True] * 2)
     metrics = rollout_metrics([alike, *groups, alike], groups) | advantage_metrics(samples)
     metrics |= speeds(seconds, metrics, processes=2)
-    theirs = verls_metrics(monkeypatch, groups, samples, seconds, limit)
+    trainer, batch = verls_step(monkeypatch, groups, samples, limit)
+    theirs = {}
+    trainer._compute_metrics(batch, theirs, seconds, global_steps=1, epoch=0)
     shared = metrics.keys() & theirs.keys()
     assert {name: metrics[name] for name in shared} == pytest.approx({name: theirs[name] for name in shared}, abs=1e-5)
     families = ["critic/score", "critic/rewards", "critic/advantages", "prompt_length", "response_length"]
@@ -259,6 +260,29 @@ def test_p09_metrics_under_verls_names_are_those_that_verls_trainer_reports(monk
     assert (theirs["response_length/clip_ratio"] > 0) == (limit == WIDTH)
     assert {name for name in theirs if name.endswith("clip_ratio")} == {"response_length/clip_ratio"}
     assert metrics["rollout/response_length/mean"] > metrics["response_length/mean"]
+
+
+@pytest.mark.full
+def test_the_completions_to_read_are_the_same_with_either_engine(monkeypatch, tmp_path):
+    """Groups with right and wrong ones come first, five at most; of each the first right and the first wrong one."""
+    patterns = ["www", "rrr", "wrw", "www", "rwr", "rrr", "www"]
+    groups = []
+    for position, pattern in enumerate(patterns):
+        right = [letter == "r" for letter in pattern]
+        texts = [[position, number, END] for number in range(len(pattern))]
+        completions = [Completion("", len(text), "stop", text, [-1.0] * len(text)) for text in texts]
+        rewards = [float(one) for one in right]
+        groups.append(PromptGroup(position, [1] * (1 + position), completions, rewards, right))
+    trainer, batch = verls_step(monkeypatch, groups, to_samples(groups, "grpo"))
+    trainer.tokenizer = SimpleNamespace(decode=lambda ids: " ".join(str(int(token)) for token in ids))
+    kept = []
+    report = SimpleNamespace(out=tmp_path, run_log=SimpleNamespace(keep_generations=lambda _, rows: kept.extend(rows)))
+    Report.write_samples(report, 1, groups, trainer.tokenizer)
+    assert kept == trainer._completions(batch)
+    assert [(one["position"], one["completion"], one["right"]) for one in kept] == [
+        *((2, "2 1 2", True), (2, "2 0 2", False), (4, "4 0 2", True), (4, "4 1 2", False)),
+        *((0, "0 0 2", False), (1, "1 0 2", True), (3, "3 0 2", False)),
+    ]
 
 
 @pytest.mark.full
