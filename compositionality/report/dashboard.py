@@ -33,8 +33,9 @@ from compositionality.report.draw import FigureSettings, chart_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
+from compositionality.train.boards import TensorBoard
 from compositionality.train.completions import rows_with_completions
-from compositionality.train.log import RunLog, TensorBoard, scalars
+from compositionality.train.log import RunLog, scalars
 from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, facts_of, place_of, task_of_files
 from compositionality.train.tiny.settings import model_of
 from compositionality.train.wandb_runs import (
