@@ -94,6 +94,11 @@ def test_the_trainer_to_read_stays_short() -> None:
     assert lines < 900, f"{lines} lines: what is not of GRPO itself goes into a module beside them"
 
 
+def test_the_log_of_a_run_stays_short() -> None:
+    lines = (ROOT / "compositionality/train/log.py").read_text().count("\n")
+    assert lines <= 260, f"{lines} lines: loggers go into boards.py, completions to read into completions.py"
+
+
 def test_scripts_are_valid_bash_and_do_not_fix_the_number_of_gpus() -> None:
     scripts = [*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")]
     assert scripts

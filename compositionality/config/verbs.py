@@ -50,9 +50,13 @@ VERBS = {
     ),
     "filter_problems": Verb("rft.filter.filter_problems", "rft.filter.check_problems"),
     "filter_rollouts": Verb("rft.filter.filter_rollouts", "rft.filter.check_rollouts"),
-    "fit_scaling": Verb("analysis.scaling.fit_scaling", "analysis.scaling.chosen_laws", result="/scaling.json"),
+    "fit_scaling": Verb(
+        "analysis.scaling.fit_scaling", "analysis.scaling.chosen_laws", result="/scaling.json", sent=SENT
+    ),
     "gpu_check": Verb("report.gpu_check.gpu_check", "report.gpu_check.check"),
-    "influence": Verb("analysis.influence.measure_influence", "analysis.influence.check", result="/influence.parquet"),
+    "influence": Verb(
+        "analysis.influence.measure_influence", "analysis.influence.check", result="/influence.parquet", sent=SENT
+    ),
     "make_domain_sample": Verb("domains.sample.make_domain_sample", "domains.sample.check"),
     "merge_data": Verb("rft.tables.merge_data", "rft.tables.check_merge"),
     "passk": Verb("evaluate.passk.passk", "evaluate.passk.check", result="/results.parquet", sent=SENT),

@@ -1,5 +1,5 @@
-"""Results as runs in wandb and TensorBoard: rollouts, evaluations, pass@k, failures, claims and reports, each with
-tables and figures.
+"""Results as runs in wandb and TensorBoard, each with tables and figures (contents.py): rollouts, evaluations, pass@k,
+failures, influence, scaling laws, claims and reports.
 
 A run is called as its folder, and the same result is the same run in wandb, whoever sends it.
 """
@@ -8,12 +8,12 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -22,18 +22,14 @@ from compositionality.config.profile import with_key
 from compositionality.data.artefact import MANIFEST, Manifest, combined_hash, file_hash, manifest_path, read_manifest
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import MissingPackageError, UserError
-from compositionality.evaluate.failures import class_shares
-from compositionality.evaluate.passk import spaced_curves
-from compositionality.evaluate.results import LABELS, Results, read_results
-from compositionality.evaluate.seeds import summary_rows
+from compositionality.evaluate.results import LABELS
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED
-from compositionality.report import figures
-from compositionality.report.draw import FigureSettings, chart_of
+from compositionality.report.contents import JOBS, Content
 from compositionality.report.page.inputs import CLAIMS, Inputs
-from compositionality.report.theme import arm_styles, rendered, spec_of
-from compositionality.rollout.store import read_rollouts
-from compositionality.train.log import RunLog, TensorBoard, rows_with_completions, scalars
+from compositionality.train.boards import TensorBoard
+from compositionality.train.completions import rows_with_completions
+from compositionality.train.log import RunLog, scalars
 from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, facts_of, place_of, task_of_files
 from compositionality.train.tiny.settings import model_of
 from compositionality.train.wandb_runs import (
@@ -46,28 +42,14 @@ from compositionality.train.wandb_runs import (
     send_artifacts,
     wandb_is_usable,
 )
-from compositionality.types import Metric
 
-COUNTED = ["model", "problems", "group", "level", "data_source"]
-"""What the rows of a table are about."""
-SOURCES = ("model", "models", "problems", "rollouts", "evaluation", "results")
+SOURCES = ("model", "models", "problems", "rollouts", "evaluation", "results", "points")
 """Settings that name what a verb reads, some as NAME:PATH."""
-ESTIMATE = {"": "difference", "/low": "low", "/high": "high"}
-"""What the summary has of a comparison of a claim, and behind its name."""
+TABLES = (RESULTS, "influence.parquet", "scaling.json")
+"""Files in its output of which a run is made, in place of the whole output."""
 OF_ALL = ("engine", "seed", "split")
-"""Facts that a run of a whole study has of all replicates."""
-COMPLETIONS = 20
-"""Of a folder of rollouts, to read."""
-
-
-class Content(NamedTuple):
-    """What is sent of a result: tables, figures as PNG, the page as HTML, what sums up the run, its arms."""
-
-    tables: Mapping[str, Any]
-    figures: Mapping[str, bytes] = {}
-    page: str = ""
-    summary: Mapping[str, Any] = {}
-    arms: Iterable[str] = ()
+FACTS = {**dict.fromkeys(OF_A_STUDY, OF_ALL), "scaling": ("study", *OF_ALL)}
+"""Facts that a run of several replicates has of all of them, by its job; the folder of a fit does not say its study."""
 
 
 def send_made(settings: Any) -> None:
@@ -76,8 +58,8 @@ def send_made(settings: Any) -> None:
     texts = [str(text) for value in given for text in (value if isinstance(value, list) else [value]) if text]
     parts = [part for text in texts for part in (text, text.partition(":")[2]) if part]
     output = Path(settings.output)
-    target = output / RESULTS if (output / RESULTS).is_file() else output
-    send_result(target, asdict(settings), [Path(part, name) for part in parts for name in ("", RESULTS)])
+    target = next((output / name for name in TABLES if (output / name).is_file()), output)
+    send_result(target, asdict(settings), [Path(part, name) for part in parts for name in ("", RESULTS, "final")])
 
 
 def send_result(target: Path, settings: Mapping[str, Any], used: Iterable[Path]) -> bool:
@@ -86,16 +68,16 @@ def send_result(target: Path, settings: Mapping[str, Any], used: Iterable[Path])
     if manifest is None or manifest.step not in JOBS or not wandb_is_usable(os.environ):
         return False
     job, content_of = JOBS[manifest.step]
-    folder = target.parent if target.name == RESULTS else target
+    folder = target.parent if target.name in TABLES else target
     with or_left_out():
         content, used = content_of(target, manifest), [*used]
         facts = {"task": task_of_files([target, *used]), "arm": ",".join(content.arms)}
-        facts |= facts_of_all(used) if job in OF_A_STUDY else {"engine": engine_of(manifest)}
+        facts |= facts_of_all(used, FACTS[job]) if job in FACTS else {"engine": engine_of(manifest)}
         identity = file_hash(manifest_path(target))[:ALIAS]
         run = open_wandb(folder, job, settings, identity, code=manifest.code, facts=facts)
         if run is not None:
             send(run, content)
-            collected = sorted(folder.glob("rollouts/*/*")) if folder != target else []
+            collected = sorted(folder.glob("rollouts/*/*")) if target.name == RESULTS else []
             send_artifacts(run, used, made=[*collected, folder / LABELS, target])
             run.finish()
             return True
@@ -107,10 +89,10 @@ def engine_of(manifest: Manifest) -> str:
     return str(manifest.settings.get("sampling", manifest.settings).get("engine") or "")
 
 
-def facts_of_all(used: Iterable[Path]) -> dict[str, str]:
-    """Return engines (of samplers; of trainings if known), seeds and splits of what a study's result was made from."""
+def facts_of_all(used: Iterable[Path], names: Iterable[str]) -> dict[str, str]:
+    """Return engines (of samplers; of trainings if known), seeds … of what a result of several was made from."""
     known = [{"engine": engine_of(made), **facts_of(path.parent)} for path in used if (made := read_manifest(path))]
-    return {name: ",".join(dict.fromkeys(one[name] for one in known if one.get(name))) for name in OF_ALL}
+    return {name: ",".join(dict.fromkeys(one[name] for one in known if one.get(name))) for name in names}
 
 
 def send(run: Any, content: Content) -> None:
@@ -134,80 +116,12 @@ def plain(rows: Any) -> pd.DataFrame:
     return cells.where(table.notna(), None)
 
 
-def drawn(chart: Any) -> bytes:
-    """Return a chart as PNG."""
-    return rendered(spec_of(chart), "png")
-
-
-def with_counts(rows: Any, results: Results) -> pd.DataFrame:
-    """Return rows of a table with how many completions they are about, and how many of these are right."""
-    counts = results.rows.rename(columns={"arm": "model", "file": "problems"})
-    counts = counts.groupby(COUNTED, as_index=False, observed=True)[["n", "right"]].sum()
-    return pd.DataFrame(rows).merge(counts, "left", COUNTED)
-
-
-def evaluation(target: Path, name: str, metric: Metric, rows_of: Callable[[Results], Any]) -> Content:
-    """Return the table of one replicate as the report has it, and the figure of this name where it has levels."""
-    results = read_results([f"run:{target.parent}"], metric=metric)
-    drawings, settings = {}, FigureSettings([str(target.parent)], target.parent, name)
-    if any(problems.level for problems in results.sets):
-        drawings[name] = drawn(chart_of(settings, results, arm_styles(results.arms)))
-    return Content({name: with_counts(rows_of(results), results)}, drawings, arms=results.arms)
-
-
-def passk(target: Path, manifest: Manifest) -> Content:
-    """Return pass@k over k, and its paired differences."""
-    results = read_results([f"run:{target.parent}"], metric=Metric.PASS_AT_K)
-    table = spaced_curves(results, [(arm, base) for arm, base in manifest.settings["pairs"]])
-    chart = figures.pass_at_k(table[table["base"] == ""].to_dict("records"), arm_styles(results.arms))
-    return Content({"passk": with_counts(table, results)}, {"passk": drawn(chart)}, arms=results.arms)
-
-
-def claims(target: Path, _: Manifest) -> Content:
-    """Return every comparison of every claim, and what is said of that; decisions and estimates for the summary."""
-    content = json.loads(target.read_text(encoding="utf-8"))
-    listed, rows = [*content["claims"], *content["controls"]], list[dict[str, Any]]()
-    for claim in listed:
-        said = {key if key in ("claim", "text") else f"claim_{key}": value for key, value in claim.items()}
-        rows += [{**said, **row} for row in said.pop("claim_comparisons")]
-    decisions = {f"claims/{claim['claim']}": str(claim["decision"]) for claim in listed}
-    known = [row for row in rows if row.get("difference") is not None]
-    estimates = {f"estimates/{row['comparison']}{end}": row.get(key) for row in known for end, key in ESTIMATE.items()}
-    return Content({"claims": rows}, summary=decisions | estimates)
-
-
-def rollouts(target: Path, manifest: Manifest) -> Content:
-    """Return how many completions of each level are right, the verdicts, and some completions to read."""
-    levels = pd.DataFrame(manifest.facts["levels"]).rename(columns={"correct": "right"})
-    reasons = pd.DataFrame(manifest.facts["reasons"].items(), columns=["reason", "n"])
-    first = next(read_rollouts(target)).slice(0, COMPLETIONS).to_pandas()
-    return Content({"rollouts": levels, "reasons": reasons, "completions": first})
-
-
-def page(target: Path, _: Manifest) -> Content:
-    """Return the page of a report, its tables and figures."""
-    tables = {path.stem: pd.read_csv(path) for path in sorted(target.glob("tables/*.csv"))}
-    pictures = {path.stem: path.read_bytes() for path in sorted(target.glob("figures/*.png"))}
-    return Content(tables, pictures, (target / "index.html").read_text(encoding="utf-8"))
-
-
 def used_by(inputs: Inputs) -> list[Path]:
     """Return the tables and claims that a report shows, and the models of the runs that it reports."""
     runs = [path.parent for name, path in inputs.files.items() if name.endswith("/recipe.json")]
     bases = [path.parent for name, path in inputs.files.items() if name.endswith("/base/manifest.json")]
     shown = [path for path in inputs.files.values() if path.name in (RESULTS, CLAIMS)]
     return [*shown, *bases, *(model for run in runs for model in models_in(run))]
-
-
-JOBS: Mapping[str, tuple[str, Callable[[Path, Manifest], Content]]] = {
-    "collect_rollouts": ("rollouts", rollouts),
-    "evaluate_accuracy": ("evaluate", lambda target, _: evaluation(target, "accuracy", Metric.ACCURACY, summary_rows)),
-    "passk": ("passk", passk),
-    "find_failures": ("failures", lambda target, _: evaluation(target, "failure_modes", Metric.FAILURES, class_shares)),
-    "decide_claims": ("claims", claims),
-    "report": ("report", page),
-}
-"""Job type of a run, and what is sent of it, by the step that made the result."""
 
 
 @dataclass
@@ -239,6 +153,8 @@ def send_runs(settings: SendSettings) -> None:
         os.environ.pop(name, None)
     places = {path for place in map(Path, settings.runs) for path in artefacts(place)}
     known = {combined_hash(path, made.files): path for path in sorted(places) if (made := read_manifest(path))}
+    for folder in trainings:  # a fit has read their metrics
+        known |= {file_hash(folder / "metrics.jsonl"): model for model in models_in(folder)[:1]}
     for folder in trainings:
         recipe = read_json_object(folder / RECIPE, "train it again")
         job = "pretrain" if recipe["step"] == "pretrain_tiny" else "rl" if "grpo" in recipe["step"] else "sft"
@@ -330,7 +246,7 @@ def is_result(path: Path) -> bool:
     job = JOBS[made.step][0] if made and made.step in JOBS else ""
     if job in ("claims", "report", "rollouts"):
         return not any((folder / RESULTS).is_file() for folder in [*path.absolute().parents][2:3])
-    return bool(job) and path.name == RESULTS
+    return bool(job) and path.name in TABLES
 
 
 def used_of(inputs: Mapping[str, str], known: Mapping[str, Path]) -> Sequence[Path]:

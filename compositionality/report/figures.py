@@ -320,6 +320,16 @@ def influence(rows: Any, styles: Styles) -> Chart:
     return drawn
 
 
+def pair_rows(known: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each pair of groups, a teacher and a learner, of what influence.parquet has as co_influence."""
+    names = known["labels"]
+    return [
+        {"teacher": teacher, "learner": learner, "influence": value}
+        for teacher, values in zip(names, known["means"], strict=True)
+        for learner, value in zip(names, values, strict=True)
+    ]
+
+
 def influence_pairs(rows: Any, styles: Styles) -> Chart:
     """Draw the mean influence of queries of one group on those of another, of each model its largest set to 1."""
     frame = with_arms(rows, styles).groupby(["arm", "teacher", "learner"], sort=False)["influence"].mean().reset_index()

@@ -53,6 +53,13 @@ def scaling(content: Row, fitted: Row, predicting: Row) -> alt.TopLevelMixin:
     return drawn
 
 
+def drawn_rows(fitted: Row, predicting: Row) -> list[dict[str, Any]]:
+    """Return the rows of the curves that ``scaling`` draws, with their law and what they are of."""
+    parts = [(fitted, "fitted", fitted["curves"])]
+    parts += [(predicting, region["region"], region["curves"]) for region in predicting["held_out"]]
+    return [{"law": law["law"], "region": region, **row} for law, region, curve in parts for row in curve]
+
+
 def log_x(field: str, title: str) -> alt.X:
     """Return a logarithmic axis that begins and ends with its data."""
     scale = alt.Scale(type="log", nice=False, zero=False, padding=8)

@@ -17,6 +17,7 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.gpus import peak_of
 from compositionality.reward.function import FunctionSettings
 from compositionality.stats.pass_at_k import pass_at_k
+from compositionality.train.completions import to_read
 from compositionality.train.dist import device
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoTrainerSettings
 from compositionality.train.log import Progress, RunLog
@@ -273,16 +274,13 @@ class Report:
             self.table_begun = True
 
     def write_samples(self, step: int, groups: Sequence[PromptGroup], tokenizer: Any) -> None:
-        """Write the first right and the first wrong completion of five groups, of those first that have both."""
+        """Write some completions of a step to read, with their special tokens."""
         rows, form = [], "[{position}] reward {reward:g}\n{prompt}\n>>> {completion}\n"
-        for group in sorted(groups, key=lambda group: len(set(group.correct)) == 1)[:5]:
-            prompt = tokenizer.decode(group.prompt_ids)
-            for place in [group.correct.index(value) for value in (True, False) if value in group.correct]:
-                text, reward = tokenizer.decode(group.completions[place].token_ids), group.rewards[place]
-                right = group.correct[place]
-                rows.append(
-                    {"position": group.position, "prompt": prompt, "completion": text, "reward": reward, "right": right}
-                )
+        for number, place in to_read([group.correct for group in groups]):
+            group = groups[number]
+            prompt, text = map(tokenizer.decode, (group.prompt_ids, group.completions[place].token_ids))
+            about = {"position": group.position, "prompt": prompt, "completion": text}
+            rows.append({**about, "reward": group.rewards[place], "right": group.correct[place]})
         (self.out / "samples").mkdir(exist_ok=True)
         write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**one) for one in rows))
         self.run_log.keep_generations(step, rows)

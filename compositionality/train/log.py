@@ -1,9 +1,6 @@
-"""What a training run of either engine writes down: metrics.jsonl, wandb, lines on the screen, and in other loggers:
-TensorBoard; console, mlflow, swanlab and trackio as verl has them.
-"""
+"""What a training run of either engine writes down: metrics.jsonl, wandb, lines on the screen; the rest: boards.py."""
 
 import contextlib
-import io
 import json
 import os
 import time
@@ -11,24 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from compositionality.data.artefact import write_text
-from compositionality.errors import without_secrets
-from compositionality.train.metrics import numbers, read_metrics
-from compositionality.train.run_folder import WANDB_ID, flatten
-from compositionality.train.settings import VERLS_LOGGERS
-from compositionality.train.wandb_runs import (
-    PROJECT,
-    open_wandb,
-    or_left_out,
-    run_name,
-    send_artifacts,
-    wandb_is_usable,
-)
-
-GENERATIONS = "samples/generations.jsonl"
-"""In a run folder: the completions to read of every step so far."""
+from compositionality.train.boards import open_boards
+from compositionality.train.completions import Completions
+from compositionality.train.metrics import numbers
+from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.wandb_runs import open_wandb, or_left_out, send_artifacts, wandb_is_usable
 
 
 class Clock:
@@ -86,73 +70,6 @@ class Progress:
         return [f"{seconds // 60}:{seconds % 60:02} left"]
 
 
-class TensorBoard:
-    """A run in a folder for TensorBoard: scalars, tables as text, figures, and the settings as hyperparameters.
-
-    ``done``: the last step that is kept of a run that goes on there.
-    """
-
-    def __init__(self, folder: Path, settings: Mapping[str, Any], done: int | None = None) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.writer = SummaryWriter(str(folder), purge_step=None if done is None else done + 1)
-        self.writer.add_hparams(public_settings(settings), {}, run_name=".")
-
-    def write(self, values: Mapping[str, float], step: int) -> None:
-        for name, value in values.items():
-            self.writer.add_scalar(name, value, step)
-
-    def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Add completions to read."""
-        self.write_table("val/generations", generations, step)
-
-    def write_table(self, name: str, rows: Sequence[Mapping[str, Any]], step: int = 0) -> None:
-        """Add rows with the same keys, as a table in Markdown."""
-        lines = [[*rows[0]], ["---"] * len(rows[0]), *([*row.values()] for row in rows)]
-        self.writer.add_text(name, "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines), step)
-
-    def write_figure(self, name: str, png: bytes) -> None:
-        from PIL import Image
-
-        with Image.open(io.BytesIO(png)) as picture:
-            self.writer.add_image(name, np.asarray(picture.convert("RGB")), dataformats="HWC")
-
-    def close(self) -> None:
-        self.writer.close()
-
-
-class VerlLoggers:
-    """Scalars in verl's own loggers of these names; what they raise ends the run, as it does with verl."""
-
-    def __init__(self, names: Sequence[str], result: Path, settings: Mapping[str, Any]) -> None:
-        from verl.utils.tracking import Tracking
-
-        project = os.environ.get("WANDB_PROJECT") or PROJECT
-        self.tracking = Tracking(project, run_name(result), [*names], public_settings(settings))
-
-    def write(self, values: Mapping[str, float], step: int) -> None:
-        self.tracking.log(values, step)
-
-    def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Leave completions out: a table of them is in wandb and TensorBoard."""
-
-    def close(self) -> None:
-        self.tracking.finish()
-
-
-def public_settings(settings: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
-    """Return the settings by dotted name, as a table has them, without secrets such as a password in a URL."""
-    return {
-        name: value if isinstance(value, bool | int | float) else without_secrets(str(value))
-        for name, value in flatten(settings).items()
-    }
-
-
-def cell(value: Any) -> str:
-    """Return a value as a cell of a table in Markdown."""
-    return str(value).replace("|", "\\|").replace("\n", "<br>")
-
-
 class RunLog:
     """The rows of one run, in every place at once. A resumed run goes on in the same file and the same wandb run.
 
@@ -171,68 +88,38 @@ class RunLog:
     ) -> None:
         self.file = MetricsFile(out / "metrics.jsonl")
         names = loggers(chosen, os.environ)
-        self.boards: list[TensorBoard | VerlLoggers] = []
-        if "tensorboard" in names:
-            rows = read_metrics(out / "metrics.jsonl")  # what a killed run wrote beyond them goes
-            self.boards.append(TensorBoard(out / "tensorboard", settings, rows[-1]["step"] if rows else None))
-        if of_verl := [name for name in names if name in VERLS_LOGGERS]:
-            self.boards.append(VerlLoggers(of_verl, result or out, settings))
+        self.boards = open_boards(names, out, result or out, settings)
         self.wandb: Any = None
         if "wandb" in names:
             identity = (out / WANDB_ID).read_text().strip()
             self.wandb = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
-        self.generations: Any = None  # wandb's growing table
         self.kept: list[Mapping[str, Any]] = []  # completions of the step whose row comes next
-        self.completions = out / GENERATIONS
-        rows_so_far = rows_with_completions(out)
-        if self.completions.is_file():  # those of later steps go
-            kept = [{"step": row["step"], **one} for row, generations in rows_so_far for one in generations]
-            write_text(self.completions, "".join(f"{json.dumps(one)}\n" for one in kept))
-        for row, generations in rows_so_far:  # that a killed process did not send
+        self.completions = Completions(out)
+        for row, generations in self.completions.so_far:  # that a killed process did not send
             if self.wandb is not None and row["step"] >= self.wandb.step:
-                self.send(scalars(row), row["step"])
-                self.send_generations(row["step"], generations)
+                self.send(row, generations)
 
     def write(self, row: Mapping[str, Any]) -> None:
         self.file.write(row)
         for board in self.boards:
             board.write(scalars(row), row["step"])
-        self.send(scalars(row), row["step"])
-        if self.kept:
-            for board in self.boards:
+            if self.kept:
                 board.write_generations(row["step"], self.kept)
-            self.send_generations(row["step"], self.kept)
-            self.kept = []
+        self.send(row, self.kept)
+        self.kept = []
 
-    def send(self, content: Mapping[str, Any], step: int) -> None:
+    def send(self, row: Mapping[str, Any], generations: Sequence[Mapping[str, Any]]) -> None:
         """Send to wandb; a run goes on without it if that fails."""
         run, self.wandb = self.wandb, None
         if run is not None:
             with or_left_out():
-                run.log(content, step=step)
+                run.log(scalars(row) | self.completions.grown(row["step"], generations), step=row["step"])
                 self.wandb = run
 
     def keep_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Keep completions to read, all with the same keys: the row of their step takes them along to every place.
-
-        Before the checkpoint of the step, so that a run that is killed between it and the row has them too.
-        """
-        if generations:
-            self.completions.parent.mkdir(exist_ok=True)
-            with self.completions.open("a") as stream:
-                stream.writelines(f"{json.dumps({'step': step, **generation})}\n" for generation in generations)
+        """Keep completions to read: the row of their step takes them along to every place."""
+        self.completions.keep(step, generations)
         self.kept = [*generations]
-
-    def send_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        if self.wandb is None or not generations:
-            return
-        import wandb
-
-        if self.generations is None:
-            self.generations = wandb.Table(columns=["step", *generations[0]], log_mode="INCREMENTAL")
-        for generation in generations:
-            self.generations.add_data(step, *generation.values())
-        self.send({"val/generations": self.generations}, step)
 
     def send_artifacts(self, used: Iterable[Path], made: Iterable[Path]) -> None:
         """Send the models that the run ``made``, and what it ``used``, to wandb as artifacts."""
@@ -271,17 +158,6 @@ class SupervisedLog(RunLog):
             parts = [f"loss {row['train/loss']:.3f}"]
             parts += [f"validation loss {row['val/loss']:.3f}"] if "val/loss" in row else []
             print(self.progress.line(row["step"], [*parts, f"{speed:,.0f} tok/s"]), flush=True)
-
-
-def rows_with_completions(out: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Return the rows of the run in a folder so far, each with its completions to read."""
-    rows = read_metrics(out / "metrics.jsonl")
-    last = {row["step"]: place for place, row in enumerate(rows)}
-    pairs: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(row, []) for row in rows]
-    for row in read_metrics(out / GENERATIONS):
-        if row["step"] in last:
-            pairs[last[row["step"]]][1].append({name: value for name, value in row.items() if name != "step"})
-    return pairs
 
 
 def scalars(row: Mapping[str, Any]) -> dict[str, int | float]:

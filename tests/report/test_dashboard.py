@@ -9,23 +9,31 @@ from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from offline_wandb import about, artifacts, config, history, summary, tables
 from report_study import MODELS, make_study
 
+from compositionality.analysis.influence import SCHEMA, InfluenceSettings
+from compositionality.analysis.influence import summary as means_of
+from compositionality.analysis.predict import FIGURES
+from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.data.artefact import Recipe, file_hash, new_artefact
+from compositionality.data.parquet import write_table
 from compositionality.evaluate.claims.run import ClaimsSettings
 from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.failures import FailureSettings, class_shares
 from compositionality.evaluate.passk import PasskSettings, spaced_curves
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_rows
-from compositionality.report.dashboard import JOBS, Content, SendSettings, send_made, send_result, send_runs
+from compositionality.report.contents import JOBS, Content
+from compositionality.report.dashboard import SendSettings, send_made, send_result, send_runs
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.log import RunLog
 from compositionality.train.wandb_runs import send_artifacts, send_models
 from compositionality.types import Metric
 
+POINTS = Path(__file__).parents[2] / "results/records/tiny-scaling-2cores/flops.csv"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
 CLAIM = {
     "claim": "chain", "text": "RL gives more right chains", "decision": "supported", "origin": "own",
@@ -123,6 +131,66 @@ def test_rollouts_are_sent_with_completions_to_read(results: Path, tmp_path: Pat
     assert about(run).job_type == "rollouts"
     assert tables(run)["rollouts"].to_dict("records") == [{"group": "heldout", "level": 1, "n": 8, "right": 3}]
     assert tables(run)["completions"]["response"].str.contains("stage1, seed 0, says").all()
+
+
+def test_influence_is_sent_with_its_means_queries_and_figures(tmp_path: Path) -> None:
+    place = tmp_path / "results/tiny/seed0/influence/sft-plain"
+    line = {
+        "level": 1,
+        "group": "trained",
+        "samples": 2,
+        "update_norm": 0.5,
+        "influence_on_others": 0.1,
+        "entropy": 0.2,
+    }
+    queries = [{"problem": right, "correct": right, "influence": 0.1 * right, **line} for right in range(3)]
+    pairs = {"labels": ["trained L1", "heldout L2"], "means": [[1.0, 0.5], [0.25, 2.0]]}
+    with new_artefact(place / "influence.parquet", Recipe("influence", {}, {}), {"co_influence": pairs}) as partial:
+        write_table(pa.Table.from_pylist(queries, SCHEMA), partial)
+    send_made(InfluenceSettings("m", Path("r"), Path("p"), place))
+    run = only(place.with_name("sft-plain.wandb"))
+    found = about(run)
+    assert (found.run_group, found.job_type, found.display_name) == ("tiny", "influence", "influence-sft-plain/seed0")
+    assert {*found.tags} == {"mine", "sft-plain", "seed0", "split0"}
+    means = means_of(queries)
+    assert same(tables(run)["influence"], means["by_accuracy"])
+    assert same(tables(run)["queries"], queries)
+    assert tables(run)["influence_pairs"].to_numpy().tolist()[1] == ["trained L1", "heldout L2", 0.5]
+    assert {"figures/influence", "figures/influence_pairs"} <= logged(run)
+    told = summary(run)
+    assert (told["influence/queries"], told["influence/mixed"]) == (3, means["mixed"])
+
+
+def test_scaling_laws_are_sent_with_their_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their verb, and afterwards; a fit of a study's runs is of that study, and was made from their models."""
+    monkeypatch.setattr("compositionality.analysis.laws.STARTS", 3)
+    monkeypatch.setattr("compositionality.analysis.predict.FIGURES", {"end-gap": FIGURES["end-gap"]})
+    fit_scaling(ScalingSettings([str(POINTS)], tmp_path / "fit", laws=["log_linear"], draws=20))
+    training = tmp_path / "checkpoints/s/seed3/small"
+    training.mkdir(parents=True)
+    recipe = {"step": "train_grpo_single", "settings": {}, "inputs": {}}
+    for name, text in {"recipe.json": json.dumps(recipe), "wandb.id": "abc", "metrics.jsonl": '{"step": 1}\n'}.items():
+        (training / name).write_text(text)
+    made(training / "final", "train small")
+    place = tmp_path / "results/s/scaling_law/flops"
+    read = Recipe("fit_scaling", {}, {"points": training / "metrics.jsonl"})
+    with new_artefact(place / "scaling.json", read) as partial:
+        shutil.copyfile(tmp_path / "fit/scaling.json", partial)
+    content = json.loads((place / "scaling.json").read_text())
+    by_verb, afterwards = ScalingSettings([f"small:{training}"], place), [str(tmp_path / "results"), str(training)]
+    for send in (lambda: send_made(by_verb), lambda: send_runs(SendSettings(afterwards))):
+        shutil.rmtree(place.with_name("flops.wandb"), ignore_errors=True)
+        send()
+        run = only(place.with_name("flops.wandb"))
+        found = about(run)
+        assert (found.run_group, found.job_type, "seed3" in found.tags) == ("s", "scaling", True)
+        assert [one.name for one in artifacts(run) if one.use_after_commit] == ["s-seed3-small-final"]
+        (law,) = content["laws"]
+        assert same(tables(run)["parameters"], [{"law": law["law"], **row} for row in law["parameters"]])
+        assert {"laws", "predictions", "quantities", "scaling"} <= {*tables(run)}
+        assert "figures/scaling" in logged(run)
+        (gap,) = content["quantities"]
+        assert summary(run)["quantities/end-gap"] == gap["value"]
 
 
 def test_results_are_sent_afterwards_as_their_own(

@@ -117,6 +117,7 @@ TRANSLATION = [  # our key and value, verl's key and value
     ("trainer.eval_every=0", "trainer.test_freq", -1),
     ("trainer.eval_every=0", "trainer.val_before_train", False),
     ("trainer.eval_samples=4", "actor_rollout_ref.rollout.val_kwargs.n", 4),
+    ("trainer.samples_every=3", "run.samples_every", 3),
     ("trainer.micro_batch_tokens=20000", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu", 20000),
     ("trainer.output=some/RUN", "trainer.experiment_name", "RUN/some"),
     ("model.dtype=bfloat16", "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype", "bf16"),

@@ -37,7 +37,7 @@ def words(made, out, *more):
         "data.max_prompt_tokens=32", "rollout.max_tokens=23", "data.prompts_per_step=8", "rollout.n=4",
         "algorithm=dapo", "optim.lr=1e-3", "trainer.micro_batch_tokens=4096", "trainer.keep=1",
         f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2",
-        "optim.warmup_steps=2", *more,
+        "optim.warmup_steps=2", "trainer.samples_every=1", *more,
     ]  # fmt: skip
 
 
@@ -118,6 +118,9 @@ def test_p07_a_killed_run_ends_like_an_uninterrupted_one(killed, loop_of_gpus):
     for step in (0, 2, 4):
         found, expected = (responses(run / f"validation/{step}.jsonl", but="uid") for run in (killed, loop_of_gpus))
         assert found == expected
+    kept, expected = ((run / "samples/generations.jsonl").read_text() for run in (killed, loop_of_gpus))
+    assert kept == expected
+    assert {row["step"] for row in map(json.loads, kept.splitlines())} == {1, 2, 3, 4}
     scored = {row["score"] for step in (1, 3, 4) for row in responses(killed / f"rollouts/{step}.jsonl")}
     assert scored == {-1, 0, 1}, "no right, wrong or overlong response"
     rows, expected = (read_metrics(run / "metrics.jsonl") for run in (killed, loop_of_gpus))

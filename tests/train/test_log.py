@@ -38,6 +38,17 @@ log.close()
 """
 
 
+OF_VERL = """
+import sys
+from verl.utils.tracking import Tracking, ValidationGenerationsLogger
+from compositionality.train.verl.metrics import log_completions
+tracking = Tracking("ours", "rl", ["wandb", "tensorboard", "file"], {"trainer": {}})
+for step in map(int, sys.argv[1:]):
+    ValidationGenerationsLogger("ours", "rl").log(["wandb", "tensorboard"], [("f:a", "of verl", 1.0)], step)
+    log_completions(tracking, step, [{"prompt": "f:a", "completion": f"a{step}", "right": True}])
+    tracking.log({"actor/lr": step / 10}, step)
+log_completions(tracking, step + 1, [{"prompt": "f:a", "completion": "of a step that is not logged", "right": True}])
+"""
 VALIDATION_METRICS = dict.fromkeys(("val-core/*", "val-aux/*"), ("compute/flops", True, True))
 
 
@@ -107,6 +118,43 @@ def test_completions_are_a_growing_table(offline: list[Path]) -> None:
     assert [row for table in tables for row in table["data"]] == [  # those of the process that was killed, too
         [step, "f:a", f"a{step}", 1.0, True] for step in (1, 2, 3, 4)
     ]
+
+
+@pytest.mark.full
+def test_completions_of_verl_are_the_same_growing_table(tmp_path: Path) -> None:
+    """After a kill, and sent afterwards, by its own loggers in place of its own table."""
+    from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+
+    run = tmp_path / "study" / "seed0" / "rl"
+    run.mkdir(parents=True)
+    for name, text in {
+        "wandb.id": "abc",
+        "recipe.json": '{"step": "train_grpo", "settings": {}, "inputs": {}}',
+    }.items():
+        (run / name).write_text(text)
+    variables = {
+        "WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_DIR": str(run), "PYTHONPATH": str(ROOT),
+        "VERL_USE_EXTERNAL_MODULES": "compositionality.train.verl.metrics", "TENSORBOARD_DIR": str(run / "tensorboard"),
+        "VERL_FILE_LOGGER_PATH": str(run / "metrics.jsonl"),
+    }  # fmt: skip
+    environment = {**os.environ, **variables}
+    for steps in (("1", "2"), ("3", "4")):
+        subprocess.run([sys.executable, "-c", OF_VERL, *steps], cwd=run, check=True, env=environment)
+    subprocess.run([sys.executable, "-m", "compositionality", "wandb", str(run)], check=True, env=environment)
+    killed, resumed, afterwards = sorted(run.glob("wandb/offline-run-*"))
+    assert rows_of_tables(killed)[:2] == [[step, "f:a", f"a{step}", True] for step in (1, 2)]
+    for sent in (rows_of_tables(resumed)[:4], rows_of_tables(afterwards)):
+        assert sent == [[step, "f:a", f"a{step}", True] for step in (1, 2, 3, 4)]
+    texts = EventAccumulator(str(run / "tensorboard")).Reload().Tensors("val/generations/text_summary")
+    assert [event.tensor_proto.string_val[0].decode().splitlines()[2] for event in texts][:2] == [
+        f"| f:a | a{step} | True |" for step in (1, 2)
+    ]
+
+
+def rows_of_tables(run: Path) -> list[list[Any]]:
+    """The rows of the table of completions of one offline run, in the order in which it grew."""
+    parts = sorted(run.glob("files/media/table/val/*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return [row for path in parts for row in json.loads(path.read_text())["data"]]
 
 
 def test_completions_after_the_step_that_a_run_goes_on_from_are_dropped(

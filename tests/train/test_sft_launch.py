@@ -164,12 +164,12 @@ def test_p14_a_refusal_by_wandb_does_not_end_the_run(
         if "wandb" in backends and experiment == "refused":
             raise RefusalError("invalid\nkey")
 
-    metrics.without_wandb_if_it_fails(start)(None, "project", "refused", ["console", "wandb", "file"])
+    metrics.without_wandb_if_it_fails(start)(SimpleNamespace(), "project", "refused", ["console", "wandb", "file"])
     assert started == [["console", "wandb", "file"], ["console", "file"]]
     assert capsys.readouterr().out == "wandb is left out: invalid key\n"
     assert not defined
     assert not given
-    metrics.without_wandb_if_it_fails(start)(None, "project", "run", "wandb")
+    metrics.without_wandb_if_it_fails(start)(SimpleNamespace(), "project", "run", "wandb")
     axes = {"step_metric": "compute/flops", "summary": "last,max"}
     assert (started[2:], defined) == ([["wandb"]], {"val-core/*": axes, "val-aux/*": axes})
     known = given["facts"]

@@ -253,12 +253,10 @@ def influence_pairs(inputs: Inputs, name: str) -> PageFigure | None:
     """Return the influence of a step on a query of one group (teacher) on those of another (learner)."""
     files, rows = inputs.starting(f"{INFLUENCE}/"), []
     for file in files:
-        manifest = read_manifest(inputs.files[file])
-        known = manifest.facts["co_influence"] if manifest else {"labels": [], "means": []}
-        labels = {"model": file.split("/")[2], "seed": file.split("/")[1]}
-        for teacher, line in zip(known["labels"], known["means"], strict=True):
-            pairs = zip(known["labels"], line, strict=True)
-            rows += [{**labels, "teacher": teacher, "learner": learner, "influence": value} for learner, value in pairs]
+        _, seed, model, *_ = file.split("/")
+        if manifest := read_manifest(inputs.files[file]):
+            pairs = figures.pair_rows(manifest.facts["co_influence"])
+            rows += [{"model": model, "seed": seed, **row} for row in pairs]
     return drawn(inputs, name, figures.influence_pairs, rows, files)
 
 
@@ -304,9 +302,7 @@ def scaling(inputs: Inputs, name: str) -> PageFigure | None:
         "sizes": str(len(content["sizes"])), "runs": plural(content["runs_of_a_size"], "run"), "held_out": held_out,
         "fitted": fitted["formula"], "predicting": predicting["formula"], "share": f"{100 * content['share']:.0f}",
     }  # fmt: skip
-    parts = [(fitted, "fitted", fitted["curves"])]
-    parts += [(predicting, region["region"], region["curves"]) for region in predicting["held_out"]]
-    rows = [{"law": law["law"], "region": region, **row} for law, region, curve in parts for row in curve]
+    rows = scaling_figures.drawn_rows(fitted, predicting)
     return figure_of(inputs, name, scaling_figures.scaling(content, fitted, predicting), rows, sources, values)
 
 

@@ -74,7 +74,6 @@ GRPO_LACKS = {
     "algorithm.overlong_penalty": "take engine=single",
     "reward.control": "take engine=single",
     "trainer.eval_limit": "give verl.data.val_max_samples",
-    "trainer.samples_every": "it writes the completions of every step; verl.trainer.rollout_data_dir=null: none",
     **{f"run.{key}": "Ray finds its nodes by run.ray_address" for key in ("node_rank", "master_addr", "master_port")},
 }
 SFT_LACKS = {
@@ -267,6 +266,7 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
         "max_error_rate": settings.reward.max_error_rate,
         "generation_batch_size": settings.generation_batch(),
         "keep_best": settings.trainer.keep_best,
+        "samples_every": settings.trainer.samples_every,
         "epochs": settings.trainer.epochs,
     }
 

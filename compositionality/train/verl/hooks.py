@@ -7,6 +7,7 @@ launch.run_trainer → train.launch.guard → grpo_trainer.main → verl's run_p
       VerdictRewardManager.run_single or .score → reward.judge
     GenerationBatches.sample → _terminal_eviction_reasons; too few groups: _next_train_batch
     raft_advantage (verl has the others); _update_actor → on_policy_loss, log_probs.cross_entropy, refuse_nan
+    step → metrics.log_completions; _compute_metrics
     _validate → record_score, prune; _save_checkpoint → Seal.on_save
 SFT: launch → guard → torchrun (on a cluster by sft.train_on_nodes) → VerlSftTrainer.fit → ChatRows, Checkpoints
 Every process: metrics and schedule.install, and critic.install with a critic; on a CPU cpu_platform and vllm_cpu first
@@ -67,8 +68,8 @@ SUBCLASSES = {
     ),
     "trainer.VerlGrpoTrainer": (
         "_compute_metrics _compute_values _init_dataloader _next_train_batch _save_checkpoint _update_actor "
-        "_val_metrics_update _validate config global_steps on_train_begin step steps_per_epoch total_training_steps "
-        "train_dataloader train_dataset val_dataset"
+        "_val_metrics_update _validate config global_steps logger on_train_begin step steps_per_epoch tokenizer "
+        "total_training_steps train_dataloader train_dataset val_dataset"
     ),
     "trainer.Seal": "config on_save",
 }
@@ -79,6 +80,8 @@ All but CpuPlatform: its base is an interface of abstract methods, of which Pyth
 REPLACED = (
     "verl.utils.tracking.FileLogger",
     "verl.utils.tracking.Tracking.__init__",
+    "verl.utils.tracking.ValidationGenerationsLogger.log_generations_to_wandb",
+    "verl.utils.tracking.ValidationGenerationsLogger.log_generations_to_tensorboard",
     "verl.utils.model.load_valuehead_model",
     "verl.utils.torch_functional.get_constant_schedule_with_warmup",
     "verl.utils.torch_functional.FLAH_ATTN_CROSS_ENTROPY_LOSS_AVAILABLE",

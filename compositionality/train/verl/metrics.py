@@ -6,15 +6,16 @@ logger starts the file anew when a run is resumed, ours goes on where the checkp
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compositionality.data.git import code_version
+from compositionality.train.boards import markdown
+from compositionality.train.completions import TABLE, Completions
 from compositionality.train.log import MetricsFile, scalars
-from compositionality.train.metrics import read_metrics
 from compositionality.train.run_folder import facts_of
-from compositionality.train.wandb_runs import define_validation_metrics
+from compositionality.train.wandb_runs import define_validation_metrics, or_left_out
 
 PATIENCE = 3  # updates
 
@@ -52,10 +53,15 @@ class NumberWatch:
 
 
 def install() -> None:
-    """Replace verl's file logger by ours, and let a run continue without wandb where that fails."""
+    """Replace verl's file logger by ours, and its table of completions; let a run continue without wandb if that fails.
+
+    In wandb and TensorBoard that table would have the name of ours; other loggers keep verl's.
+    """
     from verl.utils import tracking
 
     tracking.FileLogger = JsonLines
+    verls_table = tracking.ValidationGenerationsLogger
+    verls_table.log_generations_to_wandb = verls_table.log_generations_to_tensorboard = lambda *_: None
     tracking.Tracking.__init__ = without_wandb_if_it_fails(tracking.Tracking.__init__)
 
 
@@ -69,6 +75,7 @@ def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]
         self: Any, project_name: str, experiment_name: str, default_backend: Any = "console", config: Any = None
     ) -> None:
         backends = [default_backend] if isinstance(default_backend, str) else list(default_backend)
+        self.completions = Completions(Path(os.environ.get("VERL_FILE_LOGGER_PATH", os.devnull)).parent)
         if "wandb" in backends:
             import wandb
 
@@ -77,15 +84,28 @@ def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]
                 define_validation_metrics(wandb)
                 facts = facts_of(Path(os.environ.get("WANDB_DIR", "")).absolute()) | {"code": code_version()}
                 wandb.config.update({"facts": facts}, allow_val_change=True)  # type: ignore[no-untyped-call]
-                for row in read_metrics(Path(os.environ.get("VERL_FILE_LOGGER_PATH", os.devnull))):
+                for row, kept in self.completions.so_far:
                     if wandb.run is not None and row["step"] >= wandb.run.step:
-                        wandb.log(scalars(row), step=row["step"])
+                        wandb.log(scalars(row) | self.completions.grown(row["step"], kept), step=row["step"])
                 return
             except wandb.errors.Error as error:
                 print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)
         start(self, project_name, experiment_name, [name for name in backends if name != "wandb"], config)
 
     return start_anyway
+
+
+def log_completions(tracking: Any, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Keep completions to read of a step, and send them to wandb and TensorBoard where these are among verl's loggers.
+
+    ``tracking``: verl's, started by ``start_anyway``.
+    """
+    tracking.completions.keep(step, rows)
+    if "wandb" in tracking.logger:
+        with or_left_out():
+            tracking.logger["wandb"].log(tracking.completions.grown(step, rows), step=step)
+    if "tensorboard" in tracking.logger and rows:
+        tracking.logger["tensorboard"].writer.add_text(TABLE, markdown(rows), step)
 
 
 if __name__ in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","):

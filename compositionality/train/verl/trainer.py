@@ -10,10 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import torch
+import transfer_queue
 from omegaconf import DictConfig, open_dict
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1.trainer_base import register_trainer
@@ -23,8 +25,9 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import shape_of_model
+from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.train.checkpoint import replace_sealed
+from compositionality.train.completions import to_read
 from compositionality.train.grpo_report import pass_at_k_metrics, validation_score
 from compositionality.train.metrics import (
     COMPLETIONS,
@@ -46,9 +49,13 @@ from compositionality.train.metrics import (
 from compositionality.train.prompts import PromptStream
 from compositionality.train.run_folder import complete_steps, folder, mark_complete, prune, record_score
 from compositionality.train.verl import extensions, hooks
-from compositionality.train.verl.replay import NoSignalError
+from compositionality.train.verl.metrics import log_completions
+from compositionality.train.verl.replay import NoSignalError, row_order
 
 del extensions  # imported for the advantages that it registers
+
+BY_THE_LONGEST = ("prompt_length/clip_ratio", "response_length_non_aborted/clip_ratio")
+"""verl's shares of a batch that are as long as its longest row; prompts are not cut here, no response is aborted."""
 
 
 @register_trainer(hooks.TRAINER)
@@ -63,6 +70,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         self.generation_size = config.trainer.v1.sampler.sampler_kwargs.generation_batch_size
         self.row: dict[str, Any] = {}
         self.flops = new_meter(config)
+        self.ends = check_model(Path(config.run.model), chat_template=config.run.apply_chat_template).eos_ids
 
     def _init_dataloader(self) -> None:
         super()._init_dataloader()
@@ -89,14 +97,55 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         self.row = dict(metrics)
         timings = {**timing_raw, "step": time.monotonic() - began}
         self._compute_metrics(batch, self.row, timings, self.global_steps, self.global_steps // self.steps_per_epoch)
-        responses = sum(not tag.get("is_padding", False) for tag in batch.tags)
+        responses = len(responses_of(batch))
         metrics[TOKENS] = actor.ppo_epochs * round(responses * self.row["response_length/mean"])
         self.row[TOKENS] = metrics[TOKENS]
         self._end_with_the_data(self.global_steps)
         more = {**self._flops(responses), NO_SIGNAL: self._without_signal()}
         metrics |= more
         self.row |= more
+        if (every := self.config.run.samples_every) and self.global_steps % every == 0:
+            log_completions(self.logger, self.global_steps, self._completions(batch))
         return batch
+
+    def _completions(self, batch: Any) -> list[dict[str, Any]]:
+        """Return some responses of a batch to read, with their special tokens, as the single-file trainer has them."""
+        keys = sorted(responses_of(batch), key=row_order)
+        fields = ["prompts", "responses", "rm_scores", "extra_fields"]
+        fetched = transfer_queue.kv_batch_get(keys, batch.partition_id, fields)
+        prompts, responses, scores = (fetched[name].unbind() for name in fields[:3])
+        rewards = [float(values.sum()) for values in scores]
+        verdicts = [one["reward_extra_info"] for one in fetched.pop("extra_fields").tolist()]
+        right = [info.get("acc", reward) >= 1 for info, reward in zip(verdicts, rewards, strict=True)]
+        groups = [[*places] for _, places in groupby(range(len(keys)), lambda place: row_order(keys[place])[0])]
+        chosen = to_read([[right[place] for place in places] for places in groups])
+        return [
+            {
+                "position": int(row_order(keys[place])[0]),
+                "prompt": self.tokenizer.decode(prompts[place]),
+                "completion": self.tokenizer.decode(responses[place]),
+                "reward": rewards[place],
+                "right": right[place],
+            }
+            for place in (groups[group][number] for group, number in chosen)
+        ]
+
+    def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *rest: Any, **names: Any) -> None:
+        """Add verl's metrics of a step, with the share of responses that the limit cut."""
+        super()._compute_metrics(batch, metrics, *rest, **names)
+        for name in BY_THE_LONGEST:
+            metrics.pop(name, None)
+        metrics["response_length/clip_ratio"] = self._cut_share(batch)
+
+    def _cut_share(self, batch: Any) -> float:
+        """Return the share of a batch's responses that fill the limit without an end token."""
+        responses = responses_of(batch)
+        full = [key for key, tag in responses.items() if tag["response_len"] >= self.config.data.max_response_length]
+        if not full:
+            return 0.0
+        fetched = transfer_queue.kv_batch_get(full, batch.partition_id, ["responses"])
+        cut = [ids[-1].item() not in self.ends for ids in fetched["responses"].unbind()]
+        return sum(cut) / len(responses)
 
     def _without_signal(self) -> int:
         """Return 1 if all advantages of the step are zero; raft's need no difference in a group for one that is not."""
@@ -199,6 +248,12 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
             write_text(folder(steps, global_step) / STEP_ROW, json.dumps({"step": global_step, **numbers(trainer.row)}))
         mark_complete(steps, global_step)
         prune(steps, self.config.run.keep, keep_best=True)
+
+
+def responses_of(batch: Any) -> dict[str, Any]:
+    """Return the tags of a batch's responses by their keys, without the rows that fill it up."""
+    tags = zip(batch.keys, batch.tags, strict=True)
+    return {key: tag for key, tag in tags if not tag.get("is_padding", False)}
 
 
 def new_meter(config: DictConfig) -> ComputeMeter:

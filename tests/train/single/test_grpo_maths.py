@@ -1,6 +1,7 @@
 """P9: advantages, losses and their weights by hand and against verl's registered functions, without its dual clip."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from compositionality.train.grpo import (
     token_weights,
 )
 from compositionality.train.grpo_report import (
+    Report,
     RolloutGap,
     actor_mfu,
     advantage_metrics,
@@ -33,6 +35,8 @@ from compositionality.train.verl import configure
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
 GROUPS, SAMPLES, WIDTH = 5, 4, 7
+END = 2
+"""The token that ends a response."""
 
 
 def flat(values, mask):
@@ -173,21 +177,65 @@ def test_overlong_answers_cost_more_the_longer_they_are():
     assert overlong_penalty(10, 10, 0, 2.0) == 0
 
 
-@pytest.mark.full
-def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
-    """The same prompts, completions, rewards and advantages; ours has sampled groups besides that it dropped."""
-    from verl import DataProto
-    from verl.trainer.ppo.metric_utils import compute_data_metrics, compute_throughout_metrics, compute_timing_metrics
+def verls_step(monkeypatch, groups, samples, limit=WIDTH):
+    """verl's trainer with at most ``limit`` tokens in a response, and its batch of these groups, out of order."""
+    import transfer_queue
+    from omegaconf import OmegaConf
+    from transfer_queue import KVBatchMeta
+    from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+    from compositionality.train.verl.trainer import VerlGrpoTrainer
+
+    rows, tags, left = {}, [], iter(samples)
+    for group in groups:
+        for number, completion in enumerate(group.completions):
+            n, right = completion.n_tokens, float(group.correct[number])
+            last, each = torch.zeros(n), torch.full((n,), next(left).advantage)
+            last[-1] = group.rewards[number]
+            rows[f"{group.position:012d}_{number}_0"] = {
+                "prompts": torch.tensor(group.prompt_ids), "responses": torch.tensor(completion.token_ids),
+                "response_mask": torch.ones(n, dtype=torch.long), "rm_scores": last, "token_level_rewards": last,
+                "advantages": each, "returns": each, "num_turns": 2,
+                "extra_fields": {"reward_extra_info": {"acc": right}},
+            }  # fmt: skip
+            tags.append({"response_len": n, "min_global_steps": 0, "max_global_steps": 0})
+
+    def get(keys, partition_id, select_fields):
+        asked = [rows[key] for key in keys]
+        return list_of_dict_to_tensordict([{name: row[name] for name in select_fields if name in row} for row in asked])
+
+    monkeypatch.setattr(transfer_queue, "kv_batch_get", get)
+    trainer = object.__new__(VerlGrpoTrainer)
+    trainer.config = OmegaConf.create(
+        {"data": {"max_response_length": limit}, "actor_rollout_ref": {"rollout": {}, "model": {}}}
+    )
+    trainer.use_critic, trainer.ends, trainer._rollout_moe_lb_metrics_accumulator = False, {END}, None
+    trainer.resource_pool_manager = SimpleNamespace(get_n_gpus=lambda: 2)
+    return trainer, KVBatchMeta([*rows][::-1], tags[::-1], "train")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("limit", [WIDTH, WIDTH + 1])
+def test_p09_metrics_under_verls_names_are_those_that_verls_trainer_reports(monkeypatch, limit):
+    """The same prompts, completions, rewards and advantages; ours has sampled groups besides that it dropped.
+
+    Of the longest completions one ends by itself, and none of them is cut where the limit is larger.
+    """
     generator = np.random.default_rng(5)
     lengths = generator.integers(1, WIDTH + 1, (GROUPS, SAMPLES)).tolist()
     correct = generator.integers(0, 2, (GROUPS, SAMPLES)).astype(bool).tolist()
     prompts = generator.integers(1, 6, GROUPS).tolist()
+    lengths[0] = [WIDTH, WIDTH, 1, 1]
+
+    def completion(n, ends):
+        tokens = [7] * (n - 1) + [END if ends else 7]
+        return Completion("", n, "stop" if ends else "length", tokens, [-1.0] * n)
+
     groups = [
         PromptGroup(
             number,
             [1] * prompts[number],
-            [Completion("", n, "length" if n == WIDTH else "stop", [7] * n, [-1.0] * n) for n in lengths[number]],
+            [completion(n, n < limit or (number, place) == (0, 1)) for place, n in enumerate(lengths[number])],
             [float(value) for value in correct[number]],
             correct[number],
         )
@@ -195,32 +243,44 @@ def test_p09_metrics_under_verls_names_are_those_that_verl_computes():
     ]
     samples = to_samples(groups, "grpo")
     seconds = {"gen": 2.0, "ref": 1.0, "update_actor": 3.0, "step": 6.0}
-    alike = PromptGroup(9, [1], [Completion("", 50, "length", [7] * 50, [-1.0] * 50)] * 2, [9.0] * 2, [True] * 2)
+    alike = PromptGroup(9, [1], [completion(50, ends=False)] * 2, [9.0] * 2, [True] * 2)
     metrics = rollout_metrics([alike, *groups, alike], groups) | advantage_metrics(samples)
     metrics |= speeds(seconds, metrics, processes=2)
-    rows, longest = GROUPS * SAMPLES, max(prompts)
-    n = torch.tensor(lengths).flatten()
-    prompt = torch.tensor(prompts).repeat_interleave(SAMPLES)
-    answered = torch.arange(WIDTH) < n[:, None]
-    asked = torch.arange(longest) >= longest - prompt[:, None]
-    reward = torch.zeros(rows, WIDTH)
-    reward[torch.arange(rows), n - 1] = torch.tensor(correct).flatten().float()
-    advantage = torch.tensor([sample.advantage for sample in samples])[:, None] * answered
-    batch = DataProto.from_dict({
-        "prompts": torch.ones(rows, longest, dtype=torch.long), "responses": torch.full((rows, WIDTH), 7),
-        "attention_mask": torch.cat([asked, answered], 1).long(), "response_mask": answered.long(),
-        "token_level_scores": reward, "token_level_rewards": reward, "advantages": advantage, "returns": advantage,
-    })  # fmt: skip
-    batch.meta_info["global_token_num"] = (n + prompt).tolist()
-    theirs = compute_data_metrics(batch, use_critic=False) | compute_timing_metrics(batch, seconds)
-    theirs |= compute_throughout_metrics(batch, seconds, n_gpus=2)
+    trainer, batch = verls_step(monkeypatch, groups, samples, limit)
+    theirs = {}
+    trainer._compute_metrics(batch, theirs, seconds, global_steps=1, epoch=0)
     shared = metrics.keys() & theirs.keys()
     assert {name: metrics[name] for name in shared} == pytest.approx({name: theirs[name] for name in shared}, abs=1e-5)
     families = ["critic/score", "critic/rewards", "critic/advantages", "prompt_length", "response_length"]
     assert shared >= {f"{family}/{end}" for family in families for end in ("mean", "max", "min")}
     assert shared >= {"response_length/clip_ratio", "perf/throughput", "perf/time_per_step", "perf/total_num_tokens"}
     assert shared >= {f"timing_per_token_ms/{stage}" for stage in ("gen", "ref", "update_actor")}
+    assert (theirs["response_length/clip_ratio"] > 0) == (limit == WIDTH)
+    assert {name for name in theirs if name.endswith("clip_ratio")} == {"response_length/clip_ratio"}
     assert metrics["rollout/response_length/mean"] > metrics["response_length/mean"]
+
+
+@pytest.mark.full
+def test_the_completions_to_read_are_the_same_with_either_engine(monkeypatch, tmp_path):
+    """Groups with right and wrong ones come first, five at most; of each the first right and the first wrong one."""
+    patterns = ["www", "rrr", "wrw", "www", "rwr", "rrr", "www"]
+    groups = []
+    for position, pattern in enumerate(patterns):
+        right = [letter == "r" for letter in pattern]
+        texts = [[position, number, END] for number in range(len(pattern))]
+        completions = [Completion("", len(text), "stop", text, [-1.0] * len(text)) for text in texts]
+        rewards = [float(one) for one in right]
+        groups.append(PromptGroup(position, [1] * (1 + position), completions, rewards, right))
+    trainer, batch = verls_step(monkeypatch, groups, to_samples(groups, "grpo"))
+    trainer.tokenizer = SimpleNamespace(decode=lambda ids: " ".join(str(int(token)) for token in ids))
+    kept = []
+    report = SimpleNamespace(out=tmp_path, run_log=SimpleNamespace(keep_generations=lambda _, rows: kept.extend(rows)))
+    Report.write_samples(report, 1, groups, trainer.tokenizer)
+    assert kept == trainer._completions(batch)
+    assert [(one["position"], one["completion"], one["right"]) for one in kept] == [
+        *((2, "2 1 2", True), (2, "2 0 2", False), (4, "4 0 2", True), (4, "4 1 2", False)),
+        *((0, "0 0 2", False), (1, "1 0 2", True), (3, "3 0 2", False)),
+    ]
 
 
 @pytest.mark.full
@@ -249,8 +309,6 @@ def test_p09_validation_is_reported_as_by_verl(n, passes):
 
     verl's trainer has ours: pass@k, unbiased. It alone has spreads and its own best@k, by bootstrap.
     """
-    from types import SimpleNamespace
-
     from compositionality.train.verl.trainer import VerlGrpoTrainer
 
     level = [SimpleNamespace(data_source=f"string-level{1 + (place > 2)}") for place in range(6)]
