@@ -2,8 +2,8 @@
 
 A script reads what its text and that of bash/env.sh name as ``$NAME``, and what its program reads of the environment. A
 variable that other scripts read or earlier ones did, or that only resembles one that this script reads, is a line on
-stderr, as it may be there for something else; one of the NAMEs, which were given after the script name, is an error. Any
-other of the NAMEs is a line, as its program may read it.
+stderr, as it may be there for something else; one of the NAMEs, which were given after the script name, is an error.
+Any other of the NAMEs is a line, as its program may read it.
 """
 
 import os
