@@ -10,6 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+TABLES = "files/media/table/tables/*.table.json"
+"""Their names end with the step at which they were logged, and a hash."""
+
 
 def records(run: Path) -> list[Any]:
     """Return what one offline run holds; wandb's own process may write the end only after ``finish`` has returned."""
@@ -73,6 +76,7 @@ def summary(run: Path) -> dict[str, Any]:
 
 def tables(run: Path) -> dict[str, pd.DataFrame]:
     """Return the tables that one offline run logged below ``tables``; of one that grew its last part."""
-    files = sorted(run.glob("files/media/table/tables/*.table.json"), key=lambda path: path.stat().st_mtime)
-    content = {re.sub(r"_\d+_\w+\.table$", "", path.stem): json.loads(path.read_text()) for path in files}
+    named = [(re.fullmatch(r"(.+)_(\d+)_\w+\.table\.json", path.name), path) for path in sorted(run.glob(TABLES))]
+    parts = sorted((int(match[2]), match[1], path) for match, path in named if match)
+    content = {name: json.loads(path.read_text()) for _, name, path in parts}
     return {name: pd.DataFrame(table["data"], columns=table["columns"]) for name, table in content.items()}

@@ -28,7 +28,7 @@ def got(client: JsonClient, path: str) -> list[Any]:
 def test_a_redirect_gets_the_same_request_and_the_login_only_on_the_same_server() -> None:
     with playing(say) as here, playing(say) as other:
         MOVED.update({"/v1/near": "/v1/near/", "/v1/far": f"{other.url}/far", "/v1/round": "/v1/round"})
-        client = JsonClient(f"{here.url}/v1/", key="a-key-of-ours", retries=0, timeout_s=5)
+        client = JsonClient(f"{here.url}/v1/", key="a-key-of-ours", retries=0, timeout_s=120)
         assert got(client, "/near") == ["/v1/near/", "Bearer a-key-of-ours", {"a": "é"}]
         assert got(client, "/far") == ["/far", None, {"a": "é"}]
         with pytest.raises(ServerError, match="no answer"):
@@ -37,7 +37,7 @@ def test_a_redirect_gets_the_same_request_and_the_login_only_on_the_same_server(
 
 def test_p05_a_reply_that_is_cut_short_is_none() -> None:
     with playing(say) as server:
-        client = JsonClient(f"{server.url}/cut", retries=1, timeout_s=5)
+        client = JsonClient(f"{server.url}/cut", retries=1, timeout_s=120)
         with pytest.raises(ServerError, match=r"no answer \(IncompleteRead\)"):
             client.call("/x", {}, dict)
     assert client.repeated == 1
@@ -45,7 +45,7 @@ def test_p05_a_reply_that_is_cut_short_is_none() -> None:
 
 def test_an_address_may_hold_what_must_be_escaped() -> None:
     with playing(say) as server:
-        client = JsonClient(f"{server.url}/größe 1?q=a b", retries=0, timeout_s=5)
+        client = JsonClient(f"{server.url}/größe 1?q=a b", retries=0, timeout_s=120)
         assert got(client, "/x")[0] == "/gr%C3%B6%C3%9Fe%201/x?q=a%20b"
     with pytest.raises(UserError, match="no HTTP header"):
-        JsonClient("http://host", key="a\nb", retries=0, timeout_s=5)
+        JsonClient("http://host", key="a\nb", retries=0, timeout_s=120)

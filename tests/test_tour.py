@@ -29,7 +29,7 @@ def test_every_cell_of_the_tour_runs(tmp_path: Path) -> None:
     for long, short in SHORTER.items():
         (cell,) = [cell for cell in notebook.cells if long in cell.source]
         cell.source = cell.source.replace(long, short)
-    NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, startup_timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
     *_, figure, _, claim = outputs
     assert any("image/png" in output.get("data", {}) for output in figure)

@@ -25,7 +25,8 @@ from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, check_gpus_are_used, count_gpus, why_no_gpu
 from compositionality.ranges import OneOf, PositiveInt
 
-PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it
+PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it,
+PATIENCE_FOR_A_REASON = 60.0  # and after one has ended of a UserError, which the first rank alone prints
 GRACE_SECONDS = 10.0  # that processes have to end after SIGTERM
 
 
@@ -148,7 +149,7 @@ def wait_for(ranks: Sequence["subprocess.Popen[bytes]"]) -> int:
         return 0
     code = ranks[failed].returncode
     try:
-        ranks[0].wait(PATIENCE)
+        ranks[0].wait(PATIENCE_FOR_A_REASON if code == UserError.exit_code else PATIENCE)
     except subprocess.TimeoutExpired:
         print(f"error: process {failed} of {len(ranks)} ended with exit code {code}", file=sys.stderr, flush=True)
     return 128 - code if code < 0 else code

@@ -42,7 +42,7 @@ def test_p05_none_where_the_judge_failed(monkeypatch: pytest.MonkeyPatch) -> Non
     """A response on which the judge hangs gets no reward; too many of them end the run."""
 
     def pool(workers: int, max_error_rate: float) -> JudgePool:
-        return JudgePool(workers, timeout_s=0.2, max_error_rate=max_error_rate, function=BAD_JUDGES)
+        return JudgePool(workers, timeout_s=2.0, max_error_rate=max_error_rate, function=BAD_JUDGES)
 
     monkeypatch.setattr(trl_reward, "JudgePool", pool)
     columns = {**COLUMNS, "reward_model": [{"ground_truth": "yes"}] * 3}

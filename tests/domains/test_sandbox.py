@@ -18,6 +18,8 @@ MARK = f"p17-{os.getpid()}"
 
 ROOT = Path(__file__).parents[2]
 SHORT = Limits(wall_s=3.0, cpu_s=2)
+PATIENT = replace(SHORT, wall_s=120.0)
+"""For what ends by itself, or by another limit, however busy the machine."""
 TESTS = "assert f(2) == 4\nassert f(3) == 9"
 GOOD = "def f(x):\n    return x * x"
 
@@ -34,7 +36,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> b
     return request.param == "bubblewrap"
 
 
-def run(program: str, given: str = "", limits: Limits = SHORT) -> Run:
+def run(program: str, given: str = "", limits: Limits = PATIENT) -> Run:
     """The first of the results, after the job has ended."""
     first, *_ = list(run_script(program, [given], limits=limits))
     return first
@@ -53,6 +55,14 @@ def leftovers(mark: str) -> list[int]:
     return found
 
 
+def wait_for_leftovers(mark: str, wanted: bool) -> None:
+    """Wait until there are such processes, or none any more."""
+    deadline = time.monotonic() + 120
+    while bool(found := leftovers(mark)) != wanted:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+
+
 def test_programs_read_print_and_exit(either: bool) -> None:
     assert run("print(int(input()) * 2)", "21\n") == Run(output="42\n")
     assert run("import sys; print(sys.stdin.read().count('é')); sys.exit(3)", "éé") == Run(3, "2\n")
@@ -69,12 +79,12 @@ def test_each_input_is_a_process_of_its_own(either: bool) -> None:
 
 LIMITS = {
     "infinite loop": ("while True: pass", ("time", "")),
-    "sleep": ("import time; time.sleep(60)", ("time",)),
+    "sleep": ("import time; time.sleep(600)", ("time",)),
     "output without end": ("while True: print('x' * 10000)", ("output",)),
     "10 GB": ("x = bytearray(10 << 30)", ("",)),
     "memory piecemeal": ("x = []\nwhile True: x.append(bytearray(1 << 24))", ("", "memory", "time")),
     "memory of many": (
-        "import os\nfor _ in range(12): os.fork() or 0\nx = bytearray(b'x') * (900 << 20)\nimport time; time.sleep(9)",
+        "import os\nfor _ in range(12): os.fork() or 0\nx = bytearray(b'x') * (900 << 20)\nimport time; time.sleep(900)",
         ("memory", "processes", ""),
     ),
     "fork bomb": ("import os\nwhile True: os.fork()", ("processes", "")),
@@ -96,16 +106,15 @@ def test_p17_limits_end_the_program_and_nothing_is_left(name: str, either: bool)
     if name.startswith(("fork bomb", "memory of")) and not either:
         pytest.skip("run only where a namespace holds what it starts")
     program, ends = LIMITS[name]
-    limits = replace(SHORT, wall_s=1.0) if "time" in ends else SHORT
+    limits = replace(SHORT, wall_s=1.0) if "time" in ends else PATIENT
     named = f"__import__('ctypes').CDLL(None).prctl(15, {MARK.encode()}, 0, 0, 0)\n{program}"
     begin = time.monotonic()
     found = run(named if either else program, limits=limits)
     assert found.end in ends
     if not found.end:
         assert found.exit_code != 0
-    assert time.monotonic() - begin < SHORT.wall_s + 3
-    time.sleep(0.1)
-    assert not leftovers(MARK)
+    assert time.monotonic() - begin < PATIENT.wall_s
+    wait_for_leftovers(MARK, wanted=False)
 
 
 def test_p17_daemons_and_zombies_do_not_outlive_the_job(either: bool) -> None:
@@ -116,27 +125,22 @@ for _ in range(3):
         os.setsid()
         if os.fork() == 0:
             __import__('ctypes').CDLL(None).prctl(15, b'{MARK}', 0, 0, 0)
-            time.sleep(600)
+            time.sleep(6000)
         os._exit(0)
 time.sleep(0.1)
 print('done')
 """
     assert run(program).output == "done\n"
-    time.sleep(0.2)
-    assert not leftovers(MARK)
+    wait_for_leftovers(MARK, wanted=False)
 
 
 def test_a_job_that_is_left_early_ends(either: bool) -> None:
-    runs = run_script(
-        "__import__('ctypes').CDLL(None).prctl(15, b'p17-early', 0, 0, 0)\nimport time\ntime.sleep(input() == '2' and 60)",
-        ["1", "2"],
-    )
+    name = f"__import__('ctypes').CDLL(None).prctl(15, {MARK.encode()}, 0, 0, 0)"
+    runs = run_script(f"{name}\nimport time\ntime.sleep(input() == '2' and 6000)", ["1", "2"], limits=PATIENT)
     assert next(runs).exit_code == 0
-    time.sleep(0.3)
-    assert leftovers("p17-early")
+    wait_for_leftovers(MARK, wanted=True)
     runs.close()
-    time.sleep(0.3)
-    assert not leftovers("p17-early")
+    wait_for_leftovers(MARK, wanted=False)
 
 
 FORBIDDEN = {
@@ -210,6 +214,17 @@ def test_no_user_namespaces_is_said_once(
         containment.cache_clear()
 
 
+@needs_bwrap
+def test_p17_a_busy_machine_does_not_go_without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it works is found out once: nothing that is only late may decide it."""
+    monkeypatch.setattr(sandbox, "_START_S", 1e-9)
+    containment.cache_clear()
+    try:
+        assert containment().full
+    finally:
+        containment.cache_clear()
+
+
 def test_a_sandbox_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "_bwrap", lambda *_: ["/bin/false"])
     monkeypatch.setattr(sandbox, "containment", lambda: sandbox.Containment(True, "", "false"))
@@ -250,8 +265,8 @@ def test_p17_a_program_cannot_make_the_sandbox_fail(name: str) -> None:
     """Else a model could stop its training run: SandboxError is no wrong answer."""
     program = f"import os, resource, time\n{TROUBLE[name]}\n"
     for _ in range(2):
-        list(run_script(program, ["1", "2"], limits=SHORT))
-        assert run_tests(program + "def f(x): return 0", TESTS, limits=SHORT).end in ("failed", "killed")
+        list(run_script(program, ["1", "2"], limits=PATIENT))
+        assert run_tests(program + "def f(x): return 0", TESTS, limits=PATIENT).end in ("failed", "killed")
 
 
 EARLY_EXITS = {

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import socket
+import threading
 import time
 
 import pytest
@@ -139,20 +140,23 @@ def server(monkeypatch: pytest.MonkeyPatch):
     def play(asked):
         text = served.decide(asked.body["messages"][0]["content"]) if callable(served.decide) else served.decide
         if text in ("hang", "close"):
-            time.sleep(2 if text == "hang" else 0)
+            over.wait(0 if text == "close" else None)
             return None
         reply = RAW.get(text, {"choices": [{"message": {"content": text}}]})
         if text == "drip":
-            return Reply(time.sleep(0.1) or b" " for _ in range(20))
+            return Reply(iter(lambda: over.wait(0.1) or b" ", True))
         return Reply(reply, 500 if text == "500" else 200)
 
+    over = threading.Event()
     with playing(play) as served:
         served.decide = "Final Decision: Yes"
         monkeypatch.setenv(judge.URL, f"{served.url}/v1")
         monkeypatch.delenv(judge.MODEL, raising=False)
         monkeypatch.delenv(judge.KEY, raising=False)
+        monkeypatch.setattr(judge, "TIMEOUT_S", 120.0)
         judge._warn_once.cache_clear()
         yield served
+        over.set()
 
 
 def free(box: str):
@@ -200,11 +204,10 @@ def test_the_address_may_be_given_in_any_usual_form(suffix, server, monkeypatch)
     ],
 )  # fmt: skip
 def test_p05_trouble_with_the_endpoint_is_an_error_with_one_line(play, server, monkeypatch, caplog):
-    monkeypatch.setattr(judge, "TIMEOUT_S", 0.5)
+    if play in ("hang", "drip"):  # they go on until the test is over
+        monkeypatch.setattr(judge, "TIMEOUT_S", 2.0)
     server.decide = play
-    started = time.monotonic()
     assert [free("70.56 km/h").reason for _ in range(2)] == [Reason.ERROR] * 2
-    assert time.monotonic() - started < 4
     assert len(caplog.records) == 1
     assert "\n" not in caplog.text.strip()
 

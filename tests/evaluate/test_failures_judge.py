@@ -7,8 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,16 @@ DISTINCT = 24
 class Judge:
     """Says of one line of trace "ignores_composition", of a doubled b what is no JSON, of all else "atomic_error"."""
 
-    broken_after, delay, url = 10**9, 0.0, ""
+    broken_after, held_after, delay, url = 10**9, 10**9, 0.0, ""
     seen: list[Asked]
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
 
     def say(self, asked: Asked) -> Reply:
         time.sleep(self.delay)
+        if len(self.seen) > self.held_after:
+            self.released.wait()
         response = asked.body["messages"][1]["content"].split("-----")[1].strip("\n")
         named = json.dumps({"class": "atomic_error" if "\n" in response else "ignores_composition"})
         message = {"role": "assistant", "content": "atomic_error" if response.endswith("bb") else named}
@@ -111,7 +116,7 @@ def test_what_was_asked_once_is_not_asked_again(home: Path, judge: Judge) -> Non
 
 
 def test_p07_killed_and_run_again_it_asks_only_what_is_missing(home: Path, judge: Judge) -> None:
-    judge.delay = 0.05
+    judge.delay, judge.held_after = 0.05, 12  # so long it may take to see that there were eight
     words = [
         f"evaluation={home / 'run'}", f"problems=[heldout:{home / 'heldout.parquet'}]", f"output={home / 'out'}",
         "judge=true", f"judge_base_url={judge.url}", "judge_model=j", "judge_responses=0", "judge_concurrency=1",
@@ -120,10 +125,10 @@ def test_p07_killed_and_run_again_it_asks_only_what_is_missing(home: Path, judge
     while len(judge.seen) < 8 and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
-    process.wait()
-    before = len(judge.seen)
+    assert process.wait() == -signal.SIGKILL
+    judge.released.set()
+    assert len(judge.seen) < DISTINCT
     asked(home, judge)
-    assert before < DISTINCT
     assert len(judge.seen) <= 1 + DISTINCT  # the one that was under way is asked twice
     kept = (home / "out/judge.parquet").read_bytes()
     (home / "out/judge_answers.jsonl").unlink()
@@ -191,33 +196,22 @@ def test_its_interval_takes_problems_as_clusters() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_real_vllm_server_keeps_to_the_classes(home: Path, tmp_path: Path, judge: Judge) -> None:
-    sys.path.insert(0, str(ROOT / "tests/rollout"))
     from random_models import make_tiny_model
 
     model = make_tiny_model(tmp_path / "model")
     with served(model) as url:
-        found = asked(home, judge, judge_base_url=url, judge_model=str(model), judge_responses=8)
+        found = asked(home, judge, judge_base_url=f"{url}/v1", judge_model=str(model), judge_responses=8)
     assert found["n"] + found["malformed"] == 16
     assert found["n"] >= 8  # a random model may still run out of tokens in front of the key
     assert {row["judge"] for row in rows_of(home / "out/judge.parquet")} <= {*NAMES, "malformed"}
 
 
-@contextlib.contextmanager
-def served(model: Path) -> Iterator[str]:
+def served(model: Path) -> contextlib.AbstractContextManager[str]:
     """A vLLM server on a free port of this machine."""
+    from test_vllm_engine import serving
+
     port = free_port()
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
     options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "8192"]
     environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
-    process = subprocess.Popen([*command, *options], env=environment)
-    try:
-        end = time.monotonic() + 900
-        while time.monotonic() < end and process.poll() is None:
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2)
-                break
-            time.sleep(0.5)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(60)
+    return serving([*command, *options], port, env=environment)  # type: ignore[no-any-return]

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -162,11 +163,13 @@ def test_a_failure_is_told_by_its_own_line(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_a_command_counts_its_children() -> None:
-    child = "import time; held = b'x' * (200 << 20); time.sleep(2)"
+    child = "held = b'x' * (200 << 20); input()"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-    process = subprocess.Popen([sys.executable, "-c", code])
+    process, deadline = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE), time.monotonic() + 300
     with module.memory_watch(process.pid, gpus=False) as peaks:
-        process.wait()
+        while peaks["peak_host_gb"] < 0.2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.communicate(b"\n")
     assert peaks.keys() == {"peak_host_gb"}
     assert 0.2 < peaks["peak_host_gb"] < 0.5
 
@@ -263,7 +266,7 @@ def test_a_failing_step_stops_only_what_needs_its_model(
 
 
 def test_a_step_that_takes_too_long_is_ended() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
     assert module.wait_for(process, 0) is None
     assert process.returncode is not None
 

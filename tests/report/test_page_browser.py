@@ -16,6 +16,7 @@ FOUND = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "go
 pytest.importorskip("playwright", reason="no playwright; run: bash bash/setup.sh --dev")
 pytestmark = pytest.mark.skipif(FOUND is None, reason="no browser; apt-get install chromium (bash bash/setup.sh --dev)")
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+MILLISECONDS = 180_000  # that a busy machine may take
 WIDTHS = (390, 500, 768, 1280)
 FIGURES = 11
 LEAST_CONTRAST = 4.5
@@ -50,7 +51,7 @@ def browser() -> "Iterator[Browser]":
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=FOUND, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=FOUND, args=["--no-sandbox"], timeout=MILLISECONDS)
         yield browser
         browser.close()
 
@@ -60,6 +61,7 @@ class Opened:
 
     def __init__(self, browser: "Browser", path: Path, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": DESK, **options})
+        self.context.set_default_timeout(MILLISECONDS)
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.requests: list[str] = []

@@ -22,9 +22,17 @@ BAD_JUDGES = f"{Path(__file__).parent / 'bad_judges.py'}:judge"
 GOLD = '{"ref_output": "abc"}'
 
 
+PATIENT_S = 120
+"""Seconds that no judge needs, however busy the machine."""
+
+
+def bad_pool(timeout_s=PATIENT_S):
+    return JudgePool(2, timeout_s=timeout_s, max_error_rate=0.5, memory_mb=512, function=BAD_JUDGES)
+
+
 @pytest.fixture
 def pool():
-    with JudgePool(2, timeout_s=0.5, max_error_rate=0.5, memory_mb=512, function=BAD_JUDGES) as pool:
+    with bad_pool() as pool:
         yield pool
 
 
@@ -54,22 +62,24 @@ def test_the_time_of_an_answer_is_not_that_of_imports(monkeypatch):
 
 
 @pytest.mark.parametrize("trouble", ["hang", "spin", "crash", "exit", "raise", "eat"])
-def test_p04_p05_trouble_costs_its_own_item_only(pool, trouble):
+def test_p04_p05_trouble_costs_its_own_item_only(trouble):
     responses = ["good"] * 40 + [trouble] + ["bad"] * 39
-    verdicts = pool.judge(items(*responses))
-    assert [verdict.reason for verdict in verdicts] == [Reason.CORRECT] * 40 + [Reason.ERROR] + [Reason.WRONG] * 39
-    assert (pool.judged, pool.errors) == (80, 1)
-    assert pool.judge(items("good"))[0].reason is Reason.CORRECT
+    with bad_pool(2.0 if trouble in ("hang", "spin") else PATIENT_S) as pool:
+        verdicts = pool.judge(items(*responses))
+        assert [verdict.reason for verdict in verdicts] == [Reason.CORRECT] * 40 + [Reason.ERROR] + [Reason.WRONG] * 39
+        assert (pool.judged, pool.errors) == (80, 1)
+        assert pool.judge(items("good"))[0].reason is Reason.CORRECT
 
 
-def test_p04_a_hanging_judge_ends_in_time(pool):
+def test_p04_a_hanging_judge_ends_in_time():
     start = time.monotonic()
-    pool.judge(items("hang", "good"))
-    assert time.monotonic() - start < 5
+    with bad_pool(0.5) as pool:
+        pool.judge(items("hang", "good"))
+    assert time.monotonic() - start < PATIENT_S  # and not the 1,000 seconds of the hang
 
 
 def test_p05_a_run_with_too_many_errors_stops():
-    with JudgePool(1, timeout_s=0.5, max_error_rate=0.01, function=BAD_JUDGES) as pool:
+    with JudgePool(1, timeout_s=PATIENT_S, max_error_rate=0.01, function=BAD_JUDGES) as pool:
         pool.judge(items(*["good"] * 99, "raise"))
         with pytest.raises(UserError, match="judge failed on 2 of 101 responses"):
             pool.judge(items("crash"))
@@ -77,7 +87,7 @@ def test_p05_a_run_with_too_many_errors_stops():
 
 
 def test_p05_what_the_server_failed_on_is_an_error_that_no_judge_sees_or_is_blamed_for():
-    with JudgePool(1, timeout_s=0.5, max_error_rate=0.0, function=BAD_JUDGES) as pool:
+    with JudgePool(1, timeout_s=PATIENT_S, max_error_rate=0.0, function=BAD_JUDGES) as pool:
         batch = [JudgeInput("any", "", "good", "failed"), *items("good"), JudgeInput("any", "hang", "good", "failed")]
         assert [verdict.reason for verdict in pool.judge(batch)] == [Reason.ERROR, Reason.CORRECT, Reason.ERROR]
         assert (pool.judged, pool.errors) == (1, 0)
@@ -133,7 +143,7 @@ def test_p04_p05_threads_get_their_own_verdicts(monkeypatch: pytest.MonkeyPatch)
         return started[-1]
 
     monkeypatch.setattr(pools, "JudgePool", pool)
-    judge = SharedJudge(2, 0.3, BAD_JUDGES)
+    judge = SharedJudge(2, 2.0, BAD_JUDGES)
     responses = ["yes", "hang", "no", "crash", "yes", "raise", "no", "yes"] * 2
     with ThreadPoolExecutor(8) as threads:
         verdicts = list(threads.map(lambda text: judge.judge(JudgeInput("any", text, "yes")), responses))

@@ -7,12 +7,12 @@ import re
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 from fake_engine import contents, write_problems
+from held import held
 
 from compositionality.config.cli import parse
 from compositionality.rollout.collect import collect
@@ -23,7 +23,8 @@ from compositionality.tasks.draws import request_seed
 from compositionality.train.launch import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
-COLLECT = [sys.executable, str(Path(__file__).parents[2] / "examples" / "collect_rollouts.py")]
+PROGRAM = Path(__file__).parents[2] / "examples" / "collect_rollouts.py"
+COLLECT = [sys.executable, str(PROGRAM)]
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +73,11 @@ def test_p07_vllm_killed_and_through_ray_gives_the_same_files(engine, tiny_model
     problems, begun = write_problems(tmp_path / "problems.parquet", 512), tmp_path / "begun"
     words = words_of(problems, tmp_path / "whole", tiny_model)
     collect(parse(CollectSettings, words), engine)
-    killed = [*COLLECT, *words_of(problems, begun, tiny_model)]
-    kill_after(killed, working_path(begun), shards=3)
+    again = words_of(problems, begun, tiny_model)
+    kill_after([sys.executable, *held("shard", 6, PROGRAM), *again], working_path(begun), shards=3)
     done = [path.name for path in working_path(begun).glob("shards/shard-*")]
     assert 3 <= len(done) < 8, "neither vLLM nor Ray made all of them"
-    subprocess.run([*killed, "engine=ray", "replicas=2"], check=True)
+    subprocess.run([*COLLECT, *again, "engine=ray", "replicas=2"], check=True)
     assert contents(tmp_path / "whole") == contents(begun)
 
 
@@ -126,11 +127,11 @@ def serving(command, port, **settings):
         yield url
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(300)
 
 
 def is_up(url):
-    with contextlib.suppress(urllib.error.URLError, ConnectionError):
-        urllib.request.urlopen(url, timeout=2)
+    with contextlib.suppress(OSError):  # a busy server may also answer too late
+        urllib.request.urlopen(url, timeout=10)
         return True
     return False

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -59,7 +60,7 @@ class Cluster:
 
     def wait(self, nodes: int) -> None:
         command = [sys.executable, "-m", "compositionality.study.cluster", "wait", self.address, f"--nodes={nodes}"]
-        subprocess.run([*command, "--gpus-per-node=1", "--minutes=2"], env=self.variables, check=True)
+        subprocess.run([*command, "--gpus-per-node=1", "--minutes=10"], env=self.variables, check=True)
 
     def run(self, entry_point: str, *words: str, **variables: str) -> "subprocess.Popen[str]":
         """An entry point with RAY_ADDRESS; relative paths are those of the folder."""
@@ -81,7 +82,8 @@ class Cluster:
         worker = self.nodes.pop()
         tree = [psutil.Process(worker.pid), *descendants(worker.pid)]
         for member in tree:
-            member.send_signal(signal.SIGKILL)
+            with suppress(psutil.NoSuchProcess):  # it dies with one before it
+                member.send_signal(signal.SIGKILL)
         worker.wait()
 
     def start_worker(self) -> None:
@@ -90,7 +92,7 @@ class Cluster:
     def close(self) -> None:
         for node in reversed(self.nodes):
             node.terminate()
-            node.wait(60)
+            node.wait(300)
         shutil.rmtree(self.temp, ignore_errors=True)
 
 
@@ -121,9 +123,7 @@ def test_sft_runs_a_torchrun_on_each_of_two_nodes_and_goes_on_after_one_has_left
     out = two_nodes.folder / "sft"
     words = overrides(Path("model"), Path("rows.parquet"), Path("sft"), "trainer.epochs=25", "trainer.save_every=25")
     tracked = {"WANDB_MODE": "offline", "WANDB_RUN_GROUP": "the-group"}
-    printed = ended_with_a_node(
-        two_nodes, two_nodes.run("train_sft", *words, **tracked), out / "metrics.jsonl", "train/loss"
-    )
+    printed = ended_with_a_node(two_nodes, two_nodes.run("train_sft", *words, **tracked), out, "train/loss")
     assert re.match(r"error: SFT: the node \S+ left the Ray cluster during the run; ", printed.splitlines()[-1])
     assert not (out / "final").exists()
     two_nodes.start_worker()
@@ -135,10 +135,13 @@ def test_sft_runs_a_torchrun_on_each_of_two_nodes_and_goes_on_after_one_has_left
     assert "the-group" in wandb_text(out)
 
 
-def ended_with_a_node(nodes: Cluster, process: "subprocess.Popen[str]", metrics: Path, key: str) -> str:
-    """What a training prints that loses a node after its second step: exit code 2, and no process is left."""
+def ended_with_a_node(nodes: Cluster, process: "subprocess.Popen[str]", out: Path, key: str, tracked: str = "") -> str:
+    """What a training prints that loses a node after its second step: exit code 2, and no process is left.
+
+    ``tracked``: what wandb has on disk by then, which it writes every 15 seconds.
+    """
     deadline = time.monotonic() + 900
-    while sum(key in row for row in read_metrics(metrics)) < 2:
+    while sum(key in row for row in read_metrics(out / "metrics.jsonl")) < 2 or tracked not in wandb_text(out):
         assert process.poll() is None, process.communicate()[0][-3000:]
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -167,6 +170,14 @@ def wandb_text(out: Path) -> str:
     """The offline runs of a run folder, as far as they are text."""
     found = out.glob("wandb/offline-run-*/run-*.wandb")
     return " ".join(path.read_bytes().decode("utf-8", errors="replace") for path in found)
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a file; none if Ray has just deleted it."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def grpo_words(*more: str) -> list[str]:
@@ -202,13 +213,13 @@ def test_dr_grpo_takes_rows_and_a_reward_of_ones_own_is_a_run_of_its_group_in_wa
     out = two_nodes.folder / "grpo"
     tracked = {"WANDB_RUN_GROUP": "the-group", "WANDB_TAGS": "seed7", "WANDB_API_KEY": SECRET}
     process = two_nodes.run("train_grpo", *grpo_words(), WANDB_MODE="offline", **tracked)
-    printed = ended_with_a_node(two_nodes, process, out / "metrics.jsonl", "actor/grad_norm")
+    printed = ended_with_a_node(two_nodes, process, out, "actor/grad_norm", tracked["WANDB_RUN_GROUP"])
     assert re.match(r"error: GRPO: the node \S+ left the Ray cluster during the run; ", printed.splitlines()[-1])
     text = wandb_text(out)
     assert all(word in text for word in ("the-group", "seed7", (out / "wandb.id").read_text().strip()))
-    written = [path for path in (*out.rglob("*"), *two_nodes.temp.rglob("*")) if path.is_file()]
+    written = {path: content_of(path) for path in (*out.rglob("*"), *two_nodes.temp.rglob("*")) if path.is_file()}
     assert len(written) > 10
-    assert not [path for path in written if SECRET.encode() in path.read_bytes()]
+    assert not [path for path, content in written.items() if SECRET.encode() in content]
     rows = read_metrics(out / "metrics.jsonl")[:2]
     assert [row["step"] for row in rows] == [1, 2]  # no validation
     for row in rows:  # 0.01 of a completion without "=", 0.02 of one with

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import time
+import threading
 
 import numpy as np
 import pytest
@@ -97,9 +97,17 @@ def test_p05_a_failing_or_hanging_judge_is_no_zero(model, tokenizer, monkeypatch
     monkeypatch.setattr(reward_manager, "judge_response", lambda *_, **__: Verdict(0.0, Reason.ERROR))
     with pytest.raises(reward_manager.JudgeFailedError, match="string-trained-level2: no verdict"):
         run(loaded, one(tokenizer, "x=abc"))
-    monkeypatch.setattr(reward_manager, "judge_response", lambda *_, **__: time.sleep(0.5))
+    over = threading.Event()
+    monkeypatch.setattr(reward_manager, "judge_response", lambda *_, **__: over.wait())
+
+    async def judged():
+        try:
+            await loaded.run_single(one(tokenizer, "x=abc"))
+        finally:
+            over.set()  # asyncio.run waits for the judge's thread
+
     with pytest.raises(reward_manager.JudgeFailedError):
-        run(loaded, one(tokenizer, "x=abc"))
+        asyncio.run(judged())
 
 
 def test_p05_a_response_waits_for_its_turn_without_an_error(model, tokenizer):

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -75,7 +77,19 @@ def test_p18_the_childs_own_reason_comes_first(tmp_path: Path) -> None:
         run_child(code, tmp_path)
 
 
-def test_nothing_is_left_behind_when_the_child_hangs_or_ends(tmp_path: Path) -> None:
+class PatientQueue(queue.Queue[Any]):
+    """Waits for the first line as long as the start of a child may take."""
+
+    first = True
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        line = super().get(block, 300 if self.first else timeout)
+        self.first = False
+        return line
+
+
+def test_nothing_is_left_behind_when_the_child_hangs_or_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "Queue", PatientQueue)
     with pytest.raises(UserError, match=r"no sign of life for 0\.05 minutes"):
         run_child(WITH_ORPHAN + "time.sleep(300)", tmp_path, stall_minutes=0.05)
     assert gone(orphan_of(tmp_path))

@@ -31,7 +31,8 @@ def kill_at(arguments: list[str], out: Path, step: int) -> None:
     tracker = out / "steps" / "latest_checkpointed_iteration.txt"
 
     def saved() -> bool:
-        return tracker.is_file() and tracker.read_text().strip().isdigit() and int(tracker.read_text()) >= step
+        text = tracker.read_text().strip() if tracker.is_file() else ""  # once: verl writes it anew in place
+        return text.isdecimal() and int(text) >= step
 
     kill_when(saved, "train_sft", arguments, out, processes=3)  # guard, torchrun, trainer
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from held import held
 from offline_wandb import about, artifacts, history
 from test_tiny_corpus import SINGLE
 
@@ -41,8 +42,11 @@ def settings(out, *more):
     return parse(PretrainSettings, [f"output={out}", *SHORT, *more])
 
 
-def command(out, *processes):
-    return [sys.executable, *processes, str(ROOT / "examples/pretrain_tiny.py"), f"output={out}", *SHORT]
+PROGRAM = ROOT / "examples/pretrain_tiny.py"
+
+
+def command(out, *processes, program=(str(PROGRAM),)):
+    return [sys.executable, *processes, *program, f"output={out}", *SHORT]
 
 
 def run(words):
@@ -69,9 +73,10 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
 
 
-def kill_after_a_checkpoint(words, out, **variables):
-    """SIGKILL the command once a checkpoint is complete, and wait until its ranks are gone too."""
+def kill_after_a_checkpoint(out, *processes, **variables):
+    """SIGKILL the command once a checkpoint is complete, before the last one; wait until its ranks are gone too."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    words = command(out, *processes, program=held("checkpoint", 36, PROGRAM))
     process = subprocess.Popen(words, cwd=ROOT, env={**os.environ, **variables}, **quiet)
     while not latest_step(run_path(out) / "steps") and process.poll() is None:
         time.sleep(0.001)
@@ -88,7 +93,7 @@ def kill_after_a_checkpoint(words, out, **variables):
 def test_p07_killed_and_started_again_ends_with_the_same_bytes(whole, tmp_path):
     """And in wandb both are one run, a real offline one: its files outlast the run folder, and its end fills no log."""
     out, offline = tmp_path / "base", {"WANDB_MODE": "offline"}
-    kill_after_a_checkpoint(command(out), out, **offline)
+    kill_after_a_checkpoint(out, **offline)
     done = subprocess.run(
         command(out), cwd=ROOT, env={**os.environ, **offline}, capture_output=True, text=True, check=True
     )
@@ -108,7 +113,7 @@ def test_p07_two_processes_that_were_killed_go_on_as_two_or_as_one(whole, whole_
     from safetensors.torch import load_file
 
     out, alone = tmp_path / "base", tmp_path / "alone"
-    kill_after_a_checkpoint(command(out, *TWO), out)
+    kill_after_a_checkpoint(out, *TWO)
     shutil.copytree(run_path(out), run_path(alone))
     assert "going on from step" in run(command(out, *TWO))
     assert files(out) == files(whole_by_two)

@@ -30,6 +30,7 @@ _MIB = 1 << 20
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _MAIN = "import sys; sys.path.append({path!r}); from inside.supervisor import main; sys.path.pop(); main()"
 _START_S, _END_S = 5.0, 0.3
+_TRIAL_S = 120.0  # that the trial of bubblewrap may take: a machine that is busy then must not go without it
 
 
 class SandboxError(Exception):
@@ -124,13 +125,16 @@ def _find_containment() -> Containment:
     missing = f"this bubblewrap is an older one, so {lacks} are not limited" if lacks else "the kernel, which is shared"
     full = Containment(True, missing, bwrap, options)
     try:
-        runs = list(_runs({"program": "print(1)", "prefix": "", "inputs": [""]}, Limits(), full))
+        job = {"program": "print(1)", "prefix": "", "inputs": [""]}
+        runs = list(_runs(job, Limits(wall_s=_TRIAL_S), full, _TRIAL_S))
     except SandboxError as error:
         return fallback(f"bubblewrap does not work here ({error})")
     return full if runs[0].output == "1\n" else fallback("bubblewrap does not run Python here")
 
 
-def _runs(job: Mapping[str, Any], limits: Limits, contained: Containment | None = None) -> Generator[Run, None, None]:
+def _runs(
+    job: Mapping[str, Any], limits: Limits, contained: Containment | None = None, start_s: float | None = None
+) -> Generator[Run, None, None]:
     """Start the sandbox, give it the job, and read its lines until it ends or its time is over."""
     contained = contained or containment()
     with contextlib.ExitStack() as stack:
@@ -138,7 +142,8 @@ def _runs(job: Mapping[str, Any], limits: Limits, contained: Containment | None 
         folder = stack.enter_context(scratch) if scratch else None
         process = _start(contained, folder, limits)
         try:
-            yield from _lines(process, _job(job, limits), limits.wall_s + GRACE_S, contained)
+            patience = start_s or _START_S, limits.wall_s + GRACE_S
+            yield from _lines(process, _job(job, limits), patience, contained)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_END_S)
         finally:
@@ -155,17 +160,23 @@ def _job(job: Mapping[str, Any], limits: Limits) -> bytes:
     return json.dumps({**job, **more, "output_bytes": limits.output_mb * _MIB, "limits": kernel}).encode()
 
 
-def _lines(process: "subprocess.Popen[bytes]", job: bytes, wall_s: float, contained: Containment) -> Iterator[Run]:
-    """Yield the runs that the supervisor reports. Raise SandboxError if it ends without a word."""
+def _lines(
+    process: "subprocess.Popen[bytes]", job: bytes, patience: tuple[float, float], contained: Containment
+) -> Iterator[Run]:
+    """Yield the runs that the supervisor reports. Raise SandboxError if it ends without a word.
+
+    ``patience``: the seconds that it may take to start, and then for the job.
+    """
     assert process.stdin
     assert process.stdout
-    deadline = time.monotonic() + _START_S
+    start_s, wall_s = patience
+    deadline = time.monotonic() + start_s
     rest = b""
     ready = False
     while True:
         if not select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
             if not ready:
-                raise SandboxError(f"it has not started within {_START_S:.0f} s")
+                raise SandboxError(f"it has not started within {start_s:.0f} s")
             yield Run(end="time")
             return
         part = os.read(process.stdout.fileno(), 1 << 16)

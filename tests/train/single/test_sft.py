@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from bash_runs import warm_python
+from held import held
 from ranks import on_ranks
 from runs import weights
 from sft_assets import make_model, make_rows, split_in_two
@@ -187,10 +188,11 @@ def run(command: list[str]) -> str:
 def test_p07_killed_and_started_again_ends_with_the_same_bytes(
     made: tuple[Path, Path, Path], whole: Path, tmp_path: Path
 ) -> None:
-    """Killed twice: within an epoch, and at the end of one."""
+    """Killed twice: within an epoch, and at the end of one; before the next checkpoint, or where it is complete."""
     out = tmp_path / "out"
-    command = [*alone(warm_python()), *words(made, out)]
+    python, program, *more = [*alone(warm_python()), *words(made, out)]
     for step in (2, 4):
+        command = [python, *held("checkpoint", step + 2, Path(program)), *more]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         while latest_step(out / "steps") < step and process.poll() is None:
             time.sleep(0.0005)
@@ -198,7 +200,7 @@ def test_p07_killed_and_started_again_ends_with_the_same_bytes(
         said, _ = process.communicate()  # to its end: no process of the run is left
         assert process.returncode == -signal.SIGKILL, f"the run ended before it could be killed: {said!r}"
         assert not (out / "final").exists()
-    assert "going on from step" in run(command)
+    assert "going on from step" in run([python, program, *more])
     assert bytes_of(out) == bytes_of(whole)
     assert without_times(out) == without_times(whole)
     assert verify(out / "final").facts == verify(whole / "final").facts
@@ -208,10 +210,11 @@ SLOWLY = """
 import runpy, sys, time
 from pathlib import Path
 from torch.distributed.checkpoint import FileSystemWriter
-mark, write = sys.argv[1], FileSystemWriter.write_data
+mark, write = Path(sys.argv[1]), FileSystemWriter.write_data
 def slowly(*arguments):
-    Path(mark).touch()
-    time.sleep(3)
+    mark.touch()
+    while mark.exists():  # until the test has sent its signal
+        time.sleep(0.01)
     return write(*arguments)
 FileSystemWriter.write_data = slowly
 sys.argv = sys.argv[2:]
@@ -235,6 +238,7 @@ def test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on(
     while not mark.exists() and process.poll() is None:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
+    mark.unlink(missing_ok=True)
     _, said = process.communicate(timeout=300)
     assert (process.returncode, said) == (130, "interrupted; run the same command again to continue\n")
     assert not (out / "final").exists()
