@@ -108,6 +108,21 @@ def test_p04_a_boolean_equals_no_number_in_any_comparison_of_tests_and_whole_flo
     assert found.end == "passed", found.text
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "kind"),
+    [
+        ("{'a': True}", "{'a': 1}", "OrderedDict(a=True)"),
+        ("{'a': [True]}", "{'a': [1]}", "defaultdict(list, a=[True])"),
+        ("{'a': 1}", "{'a': True}", "Counter('a')"), ("(1, True)", "(1, 1)", "namedtuple('Pair', 'a b')(1, True)"),
+        ("{1, False}", "{1, 0}", "frozenset([1, False])"),
+    ],
+)  # fmt: skip
+def test_p04_a_boolean_equals_itself_in_whatever_container_tests_have_it(right: str, wrong: str, kind: str) -> None:
+    tests = f"from collections import *\nassert f(0) == {kind}\nassert {kind} == f(0)"
+    for result, end in ((right, "passed"), (wrong, "failed")):
+        assert run_tests(f"def f(x):\n    return {result}", tests).end == end, result
+
+
 UNCALLED = "def check(candidate):\n    assert candidate(2) == 4\n"
 CONSTANT = "\nN = 5"
 

@@ -129,17 +129,22 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
 
 MARKED = " marked"  # no name of Python's, so that no test can mean or change it
 _EQUALITIES = (_ast.Eq, _ast.NotEq, _ast.In, _ast.NotIn)
-_ASSERTIONS = {f"assert{kind}" for kind in ("Equal", "NotEqual", "In", "NotIn", "ListEqual", "DictEqual", "CountEqual")}
+_ASSERTIONS = {f"assert{kind}Equal" for kind in ("", "Not", "List", "Tuple", "Set", "Dict", "Count", "Sequence")} | {
+    "assertIn",
+    "assertNotIn",
+}
 
 
 def marked(value: Any) -> Any:
     """Return plain data with its booleans told from 0 and 1, which are equal to them for Python."""
-    kind: Any = type(value)
-    if kind is bool:
+    if isinstance(value, bool):
         return "bool", value
-    if kind is dict:
+    if isinstance(value, dict):
         return {marked(key): marked(one) for key, one in value.items()}
-    return kind(map(marked, value)) if kind in (list, tuple, set, frozenset) else value
+    for kind, plain in ((list, list), (tuple, tuple), (set, frozenset), (frozenset, frozenset)):
+        if isinstance(value, kind):
+            return plain(map(marked, value))
+    return value
 
 
 def _mark_compared(node: Any) -> None:
