@@ -146,7 +146,8 @@ def test_p04_a_percent_sign_is_a_unit_behind_a_whole_term_alone(term: str) -> No
 
 
 SPELLINGS = (
-    ("{}", "{}cm"), (r"{}\text{{ cm}}", "{}cm"), ("{} cm^2", "{}cm^2"), ("{}", "{} °C"),
+    ("{}", "{}cm"), ("{}", "{}cm^2"), ("{}", "{}cm/s"),
+    (r"{}\text{{ cm}}", "{}cm"), ("{} cm^2", "{}cm^2"), ("{}", "{} °C"),
     (r"{}^\circ \text{{C}}", "{}°C"), ("{}", r"{}^{{\circ}}\mathrm{{C}}"), ("{}", "{} cents"),
     (r"{}\text{{ cents}}", "{}¢"), (r"{}\text{{ rad}}", "{} radians"),
     (r"\frac{{{}\pi}}{{{}}}", r"{}\pi/{} \text{{ rad}}"), ("{}, {}", "{} cm, {} cm"), ("{}, {}", "{}cm,{}cm"),

@@ -275,7 +275,7 @@ def unit_of(text: str) -> str | None:
     return None
 
 
-_GLUED = re.compile(r"(?<=\d)(\s*)([a-zA-Z][a-zA-Z/^\d]*)(?![a-zA-Z{])")
+_GLUED = re.compile(r"(?<=\d)\s*([a-zA-Z][a-zA-Z/^\d]*)(?![a-zA-Z{])")
 
 
 def apart(text: str, asked: Set[str] = frozenset()) -> str:
@@ -285,9 +285,10 @@ def apart(text: str, asked: Set[str] = frozenset()) -> str:
     """
 
     def unit(glued: re.Match[str]) -> str:
-        if unit_of(glued[2]) in asked:
-            return f"\\text{{ {glued[2]}}}"
-        return f" {glued[2]}" if len(glued[2]) > 1 and _known(glued[2]) else glued[0]
+        known = unit_of(glued[1])
+        if known in asked:
+            return f"\\text{{ {glued[1]}}}"
+        return f" {glued[1]}" if known and glued[1][1:2].isalpha() else glued[0]
 
     return _GLUED.sub(unit, text)
 
