@@ -88,7 +88,8 @@ def processor_time(seconds: float, error: type[BaseException]) -> Iterator[None]
     """Raise ``error`` after ``seconds`` of processor time, in the main thread; elsewhere nothing ends the work.
 
     A limit for work of a library that nobody can bound beforehand: an answer that keeps one busy is no right one. The
-    alarm of the judging process, which makes it an error, stays.
+    alarm of the judging process, which makes it an error, stays. What runs within another such limit is not counted
+    against that.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -98,9 +99,10 @@ def processor_time(seconds: float, error: type[BaseException]) -> Iterator[None]
         raise error(f"more than {seconds:g} s of processor time")
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    left, _ = signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+        signal.setitimer(signal.ITIMER_PROF, left)

@@ -83,6 +83,46 @@ def test_other_forms_of_what_pytest_has(test: str) -> None:
         assert run_tests(program, f"import pytest\nfrom solution import f\n{test}", style="pytest").end == end
 
 
+VALUES = ("True", "False", "1", "0", "1.0", "2", "'True'", "None")
+NESTS = ("{}", "[{}, 5]", "({},)", "{{'a': [{}]}}", "{{{}}}", "{{{}: 3}}")
+COMPARED = (
+    "assert (f({}) == {}) is {same}", "assert (f({}) != {}) is not {same}", "assert (f({}) in [7, {}]) is {same}",
+    "def check(candidate):\n    for a, b in [({}, {})]:\n        assert (candidate(a) == b) is {same}\ncheck(f)",
+    "assert all([f({}) == {}]) is {same}",
+    "import unittest\nunittest.TestCase().assert{equal}(f({}), {})",
+    "import unittest\nunittest.TestCase().assert{within}(f({}), [7, {}])",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", COMPARED)
+def test_p04_a_boolean_equals_no_number_in_any_comparison_of_tests_and_whole_floats_do(form: str) -> None:
+    """By all pairs of values in all nests, and 1.0 is 1, as in Python."""
+    pairs = [(a, b, a == b or {a, b} == {"1", "1.0"}) for a, b in product(VALUES, repeat=2)]
+    cases = [(nest.format(a), nest.format(b), same) for nest in NESTS for a, b, same in pairs]
+    program = f"VALUES = [{', '.join(value for value, _, _ in cases)}]\ndef f(place):\n    return VALUES[place]"
+    tests = "\n".join(
+        form.format(place, b, same=same, equal="Equal" if same else "NotEqual", within="In" if same else "NotIn")
+        for place, (_, b, same) in enumerate(cases)
+    )
+    found = run_tests(program, tests)
+    assert found.end == "passed", found.text
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "kind"),
+    [
+        ("{'a': True}", "{'a': 1}", "OrderedDict(a=True)"),
+        ("{'a': [True]}", "{'a': [1]}", "defaultdict(list, a=[True])"),
+        ("{'a': 1}", "{'a': True}", "Counter('a')"), ("(1, True)", "(1, 1)", "namedtuple('Pair', 'a b')(1, True)"),
+        ("{1, False}", "{1, 0}", "frozenset([1, False])"),
+    ],
+)  # fmt: skip
+def test_p04_a_boolean_equals_itself_in_whatever_container_tests_have_it(right: str, wrong: str, kind: str) -> None:
+    tests = f"from collections import *\nassert f(0) == {kind}\nassert {kind} == f(0)"
+    for result, end in ((right, "passed"), (wrong, "failed")):
+        assert run_tests(f"def f(x):\n    return {result}", tests).end == end, result
+
+
 UNCALLED = "def check(candidate):\n    assert candidate(2) == 4\n"
 CONSTANT = "\nN = 5"
 

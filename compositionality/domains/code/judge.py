@@ -22,18 +22,7 @@ _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)")
 _DEFINES = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d*)", re.ASCII)
 _REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_MARKED = """
-def marked(value):
-    if isinstance(value, bool):
-        return "bool", value
-    if isinstance(value, dict):
-        return {marked(key): marked(one) for key, one in value.items()}
-    return type(value)(map(marked, value)) if isinstance(value, (list, tuple, set, frozenset)) else value
-
-"""
-"""Tells True from 1 in comparisons of plain data; for Python they are equal."""
 _CALLS = """import json
-{marked}
 CASES = json.loads({cases!r})
 try:
     from solution import {name} as tested
@@ -52,7 +41,7 @@ def plain(value):
 
 as_it_is = in_a_list = True  # how all results are written
 for given, expected in CASES:
-    got, expected = marked(plain(tested(*given))), marked(expected)
+    got = plain(tested(*given))
     as_it_is, in_a_list = as_it_is and got == expected, in_a_list and [got] == expected
     assert as_it_is or in_a_list, repr(given)[:200]
 """
@@ -121,12 +110,7 @@ def _calls(name: str, inputs: list[Any], outputs: list[Any]) -> str:
     except ValueError as error:
         raise UserError(f"ground_truth: arguments of {name} are no JSON; make the problem file again") from error
     cases = json.dumps(list(zip(given, expected, strict=True)))
-    return _CALLS.format(marked=_MARKED, name=name, cases=cases)
-
-
-def equality(call: str, result: str) -> CodeTruth:
-    """Return the test that a call has a result, where True is no 1; both are Python text."""
-    return CodeTruth(f"{_MARKED}assert marked({call}) == marked({result})")
+    return _CALLS.format(name=name, cases=cases)
 
 
 # ---- verdicts

@@ -12,11 +12,21 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
-from itertools import product
-from math import isfinite, prod
+from math import isnan
 from typing import Any
 
-from compositionality.domains.math.normal import apart, brackets, names, normal, number_of, split_parts, unnamed
+from compositionality.domains.math.expressions import SUBSCRIPTS, is_expression, letters_in
+from compositionality.domains.math.normal import (
+    LESS,
+    apart,
+    brackets,
+    intervals,
+    names,
+    normal,
+    number_of,
+    split_parts,
+    unnamed,
+)
 from compositionality.errors import UserError
 from compositionality.reward.judge import processor_time
 from compositionality.tasks.answers import depths, has_box, last_box
@@ -30,9 +40,8 @@ SYMBOLS = 200  # longest expression that is compared by symbols, in characters
 KNOWN = "\\frac{x+1}{2}"  # what math-verify is asked first, to find out whether it works here
 PARSERS = ("math-verify", "latex2sympy2-extended", "antlr4-python3-runtime")
 SIDES = 4  # most sides of an equation before its last
-DEEPEST = 12  # brackets of an expression that is compared by symbols
-LARGEST_POWER = 400  # product of the exponents of brackets
-SYMBOLS_S = 4.0  # processor time of such a comparison, less than half of what a judging process has for an item
+SYMBOLS_S = 4.0  # processor time of all such comparisons, less than half of what a judging process has for an item
+IMPORT_S = 60.0  # to load math-verify, which its processes have loaded already
 
 _MARKED = re.compile(r"(?:\*\*)?(?:Answer:|####)(?:\*\*)?[ \t]*(\S.*)")
 
@@ -45,15 +54,14 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
-    readings = dict.fromkeys((normal(answer), normal(apart(answer))))
-    for (text, units), (gold, asked) in product(readings, map(normal, golds)):
-        given, about, decimal = text.partition("\\approx")
-        try:
-            same = (not asked or units <= asked) and _is_worked_out(gold, given) and _same(gold, given)
-            if same and (not about or _rounds_to(given, decimal)):
-                return Verdict(1.0, Reason.CORRECT, answer)
-        except (_TooLongError, MemoryError, RecursionError):
-            break
+    try:
+        with processor_time(SYMBOLS_S, _TooLongError):
+            for gold, asked in map(normal, golds):
+                readings = dict.fromkeys((normal(answer), normal(apart(answer, asked))))
+                if any(_is_right(gold, text) for text, units in readings if not asked or units <= asked):
+                    return Verdict(1.0, Reason.CORRECT, answer)
+    except (_TooLongError, MemoryError, RecursionError):
+        pass
     return Verdict(0.0, Reason.WRONG, answer)
 
 
@@ -110,6 +118,11 @@ _DIVISION = re.compile(r"/|\\frac")
 """What is left undone in an answer that is a whole number."""
 
 
+def _is_right(gold: str, text: str) -> bool:
+    given, about, decimal = text.partition("\\approx")
+    return _is_worked_out(gold, given) and _same(gold, given) and (not about or _rounds_to(given, decimal))
+
+
 def _is_worked_out(gold: str, answer: str) -> bool:
     """Return whether a side of the answer is a number where the gold is one; else functions only where it has some."""
     gold = unnamed(gold)
@@ -123,6 +136,8 @@ def _is_worked_out(gold: str, answer: str) -> bool:
 
 
 def _same(gold: str, answer: str) -> bool:
+    if bool(LESS.search(gold)) != bool(LESS.search(answer)):  # an interval, or an inequality for it
+        gold, answer = intervals(gold), intervals(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
         named = unnamed(gold)
@@ -173,7 +188,7 @@ def _same(gold: str, answer: str) -> bool:
 def _is_named(side: str, gold: str) -> bool:
     """Return whether a left side is a quantity that ``gold`` may be the value of; ``a+c`` is none of ``a+b``."""
     is_sum = "(" not in side and re.search("[+-]", side) is not None
-    return _QUANTITY.fullmatch(side) is not None and not (is_sum and _letters(side) & _letters(gold))
+    return _QUANTITY.fullmatch(side) is not None and not (is_sum and letters_in(side) & letters_in(gold))
 
 
 def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
@@ -203,32 +218,8 @@ def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:
 
 # ---- symbols
 
-_HEAVY = re.compile(
-    r"\d{16}"  # long numbers
-    r"|\^\{?-?\d{3}|\^\{[^{}]*(?:[{^]|\d{3}|[*(]|\\cdot|\\times)|\^\("  # large and nested powers
-    r"|\^(?:\{[^{}]*\}|\\[a-z]+|.)\^"  # chained ones
-    r"|!|\d_|'"  # what would be worked out, or is no expression
-)
-_JOINED = re.compile(r"[})\]a-zA-Z]\d")  # right behind a bracket or a letter: a product, an index or a slip
-_OF_BRACKETS = re.compile(r"[)}\]]\^\{?-?(\d+)")
-_COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
-_LETTERS = """
-alpha beta delta epsilon varepsilon eta theta vartheta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi omega
-Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar
-"""
-_KNOWN = """
-frac sqrt cdot times div pm mp sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp infty emptyset
-vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil lvert rvert vert
-"""
-"""Commands that math-verify reads as what they are; of others, as ``\\ldots``, it leaves out a part without a word."""
-_COMMANDS = re.compile(
-    rf"(?:\\(?:{'|'.join([*_KNOWN.split(), *_LETTERS.split()])})(?![a-zA-Z])|\\(?:begin|end)\{{pmatrix\}}"
-    r"|\\\\|[\w {}()\[\]+\-*/^=<>,.|&])+"
-)
 _DIGITS_BEHIND = re.compile(r"-?\d{1,15}\.\d{1,12}")
 _ROOT = re.compile(r"\^\{(-?)\\frac\{(\d\d?)\}\{(\d\d?)\}\}")  # a power that is a fraction
-_SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
-_LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 _WORD = re.compile(r"[a-z]{3,}")
 """Letters in a row are a triangle or a word: no product, so their order counts."""
 
@@ -236,34 +227,31 @@ _WORD = re.compile(r"[a-z]{3,}")
 def _same_by_symbols(gold: str, answer: str) -> bool:
     """Compare as sympy sees both; never what would keep it busy, or what is no mathematics."""
     gold, answer = (_ROOT.sub(r"^{\1\2/\3}", text) for text in (gold, answer))
-    if max(len(gold), len(answer)) > SYMBOLS or not all(map(_is_expression, (gold, answer))) or _WORD.fullmatch(gold):
+    if max(len(gold), len(answer)) > SYMBOLS or not all(map(is_expression, (gold, answer))) or _WORD.fullmatch(gold):
         return False
     if "\\infty" in gold + answer:  # 2\\infty is none to sympy
         return gold.lstrip("+") == answer.lstrip("+")
-    if _SUBSCRIPTS.findall(gold) != _SUBSCRIPTS.findall(answer) or not _letters(answer) <= _letters(gold) | CONSTANTS:
+    if (
+        sorted(SUBSCRIPTS.findall(gold)) != sorted(SUBSCRIPTS.findall(answer))
+        or not letters_in(answer) <= letters_in(gold) | CONSTANTS
+    ):
         return False
-    return _bounded(_verified, gold, answer)
+    return _compared(_verified, gold, answer)
 
 
-def _bounded(compare: Callable[..., bool], *texts: str) -> bool:
-    """Return what ``compare`` says of texts to be read as expressions; no where that takes too long, or sympy fails."""
-    _check_symbols()
-    with processor_time(SYMBOLS_S, _TooLongError):
-        try:
-            return compare(*texts)
-        except Exception:  # noqa: BLE001 - whatever sympy dies of, it has found no equality
-            return False
-
-
-def _letters(text: str) -> set[str]:
-    """Return the letters, Greek ones by name; math-verify takes x for X."""
-    named = {command[1:] for command in re.findall(r"\\[a-zA-Z]+", text)} & set(_LETTERS.split())
-    return named | set(re.findall("[a-zA-Z]", _COMMAND.sub(" ", text)))
+def _compared(compare: Callable[..., bool], *texts: str) -> bool:
+    """Return what ``compare`` says of texts to be read as expressions; no where sympy fails."""
+    with processor_time(IMPORT_S, _TooLongError):  # no time of the answer's
+        _check_symbols()
+    try:
+        return compare(*texts)
+    except Exception:  # noqa: BLE001 - whatever sympy dies of, it has found no equality
+        return False
 
 
 def _rounds_to(text: str, decimal: str) -> bool:
     """Return whether the expression ``text`` is a number that rounds to ``decimal``, as in ``2\\sqrt3\\approx3.46``."""
-    if not _DIGITS_BEHIND.fullmatch(decimal) or len(text) > SYMBOLS or not _is_expression(text):
+    if not _DIGITS_BEHIND.fullmatch(decimal) or len(text) > SYMBOLS or not is_expression(text):
         return False
     half = 0.5001 * 10.0 ** -len(decimal.partition(".")[2])
 
@@ -271,7 +259,7 @@ def _rounds_to(text: str, decimal: str) -> bool:
         value = _value(_parsed(text))
         return value is not None and abs(value - float(decimal)) <= half
 
-    return _bounded(rounds, text)
+    return _compared(rounds, text)
 
 
 def _verified(gold: str, answer: str) -> bool:
@@ -357,12 +345,12 @@ def _of_reals(expression: Any) -> Any:
 
 
 def _value(expression: Any) -> complex | None:
-    """Return the number that an expression of sympy is; None for letters, equations and what else is none."""
+    """Return the number that an expression of sympy is (inf: too large); None for letters and what else is none."""
     try:
         value = complex(expression)
     except (TypeError, ValueError, OverflowError, AttributeError):
         return None
-    return value if isfinite(value.real) and isfinite(value.imag) else None
+    return None if isnan(value.real) or isnan(value.imag) else value
 
 
 @cache
@@ -377,18 +365,6 @@ def _check_symbols() -> None:
     there = ", ".join(f"{name} {version(name)}" for name in PARSERS)
     fix = "pip install 'math-verify[antlr4_9_3]'"
     raise UserError(f"math-verify cannot compare by symbols with {there} ({why}); {fix}")
-
-
-def _is_expression(text: str) -> bool:
-    """Return whether ``text`` is LaTeX of bounded work: commands, signs, digits, names of at most three letters."""
-    open_ = depths(text)
-    if min(open_) < 0 or open_[-1] or max(open_) > DEEPEST or text.count("{") != text.count("}"):
-        return False
-    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_COMMAND.sub(" ", _SUBSCRIPTS.sub("_n ", text))):
-        return False
-    if prod(map(int, _OF_BRACKETS.findall(text))) > LARGEST_POWER or _LONG_NAME.search(_COMMAND.sub(" ", text)):
-        return False
-    return _COMMANDS.fullmatch(text) is not None
 
 
 class _TooLongError(BaseException):

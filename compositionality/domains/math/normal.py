@@ -1,7 +1,7 @@
 """One way of writing an answer, by rules that change no value; the plain numbers that it may be; units behind them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from fractions import Fraction
 
 from compositionality.tasks.answers import depths
@@ -11,15 +11,14 @@ DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and it
 
 _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between thousands: 12 000
 _UNIT_SIGNS = {
-    **dict.fromkeys(("^{\\circ}", "^\\circ", "°", "\\degree"), "°"), **dict.fromkeys(("%", "\\%"), "%"), "\\$": "USD",
-    "¢": "cent",
+    **dict.fromkeys(("^{\\circ}", "^\\circ", "°", "\\degree"), "°"), "\\$": "USD", "¢": "cent",
 }  # fmt: skip
 _WRITTEN = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~", "\\!"), _BLANK), ",\\!": ",",
     **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right"), _GAP),
     **dict.fromkeys(("\\quad", "\\qquad", "\\displaystyle"), _GAP),
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
-    **dict.fromkeys(_UNIT_SIGNS, _GAP),
+    **dict.fromkeys(_UNIT_SIGNS, _GAP), "\\%": "%",
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
     "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "≈": "\\approx ", "{,}": ",", "\\varnothing": "\\emptyset",
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
@@ -31,7 +30,9 @@ _SIGN = re.compile(
 )
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
-_OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}|^([^{}()=,]*)\\over(?![a-zA-Z])([^{}()=,]*)$")
+_OVER = re.compile(
+    r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}|(?:(?<=\()|^)([^{}()=,]*)\\over(?![a-zA-Z])([^{}()=,]*)(?=\)|$)"
+)
 _PRODUCT = re.compile(r"(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))")
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``."""
 _JOINED_BY_WORDS = re.compile(
@@ -50,7 +51,9 @@ _LAST_SIGN = re.compile(r"\s*[.,;]$")
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf)?|math(?:rm|bf|it|sf)|mbox|boldsymbol|bm|operatorname)\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _UNIT = re.compile(r"(.*\S)\s*\\(?:text(?:rm)?|mathrm|mbox)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
-_PLAIN_UNIT = re.compile(r"(\s*-?[\d.,]*\d)\s+([a-zA-Z].+)()")
+_OPERATION = re.compile(r"\*|\\(?:pm|mp|cdot|times|div)(?![a-zA-Z])")
+_PERCENT = re.compile(r"(.*\S)\s*(%)()")
+_PLAIN_UNIT = re.compile(r"(\s*-?[\d.,:/]*\d)\s+([a-zA-Z].+)()")
 _NAME = re.compile(
     r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))"
 )
@@ -92,21 +95,33 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _without_unit(text: str) -> tuple[str, str]:
-    """Return a text without the unit behind it, and that; of a list, behind each part that has it."""
-    found = [_UNIT.fullmatch(part) or _PLAIN_UNIT.fullmatch(part) for part in split_parts(text)]
+    """Return a text without the unit behind it, and that; of a list, in brackets too, behind each part that has it."""
+    if pair := brackets(text):
+        inner, unit = _without_unit(pair[2])
+        return f"{pair[0]}{inner}{pair[1]}", unit
+    parts = split_parts(text)
+    found = [_UNIT.fullmatch(part) or _percent(part) or _PLAIN_UNIT.fullmatch(part) for part in parts]
     units = {unit_of(measured[2] + measured[3]) for measured in found if measured}
     if len(units) != 1 or None in units:
         return text, ""
-    parts = zip(split_parts(text), found, strict=True)
     comma = "," if found.count(None) == len(found) - 1 else ", "  # of 1 cm,234 cm is no thousand
-    return comma.join(measured[1] if measured else part for part, measured in parts), units.pop() or ""
+    bare = [measured[1] if measured else part for part, measured in zip(parts, found, strict=True)]
+    return comma.join(bare), units.pop() or ""
+
+
+def _percent(part: str) -> re.Match[str] | None:
+    """Find the sign behind a whole term: x+50% is no x+50."""
+    found = _PERCENT.fullmatch(part)
+    term = found[1].rpartition("=")[2].strip().removeprefix(PLUS_MINUS) if found else ""
+    signs = [sign for sign, depth in zip(term[1:], depths(term)[1:], strict=False) if not depth and sign in "+-%"]
+    return None if signs or _OPERATION.search(term) else found
 
 
 def _fraction(over: re.Match[str]) -> str:
-    """Return ``{1\\over 2}`` as ``\\frac``, in braces unless it is all: they may be another command's."""
+    """Return ``{1\\over 2}`` as ``\\frac``, in braces where it had some: they may be another command's."""
     above, below = (over[1] or over[3] or "", over[2] or over[4] or "")
     fraction = f"\\frac{{{above.strip()}}}{{{below.strip()}}}"
-    return fraction if over[0] == over.string else f"{{{fraction}}}"
+    return fraction if over[1] is None else f"{{{fraction}}}"
 
 
 def _both_signs(part: str) -> str:
@@ -148,6 +163,31 @@ def brackets(text: str) -> tuple[str, str, str] | None:
     return None
 
 
+_PLAIN_LETTER = re.compile(r"(?<![a-zA-Z\\])[a-zA-Z]")
+LESS = re.compile(r" ?(<|>|\\[lg]e(?:q(?:slant)?)?(?![a-zA-Z])) ?")
+
+
+def intervals(text: str) -> str:
+    """Return inequalities for a letter as an interval or a union, ``-2<x\\le7`` as ``(-2,7]``; else the text."""
+    found = [*map(_interval, split_parts(text))]
+    return text if "" in found else "∪".join(found)
+
+
+def _interval(text: str) -> str:
+    sides = LESS.split(text)
+    signs = {sign[:2] for sign in sides[1::2]}
+    if signs <= {">", "\\g"}:
+        sides.reverse()
+    elif not signs <= {"<", "\\l"}:
+        return ""
+    if len(sides) == 3:
+        sides = ["-\\infty", "<", *sides] if sides[0].isalpha() else [*sides, "<", "\\infty"]
+    if len(sides) != 5 or not re.fullmatch("[a-z]", sides[2]) or _PLAIN_LETTER.search(sides[0] + " " + sides[4]):
+        return ""
+    low, first, _, second, high = sides
+    return f"{'(' if first in '<>' else '['}{low},{high}{')' if second in '<>' else ']'}"
+
+
 # ---- plain numbers, read exactly: 12, -3.5, 1,234, 3/4, \frac{3}{4}, 1\frac{1}{2}, 1.2 \times 10^{5}
 
 _WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
@@ -155,6 +195,7 @@ _REAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
 _FRACTION = re.compile(rf"([+-]?)(?:(\d+))?\\frac\{{([+-]?{_WHOLE})\}}\{{([+-]?{_WHOLE})\}}")
 _RATIO = re.compile(rf"([+-]?{_REAL})/({_WHOLE})")
 _DECIMAL = re.compile(rf"([+-]?{_REAL})(?:(?:\\times|\\cdot|\*)10\^\{{?([+-]?\d+)\}}?|[eE]([+-]?\d+))?")
+_REPEATING = re.compile(r"([+-]?\d+)\.(\d*)\\overline\{(\d+)\}")
 _POWER_OF_TEN = re.compile(r"10\^(?:\{([+-]?\d{1,3})\}|(\d))")
 
 
@@ -170,6 +211,9 @@ def number_of(text: str) -> Fraction | None:
         return None if part is None else (-1 if sign == "-" else 1) * (int(whole or 0) + part)
     if ratio := _RATIO.fullmatch(text):
         return _divided(ratio[1], ratio[2])
+    if repeating := _REPEATING.fullmatch(text):
+        start, more, again = repeating.groups()
+        return Fraction(int(start + more + again) - int(start + more), 10 ** len(more) * (10 ** len(again) - 1))
     if ten := _POWER_OF_TEN.fullmatch(text):
         return Fraction(10) ** int(ten[1] or ten[2])
     decimal = _DECIMAL.fullmatch(text)
@@ -188,7 +232,7 @@ _MEASURED = """
 m meter metre|cm centimeter centimetre|mm millimeter millimetre|km kilometer kilometre|in inch|ft foot feet|yd yard
 mi mile|g gram|kg kilogram|mg milligram|lb pound|oz ounce|L l liter litre|mL ml milliliter|s sec second|min minute
 h hr hour|N newton|J joule|W watt|V volt|A ampere amp|Hz hertz|Pa pascal|Ω ohm|K kelvin
-°C C celsius degreeC|°F F fahrenheit degreeF|° deg degree|rad radian
+°C C celsius degreeC|°F F fahrenheit degreeF|° deg degree|rad radian|% percent
 mol mole|USD dollar|EUR euro|GBP|cent|am a.m AM A.M|pm p.m PM P.M|mph|kmh
 cal calorie|kcal|kJ|kW|kWh|eV|kPa|MHz|kHz|ms|nm|dm
 """
@@ -206,7 +250,7 @@ _GROUPS = [group.split() for group in (*re.split(r"[|\n]", _MEASURED.strip()), *
 _UNITS = {word: group[0] for group in _GROUPS for word in group}
 _POWERS = {"square": "2", "sq": "2", "cubic": "3", "cu": "3"}
 _UNIT_WORD = re.compile(
-    r"((?:square|cubic|sq|cu)\.?\s+)?([^\W\d_.²³]+(?:\.m)?|°[CF]?)\.?(?:\^\{?(-?\d)\}?|([²³]))?", re.IGNORECASE
+    r"((?:square|cubic|sq|cu)\.?\s+)?([^\W\d_.²³]+(?:\.m)?|°[CF]?|%)\.?(?:\^\{?(-?\d)\}?|([²³]))?", re.IGNORECASE
 )
 _BETWEEN_UNITS = re.compile(r"\s*/\s*|\s+per\s+|(?:\s*[·⋅-]\s*|\s*\\cdot\s*|\s+)")
 
@@ -231,12 +275,22 @@ def unit_of(text: str) -> str | None:
     return None
 
 
-_GLUED = re.compile(r"(?<=\d)([a-zA-Z]{2,})(?![a-zA-Z])")
+_GLUED = re.compile(r"(?<=\d)\s*([a-zA-Z][a-zA-Z/^\d]*)(?![a-zA-Z{])")
 
 
-def apart(text: str) -> str:
-    """Return a text with a blank between a digit and a unit of two letters or more: 5cm may be 5 cm, or 5·c·m."""
-    return _GLUED.sub(lambda word: f" {word[1]}" if _known(word[1]) else word[1], text)
+def apart(text: str, asked: Set[str] = frozenset()) -> str:
+    """Return a text with a blank between a digit and a unit of two letters or more: 5cm may be 5 cm, or 5·c·m.
+
+    A unit that is ``asked`` for is taken for one whatever its length.
+    """
+
+    def unit(glued: re.Match[str]) -> str:
+        known = unit_of(glued[1])
+        if known in asked:
+            return f"\\text{{ {glued[1]}}}"
+        return f" {glued[1]}" if known and glued[1][1:2].isalpha() else glued[0]
+
+    return _GLUED.sub(unit, text)
 
 
 def _known(name: str) -> str | None:

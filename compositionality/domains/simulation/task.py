@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from compositionality.domains.code.judge import equality, last_program, run_verdict
+from compositionality.domains.code.judge import CodeTruth, last_program, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain, apply_all
 from compositionality.errors import UserError
 from compositionality.tasks.answers import read_json, with_distinct_keys
@@ -215,7 +215,7 @@ def judge_json(response: str, truth: SimulationTruth) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     if not truth.program:
         return Verdict(0.0, Reason.WRONG, answer)
-    test = equality(f"transform({value!r})", repr(truth.output))
+    test = CodeTruth(f"assert transform({value!r}) == {truth.output!r}")
     if not _compiles(test.tests):
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     return run_verdict(truth.program, test, answer)
@@ -271,7 +271,7 @@ def judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
     if sides is None:
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     call, result = sides
-    test = equality(call, result)
+    test = CodeTruth(f"assert {call} == {result}")
     if not _compiles(test.tests):
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     if (truth.call and not _same_text(truth.call, call)) or (truth.result and not _same_text(truth.result, result)):
