@@ -85,12 +85,13 @@ def gold_probability(rows: Any, styles: Styles) -> Chart:
 def problem_dots(base: alt.Chart, frame: pd.DataFrame, size: int) -> alt.Chart:
     """Return marks of problems without their place, the one that the page shows marked (``at``: its place there)."""
     picked = "datum.at === picked"
-    return base.mark_circle(clip=True, opacity=0.5, cursor="pointer", strokeWidth=2).encode(
+    dots: alt.Chart = base.mark_circle(clip=True, opacity=0.5, cursor="pointer", strokeWidth=2).encode(
         level_colour(frame),
         tooltip=[*tooltip("level", "problem"), *(alt.Tooltip(f"{p}:Q", format=".2g") for p in ("before", "after"))],
         size=alt.condition(picked, alt.value(160), alt.value(size)),
         stroke=alt.condition(picked, alt.value(INK), alt.value(None)),
     )
+    return dots
 
 
 def answers(rows: Any, styles: Styles) -> Chart:
@@ -101,13 +102,16 @@ def answers(rows: Any, styles: Styles) -> Chart:
     """
     frame = with_arms(rows, styles)[["arm", "level", "problem", "before", "after", "step"]]
     step, frame = float(frame["step"].min()), frame.assign(panel=frame["arm"], name=frame["level"].map(level_name))
-    cell, scale = ["panel", "before", "after"], alt.Scale(domain=[-0.6 * step, 1 + 0.6 * step], nice=False)
+    cell: list[Any] = ["panel", "before", "after"]
+    scale = alt.Scale(domain=[-0.6 * step, 1 + 0.6 * step], nice=False)
     axis = alt.Axis(format="%", values=[0, 0.5, 1], grid=False)
     if step == 1:
         axis = alt.Axis(labelExpr="datum.value ? 'right' : 'wrong'", values=[0, 1], grid=False)
-    axes = {"x": alt.X("x:Q", title="before RL", scale=scale, axis=axis)}
-    axes["y"] = alt.Y("y:Q", title="after RL", scale=scale, axis=axis)
-    in_order = [alt.SortField(key) for key in ("level", "problem")]
+    axes = (
+        alt.X("x:Q", title="before RL", scale=scale, axis=axis),
+        alt.Y("y:Q", title="after RL", scale=scale, axis=axis),
+    )
+    in_order: list[Any] = [alt.SortField(key) for key in ("level", "problem")]
     discs = alt.Chart().transform_window(place="row_number()", groupby=cell, sort=in_order)
     discs = discs.transform_joinaggregate(most="max(place)", groupby=["panel"])
     radius = f"{0.38 * step} * sqrt(datum.place / datum.most)"
@@ -116,8 +120,8 @@ def answers(rows: Any, styles: Styles) -> Chart:
     )
     counts = alt.Chart().transform_aggregate(n="count()", groupby=cell)
     counts = counts.transform_calculate(x="datum.before", y=f"datum.after + {0.5 * step}").mark_text(color=INK)
-    layers = [problem_dots(discs, frame, 10).encode(**axes)]
-    layers += [counts.encode(**axes, text="n:Q")] if step == 1 else []
+    layers = [problem_dots(discs, frame, 10).encode(*axes)]
+    layers += [counts.encode(*axes, text="n:Q")] if step == 1 else []
     return panels(layers, frame.drop(columns="step"), 4, 215, 215).add_params(alt.param(name="picked", value=-1))
 
 

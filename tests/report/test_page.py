@@ -43,8 +43,7 @@ from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.claims import claim_rows, first_claim, said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison
-from compositionality.report.page.explorer import EXACT as OF_DOTS
-from compositionality.report.page.explorer import explorer, validation
+from compositionality.report.page.explorer import DOTS, explorer, validation
 from compositionality.report.page.figure import WORDS, PageFigure
 from compositionality.report.page.figures import gold, page_figures
 from compositionality.report.page.inputs import INJECTION, PAPERS, QUESTIONS, Inputs, ReportSettings, find_inputs
@@ -391,7 +390,7 @@ def test_a_figure_in_the_page_is_that_of_its_file(inputs: Inputs, shown: dict[st
         drawn = json.loads(json.dumps(figure.spec))
         made = (page.parent / "figures" / f"{figure.name}.png").read_bytes()
         assert made == rendered(drawn, "png", inputs.stamp(figure.inputs))
-        if figure.name == OF_DOTS:  # the page draws the replicate that is chosen, from what the explorer holds
+        if figure.name == DOTS:  # the page draws the replicate that is chosen, from what the explorer holds
             drawn["datasets"] = {name: [] for name in drawn["datasets"]}
         assert specs[figure.name] == drawn
 

@@ -22,9 +22,9 @@ from compositionality.report.page.figure import PageFigure, styles_of
 from compositionality.report.page.inputs import AGAIN, VALIDATION, Inputs
 from compositionality.report.page.samples import cut, first_completions, problem_files, question, rollouts_of
 
-EXACT = "gold_probability"
-DOTS = (EXACT, "answers")
-"""Figures whose dots are problems; a page explores the first that it has."""
+DOTS = "gold_probability"
+EXPLORED = (DOTS, "answers")
+"""Figures whose dots are problems: by exact probability, by right answers; a page explores the first that it has."""
 PER_LEVEL = 200
 """Problems of a level, at most."""
 MOST = 1_500_000
@@ -48,10 +48,10 @@ Row = dict[str, Any]
 
 def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
     """Return the problems of each replicate with what every model makes of them, as columns; {} without such dots."""
-    drawn = next((figure for figure in figures if figure.name in DOTS), None)
+    drawn = next((figure for figure in figures if figure.name in EXPLORED), None)
     if drawn is None:
         return {}
-    exact, starts = drawn.name == EXACT, starts_of(inputs.evaluated)
+    exact, starts = drawn.name == DOTS, starts_of(inputs.evaluated)
     rows = inputs.evaluated.rows.drop(columns="cluster")
     if exact:
         asked = compositions(inputs.evaluated.replicates)

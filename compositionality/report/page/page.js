@@ -119,7 +119,7 @@
     const [key] = Object.keys(specs[chart].datasets);
     let view = null, now = replicates[0];
     const placed = (p) => (exact ? Math.max(1e-16, 10 ** (p / 100)) : p / 100);
-    const written = (p) => (!exact ? "" : p === null || p === undefined ? "P unknown" : p < -30000 ? `P = 10^${Math.round(p / 100)}` : `P = ${(10 ** (p / 100)).toPrecision(2)}`);
+    const written = (p) => (p === null || p === undefined ? "P unknown" : p < -30000 ? `P = 10^${Math.round(p / 100)}` : `P = ${(10 ** (p / 100)).toPrecision(2)}`);
     const fill = () => {
       const rows = [];
       models.forEach(({ panel, title, start }, model) => now.level.forEach((level, at) => {
@@ -142,7 +142,8 @@
       const text = now.texts[at], cards = element("div", undefined, "answers");
       models.forEach(({ title }, model) => {
         const made = element("article", undefined, "sample"), head = element("p", undefined, "sample-head"), said = words[now.code[model][at]];
-        head.append(element("strong", title), said ? badge(/^right|^(\d+) of \1 right/.test(said), said) : "not asked", element("span", written(now.p[model][at]), "small"));
+        head.append(element("strong", title), said ? badge(/^right|^(\d+) of \1 right/.test(said), said) : "not asked");
+        if (exact) head.append(element("span", written(now.p[model][at]), "small"));
         made.append(head);
         made.setAttribute("aria-label", `${title}: ${said || "not asked"}`);
         if (text && text.answers[model] !== null) made.append(marked(text.answers[model], text.gold));
