@@ -126,3 +126,16 @@ def test_the_client_verl_has_the_full_set_and_pytest() -> None:
     pins = dict(pin.split("==") for pin in (ROOT / "tests/adapters/verl.lock").read_text().split())
     assert locked("cpu").items() < pins.items() < {**locked("cpu"), **locked("dev")}.items()
     assert {"pytest", "pytest-benchmark", "pytest-timeout"} <= pins.keys()
+
+
+def test_the_table_of_clients_has_the_versions_of_their_locks() -> None:
+    table = (ROOT / "compositionality/adapters/README.md").read_text()
+    rows = re.findall(r"^\| (\S+) \(`(\w+)`\) \| ([^|]+) \|", table, re.MULTILINE)
+    assert {name for _, name, _ in rows} == {path.stem for path in (ROOT / "tests/adapters").glob("*.lock")}
+    for client, name, versions in rows:
+        lock = (ROOT / f"tests/adapters/{name}.lock").read_text()
+        pins = {
+            canonical(package): version for package, version in re.findall(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE)
+        }
+        said = [cell.rpartition(" ")[::2] for cell in f"{client} {versions}".split(", ")]
+        assert dict(said) == {package: pins[canonical(package)] for package, _ in said}

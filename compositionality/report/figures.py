@@ -24,9 +24,14 @@ APART = 0.055
 
 
 def inline(frame: pd.DataFrame) -> alt.InlineData:
-    """Return a frame as data of a chart, with five digits. As JSON: Vega reads CSV by eval, which the page forbids."""
-    floats = {name: frame[name].map(lambda value: float(f"{value:.5g}")) for name in frame.select_dtypes("float")}
+    """Return a frame as data of a chart, ``short``. As JSON: Vega reads CSV by eval, which the page forbids."""
+    floats = {name: frame[name].map(short) for name in frame.select_dtypes("float")}
     return alt.InlineData(json.loads(frame.assign(**floats).to_json(orient="records", double_precision=15)))
+
+
+def short(value: float) -> float:
+    """Return a number with five digits; a whole one as it is, as it may be a name: a size of models."""
+    return value if float(value).is_integer() else float(f"{value:.5g}")
 
 
 def panels(
@@ -343,6 +348,28 @@ def influence_pairs(rows: Any, styles: Styles) -> Chart:
         tooltip=["teacher:N", "learner:N", alt.Tooltip("influence:Q", format=".2f")],
     )  # fmt: skip
     return panels([cell], frame, 4, 200, 180)
+
+
+def gains(rows: Any, styles: Styles) -> Chart:
+    """Draw the share right before RL (open) and after it, an arm a line, a panel a group; bars: the gain's interval."""
+    frame = with_arms(rows, styles).assign(line=lambda frame: frame["arm"].str.partition(":")[0])
+    frame["panel"] = frame["group"].map(group_title) + frame["level"].map(lambda level: f", {level_name(level)}")
+    frame["panel"] += frame["n_problems"].map(lambda n: f"\nn = {n:,}")
+    order = [*frame.groupby("line")["gain"].mean().sort_values(ascending=False).index]
+    base = alt.Chart().encode(alt.Y("line:N", title=None, sort=order), arm_encodings(styles)["color"].legend(None))
+    x = {
+        name: alt.X(f"{name}:Q", title="right answers", scale=alt.Scale(zero=False), axis=alt.Axis(format="%"))
+        for name in ("low", "before", "after")
+    }
+    told = [alt.Tooltip("line:N", title="arm"), *tooltip(**{name: name for name in ("before", "after", "gain")})]
+    layers = [
+        base.mark_bar(height=9, opacity=0.3).encode(x["low"], alt.X2("high:Q")),
+        base.mark_rule().encode(x["before"], alt.X2("after:Q")),
+        base.mark_point(fill="white", size=60, opacity=1).encode(x["before"], tooltip=told),
+        base.mark_point(filled=True, size=90, opacity=1).encode(x["after"], tooltip=told),
+    ]
+    frame = frame[["panel", "line", "arm", "before", "after", "gain", "low", "high"]]
+    return panels(layers, frame, 2, 400, 30 * len(order))
 
 
 def predicted_gains(rows: Any, styles: Styles) -> Chart:

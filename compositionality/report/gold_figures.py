@@ -1,5 +1,6 @@
-"""Figures of exact probabilities: each model beside the one that it starts from; a run along its checkpoints."""
+"""Figures of each model beside the one that it starts from, problem by problem; a run along its checkpoints."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import altair as alt
@@ -14,6 +15,7 @@ from compositionality.evaluate.gold_tables import (
     rank_by_part,
     read_exact,
 )
+from compositionality.evaluate.ranks import AFTER
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import HELDOUT
 from compositionality.report.figures import Chart, level_colour, level_name, panels, tooltip, with_arms
@@ -34,9 +36,7 @@ def gold_rows(results: Results) -> pd.DataFrame:
     """Return held-out problems in the first replicate: P before and after, and what each role gained in nats."""
     rows = results.rows[results.rows["replicate"] == results.replicates[0].name].dropna(subset="gold_log_prob")
     rows, parts = rows[rows["group"] == HELDOUT], [pd.DataFrame(columns=["model", *ROLES])]
-    for model, start in starts_of(results).items():
-        before = rows[rows["arm"] == start]
-        both = rows[rows["arm"] == model].merge(before, on=["file", "problem", "level"], suffixes=("", "_0"))
+    for model, start, both in beside_starts(rows, starts_of(results)):
         lists = both[["gold_log_prob_by_step_role", "gold_log_prob_by_step_role_0"]].dropna()
         gains = [
             np.subtract(*map(np.array, pair)).reshape(-1, len(ROLES)).sum(axis=0) / 100 for pair in lists.to_numpy()
@@ -47,6 +47,28 @@ def gold_rows(results: Results) -> pd.DataFrame:
     return pd.concat([part for part in parts if len(part)] or parts)
 
 
+def beside_starts(rows: pd.DataFrame, starts: Mapping[str, str]) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Yield each model, the one that it starts from, and both their rows of each problem, the latter's with ``_0``."""
+    for model, start in starts.items():
+        before = rows[rows["arm"] == start]
+        yield (
+            model,
+            start,
+            rows[rows["arm"] == model].merge(before, on=["file", "problem", "level"], suffixes=("", "_0")),
+        )
+
+
+def answer_rows(results: Results) -> pd.DataFrame:
+    """Return problems in the first replicate: the share right before RL and after it; ``step``: of one answer more."""
+    rows = results.rows[(results.rows["replicate"] == results.replicates[0].name) & (results.rows["judged"] > 0)]
+    starts = {model: start for model, start in starts_of(results).items() if model.startswith(AFTER)}
+    parts = [pd.DataFrame(columns=["model"])]
+    for model, _, both in beside_starts(rows, starts):
+        shares = {"before": both["right_0"] / both["judged_0"], "after": both["right"] / both["judged"]}
+        parts.append(both[["level", "problem"]].assign(model=model, **shares, step=1 / both["judged"].max()))
+    return pd.concat([part for part in parts if len(part)] or parts)
+
+
 def gold_probability(rows: Any, styles: Styles) -> Chart:
     """Draw P of the gold solution after against before, a dot a problem, a panel an arm; above the line: P > ¼."""
     frame = with_arms(rows, styles)[["arm", "level", "problem", "before", "after"]]
@@ -54,16 +76,53 @@ def gold_probability(rows: Any, styles: Styles) -> Chart:
     frame[["before", "after"]] = frame[["before", "after"]].clip(lower=FLOOR)
     scale, axis = alt.Scale(type="log", domain=[FLOOR, 1], padding=8), alt.Axis(format=".0e", tickCount=4)
     base = alt.Chart().encode(alt.X("before:Q", title="P before", scale=scale, axis=axis))
-    picked = "datum.at === picked"  # on the page: the place of the problem that is shown
-    dots = base.mark_circle(clip=True, opacity=0.5, cursor="pointer", strokeWidth=2).encode(
-        alt.Y("after:Q", title="P after", scale=scale, axis=axis), level_colour(frame),
-        tooltip=[*tooltip("level", "problem"), *(alt.Tooltip(f"{p}:Q", format=".2g") for p in ("before", "after"))],
-        size=alt.condition(picked, alt.value(160), alt.value(24)),
-        stroke=alt.condition(picked, alt.value(INK), alt.value(None)),
-    )  # fmt: skip
+    dots = problem_dots(base, frame, 24).encode(alt.Y("after:Q", title="P after", scale=scale, axis=axis))
     diagonal = base.mark_line(color="#999999").encode(alt.Y("before:Q", title="P after", scale=scale))
     layers = [diagonal, alt.Chart().mark_rule(color="#999999").encode(y=alt.datum(0.25)), dots]
     return panels(layers, frame, 3).add_params(alt.param(name="picked", value=-1))
+
+
+def problem_dots(base: alt.Chart, frame: pd.DataFrame, size: int) -> alt.Chart:
+    """Return marks of problems without their place, the one that the page shows marked (``at``: its place there)."""
+    picked = "datum.at === picked"
+    dots: alt.Chart = base.mark_circle(clip=True, opacity=0.5, cursor="pointer", strokeWidth=2).encode(
+        level_colour(frame),
+        tooltip=[*tooltip("level", "problem"), *(alt.Tooltip(f"{p}:Q", format=".2g") for p in ("before", "after"))],
+        size=alt.condition(picked, alt.value(160), alt.value(size)),
+        stroke=alt.condition(picked, alt.value(INK), alt.value(None)),
+    )
+    return dots
+
+
+def answers(rows: Any, styles: Styles) -> Chart:
+    """Draw the share right after RL against before, a dot a problem, a panel an arm; equal ones as a disc, easy inside.
+
+    The largest disc of a panel fills its place, so that areas are counts; these are written above where an answer is
+    right or wrong, nothing between.
+    """
+    frame = with_arms(rows, styles)[["arm", "level", "problem", "before", "after", "step"]]
+    step, frame = float(frame["step"].min()), frame.assign(panel=frame["arm"], name=frame["level"].map(level_name))
+    cell: list[Any] = ["panel", "before", "after"]
+    scale = alt.Scale(domain=[-0.6 * step, 1 + 0.6 * step], nice=False)
+    axis = alt.Axis(format="%", values=[0, 0.5, 1], grid=False)
+    if step == 1:
+        axis = alt.Axis(labelExpr="datum.value ? 'right' : 'wrong'", values=[0, 1], grid=False)
+    axes = (
+        alt.X("x:Q", title="before RL", scale=scale, axis=axis),
+        alt.Y("y:Q", title="after RL", scale=scale, axis=axis),
+    )
+    in_order: list[Any] = [alt.SortField(key) for key in ("level", "problem")]
+    discs = alt.Chart().transform_window(place="row_number()", groupby=cell, sort=in_order)
+    discs = discs.transform_joinaggregate(most="max(place)", groupby=["panel"])
+    radius = f"{0.38 * step} * sqrt(datum.place / datum.most)"
+    discs = discs.transform_calculate(
+        x=f"datum.before + {radius} * cos(2.4 * datum.place)", y=f"datum.after + {radius} * sin(2.4 * datum.place)"
+    )
+    counts = alt.Chart().transform_aggregate(n="count()", groupby=cell)
+    counts = counts.transform_calculate(x="datum.before", y=f"datum.after + {0.5 * step}").mark_text(color=INK)
+    layers = [problem_dots(discs, frame, 10).encode(*axes)]
+    layers += [counts.encode(*axes, text="n:Q")] if step == 1 else []
+    return panels(layers, frame.drop(columns="step"), 4, 215, 215).add_params(alt.param(name="picked", value=-1))
 
 
 def gold_roles(rows: Any, styles: Styles) -> Chart:

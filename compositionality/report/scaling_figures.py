@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from compositionality.report.figures import Chart, inline, level_colour, level_name, share, tooltip
+from compositionality.report.figures import Chart, inline, level_colour, level_name, share, short, tooltip
 from compositionality.report.theme import INK
 
 Row = Mapping[str, Any]
@@ -43,7 +43,7 @@ def scaling(content: Row, fitted: Row, predicting: Row) -> alt.TopLevelMixin:
     if left_out:
         title = f"Prediction: {names[predicting['law']]}"
         charts.append(loss_curves(pd.DataFrame(left_out), "", unit, title, "dots were not fitted; band: 95 %"))
-    charts += slopes(content["laws"], content["sizes"])
+    charts += slopes(content["laws"])
     rest = fit.assign(rest=np.log(fit["loss"] / fit["predicted"]))[["size", "resource", "rest"]]
     line = alt.Chart(inline(rest)).mark_line(point=True).encode(
         log_x("resource", unit), alt.Y("rest:Q", title="log L − fitted"), size_colour(rest["size"])
@@ -62,14 +62,15 @@ def drawn_rows(fitted: Row, predicting: Row) -> list[dict[str, Any]]:
 
 def log_x(field: str, title: str) -> alt.X:
     """Return a logarithmic axis that begins and ends with its data."""
-    scale = alt.Scale(type="log", nice=False, zero=False, padding=8)
+    scale = alt.Scale(type="log", nice=False, padding=8)
     return alt.X(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format="~s", grid=False, labelOverlap=True))
 
 
 def size_colour(sizes_of_models: Any, legend: alt.Legend | None = None) -> alt.Color:
-    """Return colours from dark to light by the number of parameters."""
-    domain = sorted(set(sizes_of_models))
-    return alt.Color("size:O", scale=alt.Scale(scheme="viridis", domain=domain), legend=legend)
+    """Return colours by the number of parameters, none as dark as the dark page or as light as the light one."""
+    domain = sorted(set(map(short, sizes_of_models)))
+    scheme = alt.SchemeParams("viridis", extent=[0.2, 0.9])
+    return alt.Color("size:O", scale=alt.Scale(scheme=scheme, domain=domain), legend=legend)
 
 
 def titled(chart: Any, title: str, note: str) -> Any:
@@ -81,8 +82,8 @@ def loss_curves(rows: pd.DataFrame, band: str, unit: str, title: str, note: str)
     """Return the panel of measured (dots) and predicted losses (lines) with their bands, on logarithmic axes."""
     low, high = f"{band}low", f"{band}high"
     frame = rows[["size", "resource", "loss", "predicted", low, high]].sort_values(["size", "resource"])
-    scale = alt.Scale(type="log", nice=False, zero=False, padding=8)
-    legend = alt.Legend(title="parameters", format="~s") if band else None
+    scale = alt.Scale(type="log", nice=False, padding=8)
+    legend = alt.Legend(title="parameters", format=".3~s") if band else None
     base = alt.Chart(inline(frame)).encode(log_x("resource", unit), size_colour(frame["size"], legend))
     return titled(
         alt.layer(
@@ -95,12 +96,13 @@ def loss_curves(rows: pd.DataFrame, band: str, unit: str, title: str, note: str)
     )  # fmt: skip
 
 
-def slopes(laws: Sequence[Row], model_sizes: Sequence[float]) -> list[Any]:
+def slopes(laws: Sequence[Row]) -> list[Any]:
     """Return the panel of k of each size by itself, and of the law in which it saturates, where these were fitted."""
     parameters = {law["law"]: law["parameters"] for law in laws if law["law"] == "log_linear" or not law["on_bound"]}
     free = [one for one in parameters.get("log_linear", ()) if one["name"] == "k"]
     if not free:
         return []
+    model_sizes = [one["size"] for one in free]
     points = alt.Chart(inline(pd.DataFrame(free).reindex(columns=["size", "value", "low", "high"]))).encode(
         log_x("size", "parameters without embeddings"), size_colour(model_sizes)
     )

@@ -56,8 +56,8 @@ CONFIG: dict[str, Any] = {
         "labelColor": MUTED, "titleColor": INK, "gridColor": GRID, "domainColor": MUTED, "tickColor": MUTED,
         "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelAngle": 0,
     },
-    "legend": {"labelColor": INK, "labelFontSize": 12, "labelLimit": 260, "symbolSize": 70, "columns": 4,
-               "symbolStrokeWidth": 0, "symbolOpacity": 1, "orient": "bottom", "title": None},
+    "legend": {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "labelLimit": 260, "symbolSize": 70,
+               "columns": 4, "symbolStrokeWidth": 0, "symbolOpacity": 1, "orient": "bottom", "title": None},
 }  # fmt: skip
 
 

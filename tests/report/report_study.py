@@ -21,7 +21,7 @@ from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.passk import PasskSettings, passk
 from compositionality.evaluate.table import write
-from compositionality.report.page.inputs import ReportSettings
+from compositionality.report.page.inputs import INJECTION, ReportSettings
 from compositionality.report.record import RecordSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
@@ -44,6 +44,11 @@ EVERYTHING = ("claims", "passk", "failures", "runs", "data", "exact", "countdown
 PROGRAM = "def main_solution(x):\n    return func_17(x)"
 TRUTH = {"ref_output": "abc", "ref_code": PROGRAM, "ref_input": {"x": "cba"}}
 DECAY = {"stage1": 0.3, "rl-level1": 0.35, "rl-level2": 0.8, "rft": 0.5, "multi-base": 0.4, "multi-rl-level1to2": 0.7}
+SIZES = (1e4, 191_016, 1e6, 1e7)
+"""Of models, of which the scaling laws are fitted."""
+PAIRS = ("sft-vanilla", "rl-vanilla", "sft-bridge", "rl-bridge")
+"""Of behaviour injection: before and after RL."""
+DECAY |= dict(zip(PAIRS, (0.7, 0.72, 0.6, 0.85), strict=True))
 """Accuracy at a level over that at the level before."""
 
 
@@ -83,6 +88,22 @@ def make_study(root: Path, *, n_seeds: int = 1, parts: Sequence[str] = EVERYTHIN
         study, study / "report", str(root / "results" / "tiny-countdown") if "countdown" in parts else "",
         str(root / "checkpoints" / "tiny") if "runs" in parts else "", str(data) if "data" in parts else "",
     )  # fmt: skip
+
+
+def make_injection(root: Path, *, n_seeds: int = 2, decided: bool = True) -> ReportSettings:
+    """A study of behaviour injection of two pairs of models, by the code that evaluates; ``decided``: with claims."""
+    study, data = root / "results" / "injection", root / "data" / "injection"
+    problems = {
+        f"igsm_task-{file}": _problems(data / "seed0" / "igsm_task" / f"{file}.parquet", group, levels)
+        for file, group, levels in (("test", "igsm", (3, 4)), ("test_ood", "ood", (5,)))
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("compositionality.evaluate.accuracy.print_summary", lambda *_: None)
+        for seed in range(n_seeds):
+            _accuracy(of_seed(study, seed) / INJECTION, problems, PAIRS, seed)
+    if decided:
+        write_json(study / "claims.json", claims(n_seeds), step="claims")
+    return ReportSettings(study, study / "report", data=str(data), section=INJECTION)
 
 
 def copied_to(root: Path, old: Path, settings: Settings) -> Settings:
@@ -191,7 +212,7 @@ def _shard(model: str, groups: Sequence[tuple[int, str]], seed: int) -> pa.Table
 def _countdown(root: Path) -> None:
     problems = _problems(root / "data" / "tiny-countdown" / "test.parquet", "countdown", (3, 4, 5))
     section = of_seed(root / "results" / "tiny-countdown", 0) / "section43"
-    _accuracy(section, {"test": problems}, list(DECAY)[-2:], 0)
+    _accuracy(section, {"test": problems}, ("multi-base", "multi-rl-level1to2"), 0)
 
 
 def evaluated(

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,24 +10,24 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from report_study import evaluated, write_labels
+from report_study import SIZES, evaluated, solved, write_labels
 
 from compositionality.analysis.influence import SCHEMA
-from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import read_labels
-from compositionality.report import figures, heat_maps, paper
+from compositionality.evaluate.summary import contrast
+from compositionality.report import figures, gold_figures, heat_maps, paper
 from compositionality.report.draw import FigureSettings, chosen_laws, draw_figure
 from compositionality.report.page.build import report
 from compositionality.report.page.content import comparison, main_first
 from compositionality.report.page.figures import page_figures
-from compositionality.report.page.inputs import INJECTION, SCALING, ReportSettings, find_inputs
+from compositionality.report.page.inputs import INJECTION, ReportSettings, find_inputs
 from compositionality.report.scaling_figures import reuse, scaling
 from compositionality.report.theme import MARKERS, arm_styles, class_colours, spec_of, study_styles
 from compositionality.study.model import load_study
-from compositionality.types import CHAIN, FAILURES, TrainingReport
+from compositionality.types import CHAIN, DEEPEST, FAILURES, TrainingReport
 
 ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
 COUNTDOWN_ARMS = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")
@@ -402,7 +401,7 @@ def test_influence_is_that_of_every_seed_and_model_and_a_ranking_needs_three_arm
     assert np.allclose(cells.loc[LABELS, LABELS], [[1, -0.25], [0.25, 0.5]])
 
 
-def test_the_page_of_ranked_arms_begins_with_influence_against_gain(tmp_path: Path) -> None:
+def test_the_page_of_ranked_arms_begins_with_what_rl_adds_and_its_interval(tmp_path: Path) -> None:
     study, names = tmp_path / "tiny-injection", ("vanilla", "bridge", "subgoals")
     shares = {(f"sft-{name}", "igsm", 2): 0.1 for name in names}
     shares |= {(f"rl-{name}", "igsm", 2): 0.2 * (3 - place) for place, name in enumerate(names)}
@@ -411,17 +410,58 @@ def test_the_page_of_ranked_arms_begins_with_influence_against_gain(tmp_path: Pa
         influence_file(study / "seed0" / "influence" / f"sft-{name}" / "influence.parquet", 1.0 + place)
     made = ReportSettings(study, study / "report", section=INJECTION)
     html = report(made).read_text()
-    assert first_screen(html) == "ranks"
-    words = "Mean influence of queries on the SFT model against what RL then adds, rank correlation over 3 arms: "
-    assert f"<h1>{words}−1.00 (igsm, level 2).</h1>" in html
-    assert (made.output / "finding.txt").read_text().startswith(f"{words}−1.00 (igsm, level 2).\nOne seed: how much")
-    for name in ("ranks", "accuracy", "influence", "influence_pairs"):
+    assert first_screen(html) == "gains"
+    words = "Right answers (igsm, level 2): BRIDGE: SFT, RL in 40.0\u00a0%, BRIDGE: SFT in 10.0\u00a0%: +30.0 points ["
+    assert f"<h1>{words}" in html
+    assert (made.output / "finding.txt").read_text().startswith(words.replace("\u00a0", " "))
+    assert "over 3 arms, p by permutation of the arms, values by seed: igsm L2, influence: −1.00" in html
+    for name in ("gains", "ranks", "accuracy", "answers", "influence", "influence_pairs"):
         assert html.count(f'<section id="{name}"') == 1
     assert "Cen et al." not in html  # no claims were decided
     assert "section43" not in html
     assert (made.output / "tables" / "influence.csv").is_file()
     with pytest.raises(UserError, match=r"results.parquet: no such file; make it with bash bash/section41_42"):
         report(ReportSettings(study, made.output))
+
+
+def test_before_and_after_rl_are_those_of_the_table_and_the_gains_interval_begins_at_the_first(
+    injection: ReportSettings,
+) -> None:
+    """At the hardest level of each group; the dots of problems add up to the shares of their replicate."""
+    inputs = find_inputs(injection)
+    shown = {figure.name: figure.rows for figure in page_figures(inputs)}
+    shares = {(row["model"], row["group"], row["level"]): row["accuracy"] for row in inputs.accuracy}
+    rows = shown["gains"]
+    assert {(row["model"], row["group"], row["level"]) for row in rows} == {
+        (model, group, level) for model in ("rl-vanilla", "rl-bridge") for group, level in (("igsm", 4), ("ood", 5))
+    }
+    for row in rows:
+        before, after = (shares[row[key], row["group"], row["level"]] for key in ("start", "model"))
+        gain = contrast(
+            inputs.evaluated, row["model"], row["start"], inputs.evaluated.problem_set(row["group"], DEEPEST)
+        )
+        assert (row["before"], row["after"]) == (before, after)
+        assert (row["low"], row["high"]) == pytest.approx((before + gain.low, before + gain.high))
+    table, titles = drawn(figures.gains(rows, arm_styles(["rl-vanilla", "rl-bridge"])))
+    assert titles == ["igsm, level 4 n = 8", "ood, level 5 n = 8"]
+    assert [*table["line"].unique()] == ["vanilla", "BRIDGE"]
+    dots = pd.DataFrame(shown["answers"]).groupby(["model", "level"])[["before", "after"]].sum()
+    for (model, level), counts in dots.iterrows():
+        right = (solved(model.replace("rl-", "sft-"), level, 0), solved(model, level, 0))
+        assert (counts["before"], counts["after"]) == right
+
+
+def test_problems_of_one_answer_are_counted_where_it_is_right_or_wrong_and_of_several_are_not() -> None:
+    """The drawn marks are those of the problems: a click finds each."""
+    for step, texts in ((1.0, 1), (0.25, 0)):
+        rows = [
+            {"model": "rl-bridge", "level": 3, "problem": n, "before": 0.0, "after": n % 2, "step": step}
+            for n in range(9)
+        ]
+        spec = spec_of(gold_figures.answers(rows, arm_styles(["rl-bridge"])))
+        marks = [layer["mark"]["type"] for layer in spec["spec"]["layer"]]
+        assert (marks.count("circle"), marks.count("text")) == (1, texts)
+        assert data_of(spec, spec)["problem"].tolist() == [*range(9)]
 
 
 def first_screen(html: str) -> str:
@@ -443,22 +483,6 @@ def test_predicted_gains_have_a_large_mark_for_the_mean_of_an_arm() -> None:
 # ---- scaling
 
 
-@pytest.fixture(scope="module")
-def fits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four sizes, two runs each, of which the loss falls as a power law with slopes of its own."""
-    folder, random = tmp_path_factory.mktemp("scaling"), np.random.default_rng(0)
-    rows = [
-        {"run": f"{size:g}-{run}", "size": size, "step": step, "flops": 6 * size * 1e4 * step,
-         "accuracy": 1 - 0.9 * step ** (-0.3 / (1 + 1e5 / size)) * np.exp(random.normal(0, 0.01))}
-        for size in (1e4, 1e5, 1e6, 1e7)
-        for run in range(2)
-        for step in range(1, 9)
-    ]  # fmt: skip
-    pd.DataFrame(rows).to_csv(folder / "runs.csv", index=False)
-    laws = ["log_linear", "saturating_slope", "power"]
-    return fit_scaling(ScalingSettings([str(folder / "runs.csv")], folder, laws=laws, draws=20)) / "scaling.json"
-
-
 def test_scaling_is_drawn_from_the_laws_that_describe_and_predict_best(fits: Path, tmp_path: Path) -> None:
     """With every point and its prediction."""
     path = draw_figure(FigureSettings([str(fits)], tmp_path / "figure", figure="scaling"))
@@ -478,16 +502,18 @@ def test_scaling_is_drawn_from_the_laws_that_describe_and_predict_best(fits: Pat
     rows = [data_of(spec, panel if "data" in panel else panel["layer"][0]) for panel in panels]
     left_out = 3 * 4 + 8  # the later half of three sizes, all of the largest
     assert [len(values) for values in rows[:4]] == [4 * 8, left_out, 4, 4 * 8]
-    assert set(rows[4]["size"]) <= {1e4, 1e5, 1e6, 1e7}
+    assert set(rows[4]["size"]) <= {*SIZES}
+    for panel, values in zip(panels[:4], rows, strict=False):  # a size that the scale lacks would not be drawn
+        layers = [panel, *panel.get("layer", ())]
+        domain = next(
+            one["encoding"]["color"]["scale"]["domain"] for one in layers if "color" in one.get("encoding", {})
+        )
+        assert domain == sorted(set(values["size"])) == [*SIZES]
 
 
-def test_the_page_of_scaling_laws_has_every_figure_with_its_rows(fits: Path, tmp_path: Path) -> None:
-    study = tmp_path / "scaling"
-    shares = {(arm, "holdout", 2): 0.5 for arm in ("base-85k", "rl-85k-reuse-1", "rl-85k-reuse-5")}
-    evaluated(study / "seed0" / SCALING, shares)
-    shutil.copytree(fits.parent, study / SCALING / "flops")
-    made = ReportSettings(study, study / "report", section=SCALING)
-    html = report(made).read_text()
+def test_the_page_of_scaling_laws_has_every_figure_with_its_rows(fits: Path, scaling_study: ReportSettings) -> None:
+    made = scaling_study
+    html = (made.output / "index.html").read_text()
     assert first_screen(html) == "scaling_flops"
     law = next(one for one in json.loads(fits.read_text())["laws"] if one["law"] == "power")
     errors = [f"{region['error']:.2f} ({region['region']})" for region in law["held_out"]]

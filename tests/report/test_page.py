@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from markupsafe import escape
 from report_study import (
     ATTACK,
     DECISIONS,
@@ -23,8 +24,10 @@ from report_study import (
     MODELS,
     PER_LEVEL,
     SETS,
+    claims,
     copied_to,
     evaluated,
+    make_injection,
     make_study,
     solved,
     write_json,
@@ -38,17 +41,18 @@ from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
-from compositionality.report.page.claims import claim_rows, said, sentence
+from compositionality.report.page.claims import claim_rows, first_claim, said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison
 from compositionality.report.page.explorer import DOTS, explorer, validation
-from compositionality.report.page.figure import PageFigure
+from compositionality.report.page.figure import WORDS, PageFigure
 from compositionality.report.page.figures import gold, page_figures
-from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
+from compositionality.report.page.inputs import INJECTION, PAPERS, QUESTIONS, Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
 from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
 from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 
+ROOT = Path(__file__).parents[2]
 EXACT = ("gold_probability", "gold_roles", "hand_over")
 WHY = (*EXACT, "passk", "failure_modes", "functions")
 FIGURES = ("headline", "accuracy", "countdown", *WHY, "training", "budget")
@@ -164,6 +168,56 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(bare_study
         report(replace(made, study=made.study / "earlier"))
     with pytest.raises(UserError, match="nowhere: no such folder"):
         report(replace(made, data="nowhere"))
+
+
+def test_what_is_not_run_is_made_by_a_script_that_there_is() -> None:
+    for words in WORDS.values():
+        for script in re.findall(r"bash/[\w{}]+/\w+\.sh", " ".join(words.values())):
+            sections = PAPERS if "{section}" in script else [""]
+            assert all((ROOT / script.format(section=section)).is_file() for section in sections), script
+
+
+def test_other_pages_begin_with_their_question_their_first_claim_and_its_interval(injection: ReportSettings) -> None:
+    """With the main figure before any problem; problems that are compared are of the hardest level."""
+    html = (injection.output / "index.html").read_text()
+    begin = html.partition("<nav")[0]
+    assert QUESTIONS[INJECTION] in begin
+    assert re.findall(r'<section id="(\w+)" class="first">', begin) == ["gains", "problem"]
+    assert f"<h1>{escape(f'Statement 0 <b>{ATTACK}</b>')}: supported, +20.0 points [+10.0, +30.0].</h1>" in begin
+    assert "Claimed: &gt; 0 points; 95\u00a0% interval over problems. Primary claims after" in begin
+    assert comparison(find_inputs(injection)) == HeadlineComparison("rl-bridge", "sft-bridge", "igsm", 4)
+    assert len(html) < 3_000_000
+
+
+def test_a_claim_of_fits_is_told_in_its_own_unit_and_one_without_figures_is_passed_over(
+    injection: ReportSettings, tmp_path: Path
+) -> None:
+    known = claims(1)
+    first, second, *_ = known["claims"]
+    for row in first["comparisons"]:
+        row |= {"difference": None, "low": None, "high": None}
+    second |= {"text": "Slopes rise", "decision": "not testable", "reason": "RL gains nothing", "decision_holm": None}
+    second["comparisons"][0] |= {
+        "metric": "scaling",
+        "difference": 0.559,
+        "low": 0.404,
+        "high": 0.714,
+        "threshold": 0.0,
+    }
+    path = write_json(tmp_path / "claims.json", known)
+    assert first_claim(Inputs(injection, (), {"claims.json": path})) == {
+        "sentence": "Slopes rise: not testable, +0.56 [+0.40, +0.71].",
+        "lead": "Not testable: RL gains nothing. Claimed: > 0; 95\u00a0% interval over runs.",
+    }
+    assert first_claim(Inputs(injection, (), {})) == {}
+
+
+def test_of_many_models_the_worked_problem_has_the_answers_of_the_two_that_are_compared(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_samples, "MOST_MODELS", len(MODELS) - 1)
+    shown = worked_problem(inputs, HeadlineComparison("rl-level2", "stage1", "heldout", 3))
+    assert ([row["model"] for row in shown["answers"]], shown["everybody"]) == (["stage1", "rl-level2"], False)
 
 
 def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, inputs: Inputs, page: Path) -> None:
@@ -519,6 +573,11 @@ def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path
     assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The answers’ texts"]
     steps = validation(inputs)
     assert [[step["step"] for step in problem["steps"]] for problem in steps] == [[0, 5, 10, 15, 20]] * 4
+    others = make_injection(tmp_path / "other", n_seeds=1, decided=False)
+    html = report(others).read_text()
+    assert "<h1>Right answers (igsm, level 4): BRIDGE: SFT, RL in" in html
+    for command in ("claims", "behavior_injection/influence", "behavior_injection/passk"):
+        assert f"bash bash/{command}.sh" in html
     assert {(problem["run"], problem["of"]) for problem in steps} == {("rl-level1", 20), ("rl-level2", 20)}
     (Path(made.checkpoints) / "seed0/stage2-rl-level1/samples/validation_20.jsonl").write_text('{"problem": 1}')
     with pytest.raises(UserError, match=r"validation_20\.jsonl: has no key 'data_source'"):

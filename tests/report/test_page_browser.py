@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from report_study import ATTACK, MODELS, PER_LEVEL
 
+from compositionality.report.page.inputs import ReportSettings
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -272,6 +274,45 @@ def test_a_problem_of_another_replicate_is_chosen_by_the_keyboard(opened: Any) -
     assert "The answers’ texts are those of seed0 alone." in page.locator("#gold_probability").inner_text()
     page.locator("#dots select[name=dots-replicate]").select_option("seed0")
     assert page.locator("#dots select[name=dots-level]").input_value() == "2"
+
+
+def test_pages_of_other_studies_have_their_figure_on_the_first_screen_at_any_width(
+    browser: "Browser", injection: ReportSettings, scaling_study: ReportSettings
+) -> None:
+    """In the dark too; nothing is said to the console, in a window without room neither."""
+    for settings, main in ((injection, "gains"), (scaling_study, "scaling_flops")):
+        path = settings.output / "index.html"
+        for viewport, scheme in ((DESK, "light"), (PHONE, "dark")):
+            one = Opened(browser, path, viewport=viewport, color_scheme=scheme)
+            assert one.page.locator(f"#{main}-drawing svg").bounding_box()["y"] < viewport["height"] - 100
+            assert one.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+            worst = one.page.evaluate(CONTRASTS)
+            assert worst[0][0] >= LEAST_CONTRAST, worst[:5]
+            one.page.set_viewport_size({"width": 33, "height": 900})
+            one.page.wait_for_timeout(200)
+            assert one.errors == []
+            assert [url for url in one.requests if not url.startswith("data:")] == [path.as_uri()]
+            one.context.close()
+
+
+def test_a_click_on_a_dot_of_a_study_without_probabilities_shows_who_is_right(
+    browser: "Browser", injection: ReportSettings
+) -> None:
+    one = Opened(browser, injection.output / "index.html", reduced_motion="reduce")
+    page, shown = one.page, one.page.locator("#dot-problem")
+    page.locator("#answers-drawing .mark-symbol.role-mark path").first.click(force=True)
+    assert re.fullmatch(r"Level \d, problem \d of seed0", shown.locator("h4").first.inner_text())
+    assert shown.locator("article strong").all_inner_texts() == [
+        f"{name}: {stage}" for name in ("vanilla", "BRIDGE") for stage in ("SFT", "SFT, RL")
+    ]
+    for text in shown.locator("article").all_inner_texts():
+        assert re.search(r"[✓✗] (right|wrong)\n", text)
+        assert "P =" not in text
+    page.reload()
+    page.wait_for_selector("html[data-drawn]", state="attached")
+    assert shown.locator("article").count() == 4
+    assert one.errors == []
+    one.context.close()
 
 
 def test_the_slider_goes_through_the_steps_of_a_run_by_the_keyboard(opened: Any) -> None:

@@ -18,10 +18,10 @@ from compositionality.evaluate.tables import csv_text
 from compositionality.report.dashboard import send_result, used_by
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.explorer import DOTS, explorer, validation
+from compositionality.report.page.explorer import explorer, validation
 from compositionality.report.page.figure import PageFigure
 from compositionality.report.page.figures import missing_figures, page_figures
-from compositionality.report.page.inputs import AUDIT, PAPERS, TIMES, Inputs, ReportSettings, find_inputs
+from compositionality.report.page.inputs import AUDIT, PAPERS, QUESTIONS, TIMES, Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import samples, worked_problem
 from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique
 from compositionality.study.runner import versions
@@ -135,12 +135,14 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
     script, vega = (FOLDER / "page.js").read_text(), vega_bundle()
     explored, specs = explorer(inputs, figures), {figure.name: figure.spec for figure in figures}
     if explored:  # the page draws them of the replicate that is chosen
-        specs[DOTS] = {**specs[DOTS], "datasets": {name: [] for name in specs[DOTS]["datasets"]}}
+        spec = specs[dots := explored["figure"]]
+        specs[dots] = {**spec, "datasets": {name: [] for name in spec["datasets"]}}
     chosen = samples(inputs)
     groups = unique([*chosen, *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.settings.study.resolve().name}",
         paper=PAPERS[inputs.settings.section],
+        question=QUESTIONS[inputs.settings.section],
         style=Markup((FOLDER / "page.css").read_text()),
         script=Markup(script),
         script_hashes=[base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, vega)],
@@ -151,6 +153,7 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
         runs=runs,
         finding=content.finding(inputs, what, figures[0] if figures else None),
         main=figures[0].name if what else "",
+        problem_first=inputs.settings.section not in content.MAIN,
         problem=worked_problem(inputs, what) if what else {},
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},

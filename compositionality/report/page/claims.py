@@ -62,6 +62,25 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
     }
 
 
+def first_claim(inputs: Inputs) -> dict[str, str]:
+    """Return sentence and lead of the first claim whose comparisons have figures; {} where none was decided."""
+    for claim in inputs.json(CLAIMS)["claims"] if CLAIMS in inputs else ():
+        rows = [row for row in claim["comparisons"] if row.get("difference") is not None]
+        if not rows:
+            continue
+        runs = rows[0].get("metric") == Metric.SCALING
+        scale, unit = (0.01, "") if runs else (1, " points")
+        ends = [[points(scale * row[key], 2 if runs else 1) for key in ("difference", "low", "high")] for row in rows]
+        figures = ", ".join(f"{value}{unit} [{low}, {high}]" for value, low, high in ends)
+        limit = f"{rows[0]['rule']} {100 * scale * rows[0]['threshold']:.3g}{unit}"
+        decision = said(claim, claim["decision_holm"])
+        over = "runs" if runs else rows[0]["interval"]
+        reason = f"Not testable: {claim['reason']}. " if claim["reason"] else ""
+        lead = f"{reason}Claimed: {limit}; 95\u00a0% interval over {over}."
+        return {"sentence": f"{claim['text']}: {decision}, {figures}.", "lead": lead}
+    return {}
+
+
 def claim_rows(claims: Iterable[Row], scale: float, styles: Styles) -> list[dict[str, Any]]:
     """Return claims with badges, and comparisons with the positions of their marks on the common scale."""
     return [

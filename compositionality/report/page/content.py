@@ -11,17 +11,27 @@ from compositionality.evaluate.results import ProblemSet
 from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report import figures
-from compositionality.report.page.claims import points
+from compositionality.report.page.claims import first_claim, points
 from compositionality.report.page.figure import ONE_SEED, WORDS, PageFigure, figure_of, styles_of, words_of
-from compositionality.report.page.inputs import AGAIN, AUDIT, INJECTION, MACHINE, PASS_AT_K, SCALING, TIMES, Inputs
+from compositionality.report.page.inputs import (
+    AGAIN,
+    AUDIT,
+    COMPOSITION,
+    INJECTION,
+    MACHINE,
+    PASS_AT_K,
+    SCALING,
+    TIMES,
+    Inputs,
+)
 from compositionality.report.record import read_times, without_places
 from compositionality.report.theme import group_title, unique
 from compositionality.study.model import all_arms
 
 Row = Mapping[str, Any]
-LEVEL, GROUPS = 3, ("heldout", "holdout")
-"""The level, and the groups, that the finding is of where a study has them: fixed before there are results."""
-MAIN = {INJECTION: "ranks", SCALING: "scaling_flops"}
+LEVELS, GROUPS = {COMPOSITION: 3, INJECTION: 99, SCALING: 3}, ("heldout", "holdout")
+"""The level (that nearest to it), and the groups, that the finding is of: fixed before there are results."""
+MAIN = {INJECTION: "gains", SCALING: "scaling_flops"}
 """The figure that a section's page begins with, if it was made; else, as of composition, accuracy by level."""
 AUDIT_TITLES = {
     "rows": "problems",
@@ -49,7 +59,7 @@ def comparison(inputs: Inputs) -> HeadlineComparison | None:
     groups = unique(rows, "group")
     group = next((name for name in GROUPS if name in groups), groups[0])
     rows = [row for row in rows if row["group"] == group]
-    level = min(unique(rows, "level"), key=lambda level: abs(level - LEVEL))
+    level = min(unique(rows, "level"), key=lambda level: abs(level - LEVELS[inputs.settings.section]))
     models = unique([row for row in rows if row["level"] == level], "model")
     model = max(reversed(models), key=lambda name: arms[name].width if name in arms else 0)
     start = arms[model].start if model in arms else ""
@@ -64,10 +74,16 @@ def main_first(inputs: Inputs, what: HeadlineComparison | None, figures: list[Pa
 
 
 def finding(inputs: Inputs, what: HeadlineComparison | None, main: PageFigure | None) -> Mapping[str, str]:
-    """Return the page's sentence and its lead: of the main figure, or of the accuracies that are compared."""
+    """Return the page's sentence and its lead: of the first claim, of the main figure, or of accuracies compared.
+
+    The page of composition, whose primary claims are listed below it, begins with the accuracies.
+    """
     if what is None or main is None:
         unknown = "" if inputs.summary["models"] else "No model has been evaluated yet: below is its training so far."
         return {"sentence": "", "lead": unknown}
+    claim = first_claim(inputs) if inputs.settings.section in MAIN else {}
+    if claim:
+        return {**claim, "lead": f"{claim['lead']} {main.finding.get('sentence', '')}".strip()}
     if main.finding:
         return main.finding
     sentence, over = compared(inputs, what)

@@ -23,7 +23,8 @@ from compositionality.report.page.inputs import AGAIN, VALIDATION, Inputs
 from compositionality.report.page.samples import cut, first_completions, problem_files, question, rollouts_of
 
 DOTS = "gold_probability"
-"""The figure whose dots are problems."""
+EXPLORED = (DOTS, "answers")
+"""Figures whose dots are problems: by exact probability, by right answers; a page explores the first that it has."""
 PER_LEVEL = 200
 """Problems of a level, at most."""
 MOST = 1_500_000
@@ -47,16 +48,20 @@ Row = dict[str, Any]
 
 def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
     """Return the problems of each replicate with what every model makes of them, as columns; {} without such dots."""
-    drawn = next((figure for figure in figures if figure.name == DOTS), None)
+    drawn = next((figure for figure in figures if figure.name in EXPLORED), None)
     if drawn is None:
         return {}
-    starts = starts_of(inputs.evaluated)
-    asked = compositions(inputs.evaluated.replicates)
+    exact, starts = drawn.name == DOTS, starts_of(inputs.evaluated)
     rows = inputs.evaluated.rows.drop(columns="cluster")
-    rows = rows[(rows["group"] == HELDOUT) & rows["gold_log_prob"].notna()]
-    rows = rows.merge(asked, on=["replicate", *PAIR]).sort_values(["level", *PAIR], kind="stable")
+    if exact:
+        asked = compositions(inputs.evaluated.replicates)
+        rows = rows[(rows["group"] == HELDOUT) & rows["gold_log_prob"].notna()].merge(asked, on=["replicate", *PAIR])
+    else:
+        rows = rows[rows["judged"] > 0].assign(cluster="")
+    rows = rows.sort_values(["level", *PAIR], kind="stable")
     codes, words = pd.factorize(outcomes(rows))
-    rows = rows.assign(code=codes, p=(100 / np.log(10) * rows["gold_log_prob"]).round().astype(int))
+    value = rows["gold_log_prob"] / np.log(10) if exact else rows["right"] / rows["judged"]
+    rows = rows.assign(code=codes, p=(100 * value).round().astype(int))
     starts = {name: start for name, start in starts.items() if name in set(rows["arm"])}
     styles, order = styles_of(inputs, [*starts]), [*starts]
     panels = {row["arm"]: row["panel"] for table in drawn.spec["datasets"].values() for row in table}
@@ -73,7 +78,8 @@ def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
     replicates = [
         {**part, "name": name, "texts": texts if name == inputs.seeds[0] else {}} for name, part in known.items()
     ]
-    return {"models": models, "words": [*words], "replicates": replicates, "missing": missing(inputs, known, texts)}
+    about = {"figure": drawn.name, "exact": exact, "missing": missing(inputs, known, texts)}
+    return {**about, "models": models, "words": [*words], "replicates": replicates}
 
 
 def compositions(replicates: Sequence[ReplicateTables]) -> pd.DataFrame:
@@ -92,7 +98,7 @@ def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
 
 
 def columns(rows: pd.DataFrame, order: Sequence[str]) -> Row:
-    """Return level, file, number, composition of a replicate's problems; by model 100 log10 P and outcome."""
+    """Return level, file, number, composition of its problems; by model 100 log10 P, or % right, and outcome."""
     problems = rows.drop_duplicates(PAIR).groupby("level").head(PER_LEVEL)
     places = pd.MultiIndex.from_frame(problems[PAIR])
     wide = rows.set_index([*PAIR, "arm"])[["p", "code"]].unstack("arm").reindex(places).astype(object)
@@ -129,7 +135,7 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
     """Return a sentence for each thing that the explorer cannot show yet."""
     lines = []
     if without := [name for name in inputs.seeds if name not in known]:
-        lines.append(f"No exact probabilities yet of {', '.join(without)}.")
+        lines.append(f"No figures by problem yet of {', '.join(without)}.")
     done = {name for seed in inputs.seeds for name in (seed, seed.split("-")[0])}
     folders = Path(inputs.settings.checkpoints).glob("seed*") if inputs.settings.checkpoints else ()
     if running := sorted({folder.name for folder in folders} - done):

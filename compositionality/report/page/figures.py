@@ -1,6 +1,7 @@
 """The page's figures, one function each: the rows it shows, its specification, its words, the inputs behind it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -12,17 +13,17 @@ from compositionality.data.problems import level_and_group
 from compositionality.evaluate import passk as pass_at_k
 from compositionality.evaluate.failures import class_shares, read_labels
 from compositionality.evaluate.gold_tables import hand_over_by_pair, read_exact
-from compositionality.evaluate.ranks import AFTER, PREDICTORS, correlation_cell, ranks_of, why_no_ranks
+from compositionality.evaluate.ranks import AFTER, correlation_cell, ranks_of, why_no_ranks
 from compositionality.evaluate.results import LABELS, ProblemSet
 from compositionality.evaluate.seeds import summary_of, summary_rows
-from compositionality.evaluate.summary import HELDOUT, LEVEL, rungs
+from compositionality.evaluate.summary import HELDOUT, LEVEL, columns, contrast, labels, rungs
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
 from compositionality.report import figures, gold_figures, heat_maps, paper, scaling_figures
 from compositionality.report.draw import best_laws, with_level
+from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.claims import points
 from compositionality.report.page.figure import (
-    ONE_SEED,
     WORDS,
     PageFigure,
     Row,
@@ -49,6 +50,7 @@ from compositionality.report.theme import arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
 from compositionality.train.metrics import COMPLETIONS, FLOPS, accuracies, read_metrics
+from compositionality.types import DEEPEST
 
 SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")  # completions of a prompt: the single-file trainer's, verl's
 PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
@@ -71,7 +73,8 @@ def missing_figures(inputs: Inputs, made: Sequence[PageFigure]) -> list[dict[str
     section = inputs.settings.section
     there = {figure.name for figure in made}
     words = [WORDS[name] for name in FIGURES[section] if name not in there]
-    return [{"title": said["title"], "command": said["command"].replace("{section}", section)} for said in words]
+    commands = [said.get(f"command_{section}", said["command"]).replace("{section}", section) for said in words]
+    return [{"title": said["title"], "command": command} for said, command in zip(words, commands, strict=True)]
 
 
 def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
@@ -260,6 +263,29 @@ def influence_pairs(inputs: Inputs, name: str) -> PageFigure | None:
     return drawn(inputs, name, figures.influence_pairs, rows, files)
 
 
+def gains(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return accuracy at the hardest level of each group before and after RL, with the gain's interval."""
+    results, rows = inputs.evaluated, list[Row]()
+    keys = ("model", "problems", "group", "level", "data_source")
+    known = {tuple(row[key] for key in keys): row["accuracy"] for row in inputs.accuracy}
+    pairs = [(arm, start) for arm, start in starts_of(results).items() if arm.startswith(AFTER)]
+    for group, (arm, start) in product(unique(inputs.accuracy, "group"), pairs):
+        problems = results.problem_set(group, DEEPEST)
+        gain = contrast(results, arm, start, problems) if problems and start in results.arms else None
+        if problems and gain:
+            before, after = (known[model, *problems] for model in (start, arm))
+            ends = {"low": before + gain.low, "high": before + gain.high}
+            about = {"model": arm, "start": start, **labels(results, problems), "before": before, "after": after}
+            rows.append({**about, **columns(gain, "gain"), **ends})
+    return drawn(inputs, name, figures.gains, rows, inputs.starting(f"{inputs.own}/"))
+
+
+def answers(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return the share of right answers to each problem before and after RL, in the first replicate."""
+    rows = gold_figures.answer_rows(inputs.evaluated).to_dict("records")
+    return drawn(inputs, name, gold_figures.answers, rows, inputs.starting(f"{inputs.own}/"), {})
+
+
 def ranks(inputs: Inputs, name: str) -> PageFigure | None:
     """Return influence of the SFT models' queries against the gain from RL, with the rank correlations."""
     known = inputs.results(INFLUENCE)
@@ -267,17 +293,9 @@ def ranks(inputs: Inputs, name: str) -> PageFigure | None:
         return None
     ranked = ranks_of(inputs.evaluated, known)
     rows = [{**row, "model": f"{AFTER}{row['arm']}"} for row in ranked["rows"]]
-    correlations, n_seeds = ranked["correlations"], len(ranked["seeds"])
-    cells = (f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in correlations)
-    main = [
-        f"{correlation_cell(row).partition(', p')[0]} ({group_title(row['group'])}, level {row['level']})"
-        for row in correlations
-        if row["predictor"] == PREDICTORS[0]
-    ]
-    values = {
-        "correlations": "; ".join(cells), "main": ", ".join(main), "arms": str(len(ranked["arms"])),
-        "over": f"95\u00a0% interval over {n_seeds} seeds" if n_seeds > 1 else ONE_SEED.capitalize(),
-    }  # fmt: skip
+    correlations = ranked["correlations"]
+    cells = "; ".join(f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in correlations)
+    values = {"correlations": cells, "arms": str(len(ranked["arms"]))}
     sources = (*inputs.starting(f"{inputs.own}/"), *inputs.starting(f"{INFLUENCE}/"))
     return drawn(inputs, name, figures.predicted_gains, rows, sources, values)
 
@@ -349,8 +367,8 @@ FIGURES: dict[str, dict[str, Callable[[Inputs, str], PageFigure | None]]] = {
         "training": training, "budget": budget,
     },
     INJECTION: {
-        "accuracy": accuracy, "influence": influence, "influence_pairs": influence_pairs, "ranks": ranks,
-        "passk": passk, "training": training,
+        "gains": gains, "accuracy": accuracy, "answers": answers, "ranks": ranks, "influence": influence,
+        "influence_pairs": influence_pairs, "passk": passk, "training": training,
     },
     SCALING: {
         "accuracy": accuracy, **dict.fromkeys((f"scaling_{resource}" for resource in FITS), scaling),

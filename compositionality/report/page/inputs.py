@@ -26,6 +26,12 @@ PAPERS = {
     SCALING: "“Scaling Behaviors of LLM RL Post-Training” (arXiv 2509.25300)",
 }
 """The studies that have a page."""
+QUESTIONS = {
+    COMPOSITION: "Does reinforcement learning teach new skills, or only re-rank old ones?",
+    INJECTION: "What should a model have learnt before reinforcement learning, so that it gains more?",
+    SCALING: "What does reinforcement learning gain from more parameters, compute and data?",
+}
+"""Above the finding."""
 OWN = {COMPOSITION: "accuracy", INJECTION: "igsm", SCALING: "accuracy"}
 COUNTDOWN, PASS_AT_K, FAILURES, INFLUENCE = "countdown", "passk", "failures", "influence"
 """Kinds of results, as in claims.json, which names its inputs KIND/REPLICATE/FILE; OWN: of the study's own section."""

@@ -57,7 +57,7 @@
   const drawn = new Map(), onDrawn = {};
   const drawOne = async (place) => {
     const style = getComputedStyle(place), width = place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    if (drawn.get(place) === width) return;
+    if (width <= 0 || drawn.get(place) === width) return;  // no room: in a window being closed
     drawn.set(place, width);
     const inside = element("div");  // Vega gives it a role; the frame keeps the figure's name
     place.replaceChildren(inside);
@@ -114,24 +114,25 @@
   };
 
   // The dots of a replicate, and the problem of the dot that is chosen: by a click, or by the menus.
-  const exploreDots = ({ models, words, replicates }) => {
-    const [form, shown, figure] = ["dots", "dot-problem", "gold_probability-drawing"].map((id) => document.getElementById(id));
-    const [key] = Object.keys(specs.gold_probability.datasets);
+  const exploreDots = ({ models, words, replicates, figure: chart, exact }) => {
+    const [form, shown, figure] = ["dots", "dot-problem", `${chart}-drawing`].map((id) => document.getElementById(id));
+    const [key] = Object.keys(specs[chart].datasets);
     let view = null, now = replicates[0];
-    const power = (p) => 10 ** (p / 100);
-    const written = (p) => (p === null || p === undefined ? "P unknown" : p < -30000 ? `P = 10^${Math.round(p / 100)}` : `P = ${power(p).toPrecision(2)}`);
+    const placed = (p) => (exact ? Math.max(1e-16, 10 ** (p / 100)) : p / 100);
+    const written = (p) => (p === null || p === undefined ? "P unknown" : p < -30000 ? `P = 10^${Math.round(p / 100)}` : `P = ${(10 ** (p / 100)).toPrecision(2)}`);
     const fill = () => {
       const rows = [];
       models.forEach(({ panel, title, start }, model) => now.level.forEach((level, at) => {
         const [before, after] = [now.p[start]?.[at], now.p[model][at]];
         if (!panel || before === null || after === null) return;
         rows.push({ panel, arm: title, level, name: `level ${level}`, problem: now.problem[at], at,
-          before: Math.max(1e-16, power(before)), after: Math.max(1e-16, power(after)) });
+          before: placed(before), after: placed(after) });
       }));
-      specs.gold_probability.datasets[key] = rows;
+      specs[chart].datasets[key] = rows;
       drawn.delete(figure);
     };
-    const places = (level) => now.level.flatMap((one, at) => (String(one) === level ? [[`${now.problem[at]}: ${now.cluster[at]}`, at]] : []));
+    const called = (words, at) => (now.cluster[at] ? `${words}: ${now.cluster[at]}` : words);
+    const places = (level) => now.level.flatMap((one, at) => (String(one) === level ? [[called(now.problem[at], at), at]] : []));
     const choose = (at) => {
       view?.signal("picked", at).runAsync();
       keep({ replicate: now === replicates[0] ? "" : now.name, dot: at < 0 ? "" : String(at) });
@@ -141,7 +142,8 @@
       const text = now.texts[at], cards = element("div", undefined, "answers");
       models.forEach(({ title }, model) => {
         const made = element("article", undefined, "sample"), head = element("p", undefined, "sample-head"), said = words[now.code[model][at]];
-        head.append(element("strong", title), said ? badge(/^right|^(\d+) of \1 right/.test(said), said) : "not asked", element("span", written(now.p[model][at]), "small"));
+        head.append(element("strong", title), said ? badge(/^right|^(\d+) of \1 right/.test(said), said) : "not asked");
+        if (exact) head.append(element("span", written(now.p[model][at]), "small"));
         made.append(head);
         made.setAttribute("aria-label", `${title}: ${said || "not asked"}`);
         if (text && text.answers[model] !== null) made.append(marked(text.answers[model], text.gold));
@@ -149,7 +151,7 @@
       });
       const asked = element("div", undefined, "question");
       if (text) asked.append(block("Prompt", text.prompt), block("Gold completion", text.gold));
-      shown.replaceChildren(element("h4", `Level ${now.level[at]}, problem ${now.problem[at]} of ${now.name}: ${now.cluster[at]}`), asked, cards);
+      shown.replaceChildren(element("h4", called(`Level ${now.level[at]}, problem ${now.problem[at]} of ${now.name}`, at)), asked, cards);
     };
     const turn = async (name) => {
       now = replicates.find((one) => one.name === name) || replicates[0];
@@ -164,7 +166,7 @@
     const level = menu(form, "dots-level", "level", [], () => { refill(problem, [["–", -1], ...places(level.value)]); choose(-1); });
     const problem = menu(form, "dots-problem", "problem", [], () => choose(Number(problem.value)));
     form.addEventListener("submit", (event) => event.preventDefault());
-    onDrawn.gold_probability = (made) => {
+    onDrawn[chart] = (made) => {
       view = made;
       view.signal("picked", Number(problem.value)).runAsync();
       view.addEventListener("click", (event, item) => {

@@ -23,6 +23,8 @@ OF_A_FOLDER = 12
 """Completions at most of one model, file, level and reason."""
 LONGEST = 4000
 """Characters of a prompt or a completion that are shown."""
+MOST_MODELS = 8
+"""Of more, the worked problem has the answers of the two that are compared."""
 CELL = ["group", "level", "reason"]
 SHOWN = ["problem", "reason", "answer", "response", "n_tokens", "finish_reason"]
 Row = dict[str, Any]
@@ -53,12 +55,15 @@ def samples(inputs: Inputs) -> list[Row]:
 
 
 def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
-    """Return a problem with every model's completion: the first of its level that the arm solves and its base does not.
+    """Return a problem with the models' completions: the first of its level that the arm solves and its base does not.
 
     Without such a problem the first of the level; empty where no rollouts are among the inputs.
     """
     for name, path in problem_files(inputs).items():
-        folders = {model: rollouts_of(inputs, model, name) for model in inputs.summary["models"]}
+        models = inputs.summary["models"]
+        everybody = len(models) <= MOST_MODELS
+        asked = models if everybody else [model for model in models if model in (what.model, what.base)]
+        folders = {model: rollouts_of(inputs, model, name) for model in asked}
         table = read_problems(path)
         cells = zip(table["group"].to_pylist(), table["level"].to_pylist(), strict=True)
         numbers = [number for number, cell in enumerate(cells) if cell == (what.group, what.level)]
@@ -74,7 +79,13 @@ def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
             for model, rows in first.items()
             if number in rows
         ]
-        about = {"level": what.level, "number": number, "answers": answers, "chosen": bool(told_apart)}
+        about = {
+            "level": what.level,
+            "number": number,
+            "answers": answers,
+            "chosen": bool(told_apart),
+            "everybody": everybody,
+        }
         about |= {"model": styles[what.model].title, "base": styles[what.base].title}
         return {**question(table.slice(number, 1).to_pylist()[0], number), **about}
     return {}
