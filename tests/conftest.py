@@ -118,7 +118,6 @@ LONG: dict[str, list[str]] = {
     "train/single/test_sft.py": [
         "test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on",
         "test_p10_two_processes_give_the_weights_of_one",
-        "test_p07_killed_and_started_again_ends_with_the_same_bytes",
         "test_p11_the_loss_falls_and_every_step_has_its_row",
         "test_p10_micro_batches_do_not_change_the_weights",
     ],

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 from bash_runs import warm_python
-from held import held
 from ranks import on_ranks
 from runs import weights
 from sft_assets import make_model, make_rows, split_in_two
@@ -182,28 +181,6 @@ def run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
-
-
-@pytest.mark.slow
-def test_p07_killed_and_started_again_ends_with_the_same_bytes(
-    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path
-) -> None:
-    """Killed twice: within an epoch, and at the end of one; before the next checkpoint, or where it is complete."""
-    out = tmp_path / "out"
-    python, program, *more = [*alone(warm_python()), *words(made, out)]
-    for step in (2, 4):
-        command = [python, *held("checkpoint", step + 2, Path(program)), *more]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        while latest_step(out / "steps") < step and process.poll() is None:
-            time.sleep(0.0005)
-        process.send_signal(signal.SIGKILL)
-        said, _ = process.communicate()  # to its end: no process of the run is left
-        assert process.returncode == -signal.SIGKILL, f"the run ended before it could be killed: {said!r}"
-        assert not (out / "final").exists()
-    assert "going on from step" in run([python, program, *more])
-    assert bytes_of(out) == bytes_of(whole)
-    assert without_times(out) == without_times(whole)
-    assert verify(out / "final").facts == verify(whole / "final").facts
 
 
 SLOWLY = """
