@@ -168,13 +168,9 @@ def assert_close(one: Path, other: Path) -> None:
         assert gap.mean() < 1e-6, name
 
 
-def alone(python: str = sys.executable) -> list[str]:
-    return [python, str(ROOT / "compositionality/train/sft.py")]
-
-
 def torchrun(ranks: int) -> list[str]:
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
-    return [sys.executable, *launcher, *alone()[1:]]
+    return [sys.executable, *launcher, str(ROOT / "compositionality/train/sft.py")]
 
 
 def run(command: list[str]) -> str:
