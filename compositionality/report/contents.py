@@ -23,7 +23,7 @@ from compositionality.types import Metric
 COUNTED = ["model", "problems", "group", "level", "data_source"]
 """What the rows of a table are about."""
 ESTIMATE = {"": "difference", "/low": "low", "/high": "high"}
-"""What the summary has of a comparison of a claim, and behind its name."""
+"""What the summary has of a comparison of a claim, and after its name."""
 VALUE = {"": "value", "/low": "low", "/high": "high"}
 """The same of a quantity of a fit."""
 COMPLETIONS = 20

@@ -76,7 +76,7 @@ class Study:
     ``evaluated``: those that are not, but evaluated all the same. ``evaluate``: scripts that make the tables of a
     replicate; completions for the first are collected arm by arm. ``reported``: what else a report reads of each
     replicate (passk, failure_modes, influence), ``compared`` of all (fits, ranks); ``claimed``: files of a replicate
-    that claims read, by the name of results there, behind ``NAME:`` those of another study; ``tested``: of the page,
+    that claims read, by the name of results there, after ``NAME:`` those of another study; ``tested``: of the page,
     the profile's list of test files, ``learned`` the files that are trained on. ``ladder``: arms that differ in one
     ingredient each, with whose text they learn from, when it is sampled, whether wrong answers count and are
     normalised; the last is the arm whose gain the others are measured by. ``owns``: tasks whose settings in a

@@ -40,7 +40,7 @@ def last_answer(response: str, space: str | None = None) -> str | None:
 
 
 def last_between(text: str, opening: str, closing: str) -> tuple[int, str]:
-    """Return where the last ``opening`` with a ``closing`` behind it begins, and what stands up to the first of these.
+    """Return where the last ``opening`` with a ``closing`` after it begins, and what stands up to the first of these.
 
     (-1, "") if there is none.
     """
@@ -137,5 +137,5 @@ def _unfenced(text: str) -> str:
 
 
 def depths(signs: Iterable[str]) -> list[int]:
-    """Return how many brackets are open at first (none), and behind each of ``signs``, those inside quotes too."""
+    """Return how many brackets are open at first (none), and after each of ``signs``, those inside quotes too."""
     return list(accumulate(((sign in "([{") - (sign in ")]}") for sign in signs), initial=0))

@@ -40,7 +40,7 @@ _RESOLUTION = 1 << 30
 class Draws:
     """An endless stream of uniform draws named by ``key`` (blake2b in counter mode).
 
-    At least 64 spare bits stay behind every draw, so a draw below n is biased by less than n / 2**64.
+    At least 64 spare bits stay after every draw, so a draw below n is biased by less than n / 2**64.
     """
 
     key: bytes

@@ -220,7 +220,7 @@ def same_output(printed: str, expected: str) -> bool:
 def _same_word(word: str, wanted: str) -> bool:
     """Compare yes and no in any case; whole numbers exactly, others within 1e-6, of the number itself below 1.
 
-    Digits behind a leading zero are text: ``0011`` is not ``11``.
+    Digits after a leading zero are text: ``0011`` is not ``11``.
     """
     if word == wanted:
         return True

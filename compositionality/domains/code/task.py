@@ -105,7 +105,7 @@ _TESTS = {
     "functional": (["def check(candidate):"], "candidate", ["", "check(transform)"]),
     "pytest": (["from solution import transform", "", "def test_transform():"], "transform", []),
 }
-"""By kind what stands before the assertions, what they call, and what stands behind them."""
+"""By kind what stands before the assertions, what they call, and what stands after them."""
 
 
 def _function(chain: ProgramChain, kind: str) -> tuple[str, dict[str, Any], str]:

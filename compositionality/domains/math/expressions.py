@@ -14,7 +14,7 @@ _HEAVY = re.compile(r"\d{16}|\^\(|!|\d_|'")  # long numbers; what would be worke
 _GROWS = re.compile(r"\^|\\(?:exp|sinh|cosh)(?![a-z])(?:\^\{?\d\}?)?")
 _RAISED = re.compile(r"-?\d+|\\[a-zA-Z]+(?![a-zA-Z{])|[a-zA-Z]")
 _SMALL_POWER = re.compile(r"([a-zA-Z])\^(?:([2-4])|\{([2-4])\})")
-_JOINED = re.compile(r"[})\]a-zA-Z]\d")  # right behind a bracket or a letter: a product, an index or a slip
+_JOINED = re.compile(r"[})\]a-zA-Z]\d")  # right after a bracket or a letter: a product, an index or a slip
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
 _LETTERS = """
 alpha beta delta epsilon varepsilon eta theta vartheta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi omega

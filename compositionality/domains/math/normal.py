@@ -1,4 +1,4 @@
-"""One way of writing an answer, by rules that change no value; the plain numbers that it may be; units behind them."""
+"""One way of writing an answer, by rules that change no value; the plain numbers that it may be; units after them."""
 
 import re
 from collections.abc import Sequence, Set
@@ -62,7 +62,7 @@ _NAME = re.compile(
 def normal(text: str) -> tuple[str, frozenset[str]]:
     """Return ``text`` without blanks, signs of money, percent and degree, with one form of fractions and roots.
 
-    Then its units: those signs, and what stood behind a number. A text by itself is its words in small letters.
+    Then its units: those signs, and what stood after a number. A text by itself is its words in small letters.
     """
     text = _DEGREES.sub(r"\\text{ degree\1}", text)
     units = {_UNIT_SIGNS[sign] for sign in _SIGN.findall(text) if sign in _UNIT_SIGNS}
@@ -95,7 +95,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _without_unit(text: str) -> tuple[str, str]:
-    """Return a text without the unit behind it, and that; of a list, in brackets too, behind each part that has it."""
+    """Return a text without the unit after it, and that; of a list, in brackets too, after each part that has it."""
     if pair := brackets(text):
         inner, unit = _without_unit(pair[2])
         return f"{pair[0]}{inner}{pair[1]}", unit
@@ -110,7 +110,7 @@ def _without_unit(text: str) -> tuple[str, str]:
 
 
 def _percent(part: str) -> re.Match[str] | None:
-    """Find the sign behind a whole term: x+50% is no x+50."""
+    """Find the sign after a whole term: x+50% is no x+50."""
     found = _PERCENT.fullmatch(part)
     term = found[1].rpartition("=")[2].strip().removeprefix(PLUS_MINUS) if found else ""
     signs = [sign for sign, depth in zip(term[1:], depths(term)[1:], strict=False) if not depth and sign in "+-%"]

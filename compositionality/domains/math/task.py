@@ -60,7 +60,7 @@ class MathTask(Task):
         return judge_math(answer_text, read_golds(ground_truth))
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-        """Return numbers as text; else the answer behind GSM8K's ``####``, or in the box of a whole solution."""
+        """Return numbers as text; else the answer after GSM8K's ``####``, or in the box of a whole solution."""
         del extra_info
         if isinstance(ground_truth, int | float):
             if isinstance(ground_truth, bool) or (isinstance(ground_truth, float) and not isfinite(ground_truth)):

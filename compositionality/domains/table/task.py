@@ -136,7 +136,7 @@ def _damaged(ground_truth: Any) -> UserError:
 
 
 class Amount(NamedTuple):
-    """A number as it is written: ``whole`` also as 5.0 or 5e3; ``unit`` behind it, ``currency`` before it."""
+    """A number as it is written: ``whole`` also as 5.0 or 5e3; ``unit`` after it, ``currency`` before it."""
 
     value: Fraction
     whole: bool

@@ -1,6 +1,6 @@
 r"""Judging answers of the Countdown task; what is accepted and what is refused, and why, is in README.md beside this.
 
-Text style: the last ``<answer>`` that is closed holds an expression, perhaps with ``= target`` behind it.
+Text style: the last ``<answer>`` that is closed holds an expression, perhaps with ``= target`` after it.
 Compact style: the whole response is steps, one a line, ``REST,A*B=C``; REST is not read.
 
 The numbers are checked before anything is computed, so the size of every value is bounded by the ground truth.
@@ -156,7 +156,7 @@ def _judge_compact(response: str, truth: Truth) -> Verdict:
 
 
 def _read_step(line: str, operators: str) -> _ClaimedStep | None:
-    """Return the step behind the last comma; None if it is not ``A*B=C`` in plain digits without a space."""
+    """Return the step after the last comma; None if it is not ``A*B=C`` in plain digits without a space."""
     _, comma, step = line.rpartition(",")
     operation, _, result = step.partition("=")
     sign = next((character for character in operation if character in operators), "")

@@ -1,6 +1,6 @@
 r"""Judging a completion: its final answer, and where the row asks for it the chain of the whole response.
 
-*text*: the number in the last closed ``\boxed{…}`` or ``<answer>…</answer>``. *compact*: the number behind the last
+*text*: the number in the last closed ``\boxed{…}`` or ``<answer>…</answer>``. *compact*: the number after the last
 ``=`` of the last line, which must be about the quantity in question. A number is written in plain digits, perhaps with
 a minus in front.
 
@@ -316,7 +316,7 @@ def with_values(form: str, chain: Chain) -> str:
 
 
 def compact_answer(response: str, truth: IgsmTruth) -> str | None:
-    """Return what stands behind the last ``=`` of the last line; None if that is not about the question."""
+    """Return what stands after the last ``=`` of the last line; None if that is not about the question."""
     line = response.rpartition("\n")[2]
     return line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
 

@@ -49,7 +49,7 @@ class Call(NamedTuple):
         """Return what the operator makes of the strings of its arguments.
 
         UserError before a value of over ``MAX_LENGTH`` characters can arise: no function writes more than its
-        arguments times its number, or its text behind every character.
+        arguments times its number, or its text after every character.
         """
         parameter = self.parameter
         times = len(parameter) + 1 if isinstance(parameter, str) else parameter or 1

@@ -151,7 +151,7 @@ class GraphText:
 def quantity_tokens() -> list[str]:
     """Return the codes of all instances and totals, alone and with ``=``: what tokens of a tokenizer for this text are.
 
-    A number stands right behind the token that names it, so looking it up takes two layers of attention and is learnt
+    A number stands right after the token that names it, so looking it up takes two layers of attention and is learnt
     in a thousand updates; with the sign as a token between them it was not in five thousand.
     """
     codes = list[str]()

@@ -90,7 +90,7 @@ class NumberText:
         return f"{steps[0][0]}{''.join(words)}", "\n".join(lines)
 
     def echo(self, rng: Random) -> Exchange:
-        """Return a question ``"+-*/:3|5|7>22`` for what stands behind the quotation mark."""
+        """Return a question ``"+-*/:3|5|7>22`` for what stands after the quotation mark."""
         *numbers, target = (between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS) + 1))
         text = compact_prompt(numbers, target)
         return f'"{text}', text
