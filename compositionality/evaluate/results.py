@@ -202,6 +202,11 @@ class Results:
         of_base = self.rows[self.rows["arm"] == base].set_index(keys)["gold_log_prob"].rename("base_log_prob")
         return replace(self, rows=self.rows.join(of_base, on=keys))
 
+    def without(self, replicates: Sequence[str]) -> "Results":
+        """Return the results of the other replicates."""
+        kept = tuple(place for place in self.replicates if place.name not in replicates)
+        return replace(self, rows=self.rows[~self.rows["replicate"].isin(replicates)], replicates=kept)
+
     def choose(self, arms: Sequence[str]) -> "Results":
         """Return the results of these arms, in this order. UserError for one that is not in every replicate."""
         if lacking := [arm for arm in arms if arm not in self.arms]:

@@ -65,6 +65,14 @@ def contrast(
     return estimate_sum(results, problems, terms, low, high)
 
 
+def without_share(results: Results, arm: str, base: str, problems: ProblemSet, measure: str) -> list[str]:
+    """Return the replicates in which no problem counts for a measure of two models; of other measures none."""
+    if not is_paired(measure):
+        return []
+    rows, names = results.beside(base), [replicate.name for replicate in results.replicates]
+    return [name for name in names if not by_problem(rows.of_replicate(arm, problems, name), measure).weights.any()]
+
+
 def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProblem:
     """Return a measure of each problem of some rows, with a number for its cluster, (P,)."""
     return ByProblem(*measure_of(measure, n_samples)(rows), pd.factorize(rows["cluster"])[0])

@@ -46,7 +46,7 @@ from compositionality.rollout.store import read_rollouts
 from compositionality.stats.estimate import wilson
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.tasks.string.task import TASK
-from compositionality.types import ROLES, Problem, Span
+from compositionality.types import ROLES, Decision, Problem, Span
 
 SAMPLES = 10_000
 RECORD = Path(__file__).parents[2] / "results/records/composition-3"
@@ -164,6 +164,28 @@ def test_measures_of_a_model_against_its_base() -> None:
     assert share_of(results, "rl", problems, "gold_prob").value == pytest.approx(np.mean(after))
     outcome = compare(Comparison("heldout", 3, "rl", "stage1", measure="beyond@1e-6"), {"accuracy": results})
     assert (outcome.estimate.value, outcome.estimate.n_problems) == (0.5, 4)
+
+
+def test_a_share_of_no_problem_in_one_replicate_is_not_testable_and_told_of_the_others() -> None:
+    """It was *not run*, as if nobody had measured it; the other replicates' share is told, and decides nothing."""
+    probs = {"a": [0.9, 0.9], "b": [0.1, 0.2], "c": [0.9, 0.1]}  # after; b solves nothing
+    tables = [
+        [
+            answers(arm, "heldout", 3, np.zeros(2, int), gold_log_prob=np.log(found))
+            for arm, found in (("stage1", [1e-9, 1e-3]), ("rl", after))
+        ]
+        for after in probs.values()
+    ]
+    results = results_of(tables)
+    claimed = Comparison("heldout", 3, "rl", "stage1", measure="beyond@1e-6")
+    outcome = compare(claimed, {"accuracy": results})
+    empty = results.replicates[1].name
+    assert (outcome.decision, outcome.these_seeds) == (Decision.NOT_TESTABLE, Decision.NOT_TESTABLE)
+    assert outcome.reason == f"no problem counts in {empty}; the figure is of the others"
+    assert outcome.estimate.by_seed == pytest.approx([0.5, 1.0])
+    nothing = results.without([results.replicates[0].name, results.replicates[2].name])
+    outcome = compare(claimed, {"accuracy": nothing})
+    assert (outcome.estimate, outcome.reason) == (None, f"no problem counts in {empty}")
 
 
 def test_hand_over_is_of_the_copies_after_the_first_line() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from compositionality.evaluate.claims.model import EITHER_SIDE, Claim, Comparison, Headroom, Requires, Rule, Trained
 from compositionality.evaluate.results import Results
-from compositionality.evaluate.summary import columns, contrast, share
+from compositionality.evaluate.summary import columns, contrast, share, without_share
 from compositionality.evaluate.table import is_paired
 from compositionality.stats.estimate import CONFIDENCE
 from compositionality.stats.significance import Needed, corrected, holm, needed, needed_words, p_value
@@ -65,7 +65,14 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
         reason = str(rows.figures.loc[comparison.model, "reason"])
         return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
     if estimate is None:
-        return Outcome(comparison, missing="as many answers that were judged")
+        arms = comparison.model, comparison.base
+        empty = without_share(rows, *arms, problems, comparison.measure)
+        if not empty:
+            return Outcome(comparison, missing="as many answers that were judged")
+        others = contrast(rows.without(empty), *arms, problems, *how) if len(empty) < len(rows.replicates) else None
+        reason = f"no problem counts in {', '.join(empty)}" + ("; the figure is of the others" if others else "")
+        decisions = Decision.NOT_TESTABLE, Decision.NOT_TESTABLE
+        return Outcome(comparison, others, *decisions, reason=reason, n_problems=rows.size(problems))
     if comparison.rule is Rule.AHEAD:
         model, base = comparison.reference
         gain = contrast(rows, model, base, problems, comparison.measure)
