@@ -41,7 +41,7 @@ from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
-from compositionality.report.page.claims import claim_rows, first_claim, said, sentence
+from compositionality.report.page.claims import claim_rows, claims_section, first_claim, said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison
 from compositionality.report.page.explorer import DOTS, explorer, validation
 from compositionality.report.page.figure import WORDS, PageFigure
@@ -115,6 +115,16 @@ def test_the_first_screen_has_the_few_primary_claims_with_their_decisions(page: 
     assert shown == [("supported", "H1", "Statement 0")]
     assert '<tr id="claim-H1">' in html
     assert "held-out ones are learned singly" in html
+
+
+def test_the_first_screen_says_why_a_primary_claim_is_not_testable(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = claims(1)
+    known["claims"][0] |= {"decision_holm": "not testable", "reason": "RL solves nothing in seed1"}
+    monkeypatch.setattr(Inputs, "json", lambda *_: known)
+    (primary,) = claims_section(inputs)["primary"]
+    assert (primary["badge"]["word"], primary["reason"]) == ("not testable", "RL solves nothing in seed1")
 
 
 def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: Path) -> None:

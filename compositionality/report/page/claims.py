@@ -44,7 +44,10 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
     ends = [abs(row[key] or 0) for row in shares for key in ("low", "high", "threshold")]
     scale = max(1, math.ceil(10 * max(ends, default=0))) / 10  # common to all: the largest, rounded up to ten points
     primary = [
-        {"claim": claim["claim"], "text": claim["text"], "badge": badge(said(claim, claim["decision_holm"]))}
+        {
+            "badge": badge(said(claim, claim["decision_holm"])),
+            **{key: claim.get(key) for key in ("claim", "text", "reason")},
+        }
         for claim in claims
         if claim["primary"]
     ]
