@@ -180,6 +180,9 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
     known = read_json_object(where, "copy it from the machine of the study") if where and where.is_file() else {}
     entries = [entry.partition("/") for entry in settings.results]
     evaluated = read_results([entry for kind, _, entry in entries if kind == entries[0][0]], settings.models)
+    if not made:  # the models are elsewhere, or gone: what was kept of their replicates
+        kept = [path for replicate in evaluated.replicates for path in replicate.tables.values()]
+        made = list(map(artefact.read_manifest, kept))
     record = {
         "command": settings.command,
         "code": code_version(),

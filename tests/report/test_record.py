@@ -176,6 +176,13 @@ def test_a_record_is_kept_or_written_whole(copied: RecordSettings, tmp_path: Pat
         write_record(replace(settings, force=True))
 
 
+def test_without_the_models_a_record_names_the_code_of_their_tables(copied: RecordSettings) -> None:
+    tables = [Path(entry.partition(":")[2]) for entry in copied.results]
+    write_record(replace(copied, runs=[], force=True))
+    record = json.loads((copied.output / "record.json").read_text())
+    assert record["runs_by_code"] == sorted({verify(table).code for table in tables})
+
+
 def test_a_registered_record_is_kept_where_claims_counted_again_decide_the_same(copied: RecordSettings) -> None:
     """Another commit may word claims otherwise; a decision that differs is named."""
     before, claims = file_hash(copied.output / "record.json"), Path(copied.claims)
