@@ -23,6 +23,9 @@ PROJECT = "compositionality"
 """In wandb, unless WANDB_PROJECT names another."""
 OF_A_STUDY = ("claims", "report")
 """Jobs that read all its replicates; their results lie in its folder."""
+SERVICE = "WANDB_SERVICE"
+"""In the environment: wandb's process of the program that started this one. A killed run of the same id may still be
+open in it, and would be gone on with there."""
 ALIAS = 16
 """Digits of a manifest's hash by which its artifact is called."""
 
@@ -62,6 +65,7 @@ def open_wandb(
     files = result if inside else result.with_name(f"{result.name}.wandb")
     whole = {"study": place_of(result)[0]} if job in OF_A_STUDY else {}
     details = whole | facts_of(result) | {name: text for name, text in (facts or {}).items() if text}
+    os.environ.pop(SERVICE, None)
     with or_left_out():
         files.mkdir(parents=True, exist_ok=True)
         run = wandb.init(

@@ -431,6 +431,8 @@ def test_a_run_is_called_in_wandb_as_it_lies_or_as_it_is_told(monkeypatch):
     config, variables = composed(out="results/mine/seed3/rl-level2")
     assert config.trainer.experiment_name == "wandb_name"
     assert [variables[name] for name in names] == [name.lower() for name in names]
+    monkeypatch.setenv("WANDB_SERVICE", "of what starts it")
+    assert "WANDB_SERVICE" not in composed()[1]
 
 
 def test_completions_of_steps_and_validations_are_kept_in_the_run_folder():

@@ -88,11 +88,24 @@ def kill_after_a_checkpoint(out, *processes, **variables):
     assert not out.exists()
 
 
+@pytest.fixture
+def service():
+    """The wandb process of a program that starts others, as they find it in their environment."""
+    code = "import os, wandb; wandb.setup(); print(os.environ['WANDB_SERVICE'], flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as process:
+        yield process.stdout.readline().strip()
+        process.communicate("\n")
+
+
 @pytest.mark.slow
 @pytest.mark.full
-def test_p07_killed_and_started_again_ends_with_the_same_bytes(whole, tmp_path):
-    """And in wandb both are one run, a real offline one: its files outlast the run folder, and its end fills no log."""
-    out, offline = tmp_path / "base", {"WANDB_MODE": "offline"}
+def test_p07_killed_and_started_again_ends_with_the_same_bytes(whole, tmp_path, service):
+    """And in wandb both are one run, a real offline one: its files outlast the run folder, and its end fills no log.
+
+    Also where what starts it has a wandb process: in that the run of a killed process would go on.
+    """
+    out, offline = tmp_path / "base", {"WANDB_MODE": "offline", "WANDB_SERVICE": service}
     kill_after_a_checkpoint(out, **offline)
     done = subprocess.run(
         command(out), cwd=ROOT, env={**os.environ, **offline}, capture_output=True, text=True, check=True

@@ -24,6 +24,7 @@ from compositionality.train.log import Progress
 from compositionality.train.metrics import accuracies
 from compositionality.train.run_folder import WANDB_ID, facts_of
 from compositionality.train.verl import hooks
+from compositionality.train.wandb_runs import SERVICE
 
 FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"
 TAIL_LINES = 400
@@ -101,7 +102,8 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
         fixed["CUDA_VISIBLE_DEVICES"] = ",".join(["-1"] * config.run.processes)
         defaults["VLLM_CPU_KVCACHE_SPACE"] = "1"
         defaults["TQ_NUM_THREADS"] = "1"  # of the store; it warns at every access if there are fewer cores
-    return {**defaults, **os.environ, **fixed}
+    inherited = {name: value for name, value in os.environ.items() if name != SERVICE}
+    return {**defaults, **inherited, **fixed}
 
 
 def settle_model(run: DictConfig, model: DictConfig) -> None:
