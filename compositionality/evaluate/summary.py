@@ -66,11 +66,18 @@ def contrast(
 
 
 def without_share(results: Results, arm: str, base: str, problems: ProblemSet, measure: str) -> list[str]:
-    """Return the replicates in which no problem counts for a measure of two models; of other measures none."""
+    """Return the replicates in which no problem counts for a measure of two models, though both were measured.
+
+    Of other measures none, nor where a replicate has no exact probabilities of one of them.
+    """
     if not is_paired(measure):
         return []
-    rows, names = results.beside(base), [replicate.name for replicate in results.replicates]
-    return [name for name in names if not by_problem(rows.of_replicate(arm, problems, name), measure).weights.any()]
+    beside = results.beside(base)
+    rows = {replicate.name: beside.of_replicate(arm, problems, replicate.name) for replicate in results.replicates}
+    exact = ["gold_log_prob", "base_log_prob"]
+    if not all(own[exact].notna().all(axis=1).any() for own in rows.values()):
+        return []
+    return [name for name, own in rows.items() if not by_problem(own, measure).weights.any()]
 
 
 def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProblem:

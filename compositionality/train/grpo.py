@@ -89,7 +89,7 @@ from compositionality.train.run_folder import (
     resume,
     validated_on,
 )
-from compositionality.train.samplers import Sampler, new_sampler
+from compositionality.train.samplers import TokenSampler, new_sampler
 from compositionality.train.wandb_runs import models_in
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
@@ -407,7 +407,7 @@ class GrpoTrainer:
 class RolloutWorker:
     """Samples completions and has them judged; each rank, tensor ranks too, does a share, all get every group."""
 
-    def __init__(self, settings: GrpoSettings, sampler: Sampler, tokenizer: Any, clock: Clock) -> None:
+    def __init__(self, settings: GrpoSettings, sampler: TokenSampler, tokenizer: Any, clock: Clock) -> None:
         self.settings, self.sampler, self.tokenizer, self.clock = settings, sampler, tokenizer, clock
         self.judges = settings.reward.judges()
         rollout = settings.rollout

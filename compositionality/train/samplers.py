@@ -33,7 +33,7 @@ RETRIES = 5
 BLOCK = 64  # rows that vLLM multiplies at a time on a CPU
 
 
-class Sampler(Protocol):
+class TokenSampler(Protocol):
     """Completes token ids with weights that are replaced between calls.
 
     ``load`` takes some weights by their Hugging Face names, for the next ``sample``. That returns a completion for each
@@ -48,7 +48,7 @@ class Sampler(Protocol):
     def close(self) -> None: ...
 
 
-def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int], device: torch.device) -> Sampler:
+def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int], device: torch.device) -> TokenSampler:
     """Return the rollout engine of a run: builtin, vllm with the weights of the model, a server with its own."""
     rollout, model, dtype = settings.rollout, Path(settings.model.path), settings.model.dtype
     if rollout.engine == "server":

@@ -186,6 +186,8 @@ def test_a_share_of_no_problem_in_one_replicate_is_not_testable_and_told_of_the_
     nothing = results.without([results.replicates[0].name, results.replicates[2].name])
     outcome = compare(claimed, {"accuracy": nothing})
     assert (outcome.estimate, outcome.reason) == (None, f"no problem counts in {empty}")
+    unknown = results_of([[one.assign(gold_log_prob=np.nan) for one in table] for table in tables])
+    assert compare(claimed, {"accuracy": unknown}).decision is Decision.NOT_RUN, "nobody has measured it"
 
 
 def test_hand_over_is_of_the_copies_after_the_first_line() -> None:
