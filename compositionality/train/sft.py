@@ -96,7 +96,7 @@ class Fit:
 
     def log_probs(self, part: MicroBatch) -> Tensor:
         """Return log p of the tokens that are trained on, float32 of shape (N,)."""
-        logp_N, _ = self.policy(part.tokens.to(device()), part.loss_mask.to(device()))
+        (logp_N,) = self.policy(part.tokens.to(device()), part.loss_mask.to(device()), with_entropy=False)
         return logp_N
 
     @torch.no_grad()  # type: ignore[untyped-decorator]

@@ -57,12 +57,15 @@ def peak_of(model: Any, loss: Callable[[], Any]) -> int:
 @pytest.mark.parametrize("vocabulary", [64, 1024])
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("c", [4, 2])
-def test_p22_activations_and_logits_of_the_single_file_trainers(c: int, checkpointing: bool, vocabulary: int) -> None:
+@pytest.mark.parametrize("entropy", [True, False])  # of GRPO; of SFT and pretraining: the backward pass has the peak
+def test_p22_activations_and_logits_of_the_single_file_trainers(
+    entropy: bool, c: int, checkpointing: bool, vocabulary: int
+) -> None:
     from compositionality.train.policy import Policy
 
     shape, model = make_model(vocabulary, c, checkpointing)
     tokens = torch.randint(0, vocabulary, (2, 129))
-    peak = peak_of(model, lambda: Policy(model)(tokens, torch.ones_like(tokens))[0].sum())
+    peak = peak_of(model, lambda: Policy(model)(tokens, torch.ones_like(tokens), with_entropy=entropy)[0].sum())
     spec = BatchSpec(BatchSize(2, 256, 128, packed=False), c, checkpointing, "sdpa", "single")
     assert sum(memory.activations(shape, spec).values()) == pytest.approx(peak, rel=0.2)
 

@@ -90,6 +90,13 @@ def test_the_model_says_what_its_training_did(whole: Path, made: tuple[Path, Pat
     assert report_of(whole / "final") == TrainingReport(updates=8, tokens=tokens, rows=50)
 
 
+def test_nothing_is_computed_that_nobody_reads(
+    made: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compositionality.train.policy.entropy", None)
+    train(settings(made, tmp_path / "out", "trainer.steps=1"))
+
+
 def test_as_many_updates_as_come_closest_to_so_many_tokens(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
     rows = load_rows(made[1], load_tokenizer(made[0]), 64)
     whole = sum(len(row.tokens) for row in rows)  # in four updates
