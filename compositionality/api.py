@@ -21,21 +21,22 @@ import numpy as np
 import pandas as pd
 
 from compositionality.data.create_problems import draw_problems, problem_settings
-from compositionality.data.problems import RowSettings, problem_of
+from compositionality.data.problems import problem_of
+from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
 from compositionality.evaluate.gold import GoldSolution, load, read_solution, score
 from compositionality.gpus import count_gpus
-from compositionality.ranges import validated
 from compositionality.reward.judge import judge_response
 from compositionality.rollout.collect import check_chats, settle_engine
 from compositionality.rollout.engines.base import Chat
 from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.rollout.settings import CollectSettings
+from compositionality.seeds import request_seed
 from compositionality.stats import pass_at_k as unbiased
-from compositionality.tasks.draws import request_seed
 from compositionality.train import train as train
 from compositionality.types import Message, Problem, Verdict, storable
+from compositionality.validation import validated
 
 Row = Problem | Mapping[str, Any]
 NOT_OF_SAMPLES = (

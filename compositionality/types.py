@@ -84,6 +84,16 @@ class Completion:
     log_probs: Sequence[float] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """``temperature`` 0 is greedy, ``top_k`` 0 and ``top_p`` 1 are off, ``max_tokens`` limits the new tokens."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    max_tokens: int = 1024
+
+
 @dataclass(slots=True)
 class PromptGroup:
     """All completions of one problem in one step.

@@ -58,7 +58,7 @@ def test_layers_and_forbidden_imports() -> None:
 
 def test_light_rooms_start_without_heavy_packages() -> None:
     """Also through what other packages import, which import-linter does not follow."""
-    rooms = "compositionality.reward, compositionality.data.problems"
+    rooms = "compositionality.reward.judge, compositionality.data.problems"
     code = f"import sys, {rooms}; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -26,10 +26,10 @@ from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.create_problems import check as check_problems
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import keys_of
 from compositionality.study.run import RunStudySettings, run_study
 from compositionality.study.steps import IS_STEP_WORD, settings_of
 from compositionality.tasks.igsm import generate
+from compositionality.validation import keys_of
 
 SYSTEMS = load()
 ROWS = list(rows(SYSTEMS))

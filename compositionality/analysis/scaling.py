@@ -22,8 +22,9 @@ from compositionality.console import new_console, new_table
 from compositionality.data.artefact import Recipe, check_maker, exclusive, name_inputs, write_all_derived
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed
 from compositionality.train.metrics import FLOPS, GROUPS, PAPER_FLOPS, SAMPLED, read_metrics
+from compositionality.validation import check_ranges
 
 STEP = "fit_scaling"
 COLUMNS = ["run", "size", "step", "resource", "loss"]

@@ -35,8 +35,9 @@ from compositionality.config.profile import (
 )
 from compositionality.data.artefact import NOT_THERE
 from compositionality.errors import INTERRUPTED, UserError, without_secrets
-from compositionality.ranges import REQUIRED, kind_of, no_such_setting, phrases, range_of, typed_text, validated
+from compositionality.ranges import REQUIRED
 from compositionality.train.run_folder import flatten
+from compositionality.validation import kind_of, no_such_setting, phrases, range_of, typed_text, validated
 from compositionality.yaml_files import Loader, flow_list
 
 Settings = TypeVar("Settings")

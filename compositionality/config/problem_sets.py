@@ -25,8 +25,9 @@ from compositionality.config.profile import Layer, Profile, load_profile, shown
 from compositionality.data.artefact import exclusive, manifest_path, write_text
 from compositionality.data.create_problems import CreateProblems, check, create_problems, problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, validated
+from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeInt, PositiveInt, Seed
 from compositionality.tasks.registry import find_task
+from compositionality.validation import validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "problems"

@@ -18,8 +18,9 @@ from typing import Annotated, Any
 from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveInt, validated
+from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveInt
 from compositionality.train.run_folder import flatten
+from compositionality.validation import validated
 from compositionality.yaml_files import flow_list, named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"

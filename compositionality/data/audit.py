@@ -20,10 +20,11 @@ from compositionality.data.artefact import (
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, check_once
+from compositionality.ranges import REQUIRED
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import Column, Task
 from compositionality.types import Problem
+from compositionality.validation import check_once
 
 FIRST_COLUMNS = (
     Column("level", lambda level: str(level["level"])),

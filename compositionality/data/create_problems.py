@@ -13,10 +13,11 @@ from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers, phrases
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers
 from compositionality.tasks.registry import all_tasks, find_task
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem
+from compositionality.validation import phrases
 
 TRAIN = "train"
 SHOWN = 3

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compositionality.data.json_files import read_text
 from compositionality.data.parquet import JSON_LINES, column_names, read_table
+from compositionality.data.row_format import PLACEHOLDER, RL_SCHEMA, RowFormat
 from compositionality.errors import UserError
-from compositionality.ranges import NonEmptyStr
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import row_info
 from compositionality.types import Problem
@@ -25,58 +24,8 @@ BATCH = 8192
 GROUPS = ("trained", "heldout", "ood")
 COLUMN_KEYS = "; prompt_key or prompt_template, truth_key, and reward_fn_key or source say which columns hold what"
 _LEVEL = re.compile(r"[-_ ]*(level|depth)$")
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
-
-
-@dataclass(frozen=True)
-class RowFormat:
-    """Where a problem file holds what: columns by name. The defaults are verl's RL schema."""
-
-    prompt_key: str = "prompt"  # a chat, or text: one turn of a user
-    source_key: str = "data_source"
-    truth_key: tuple[str, ...] = ()  # several: a JSON object of them; none: reward_model.ground_truth
-    source: str | None = None  # data source of every row, of files that have no such column
-    template: str | None = None  # a prompt with columns in braces, for rows without one
-    any_source: bool = False  # no task needs to know the data sources, and ground truths are taken as they are
-
-    def prompt_columns(self) -> list[str]:
-        """Return the columns that a prompt is made of."""
-        return [self.prompt_key] if self.template is None else list(dict.fromkeys(_PLACEHOLDER.findall(self.template)))
-
-
-RL_SCHEMA = RowFormat()
-
-
-@dataclass
-class RowSettings:
-    """The keys by which a program that reads problems takes a ``RowFormat``; the first two are verl's own."""
-
-    prompt_key: NonEmptyStr = RL_SCHEMA.prompt_key  # column of the prompt: a chat, or text
-    reward_fn_key: NonEmptyStr = RL_SCHEMA.source_key  # column of the data source, which names the judge
-    truth_key: list[str] = field(default_factory=list)  # column of the answer; several: an object; [] reward_model's
-    source: str | None = None  # data source of rows without such a column, such as countdown
-    prompt_template: str | None = None  # text file with {COLUMN}: the prompt of rows that have none
-
-    def row_format(self, *, any_source: bool = False) -> RowFormat:
-        """Return the same, with the template's text. UserError for a template without a column."""
-        template = None
-        if self.prompt_template is not None:
-            path = Path(self.prompt_template)
-            template = read_text(path, "give another file as prompt_template").removesuffix("\n")
-            if not _PLACEHOLDER.search(template):
-                raise UserError(f"{path}: has no {{COLUMN}}, so that every prompt would be the same; write one in it")
-        return RowFormat(self.prompt_key, self.reward_fn_key, (*self.truth_key,), self.source, template, any_source)
-
-    def changed(self) -> dict[str, Any]:
-        """Return the keys that are not at their defaults, but for the template."""
-        names = (entry.name for entry in fields(RowSettings) if entry.name != "prompt_template")
-        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(RowSettings(), name)}
-
-    def inputs(self) -> dict[str, Path]:
-        """Return the file among these settings that a result is made from."""
-        return {} if self.prompt_template is None else {"prompt_template": Path(self.prompt_template)}
 
 
 def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
@@ -216,11 +165,7 @@ def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray 
         for name in names:
             if row[name] is None:
                 raise UserError(f"{path}: row {number}: {name} is empty, which prompt_template needs; drop the row")
-    return _one_turn([_filled(template, row) for row in rows])
-
-
-def _filled(template: str, row: Mapping[str, Any]) -> str:
-    return _PLACEHOLDER.sub(lambda found: str(row[found[1]]), template)
+    return _one_turn([PLACEHOLDER.sub(lambda column, row=row: str(row[column[1]]), template) for row in rows])
 
 
 def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:

@@ -28,13 +28,13 @@ from compositionality.ranges import (
     PositiveInt,
     Seed,
     Workers,
-    check_ranges,
 )
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.registry import all_tasks, task_of
 from compositionality.tasks.task import row_info
 from compositionality.types import Message, Problem, Reason
+from compositionality.validation import check_ranges
 
 STEP = "prepare_guru"
 COLUMNS = ("data_source", "prompt", "reward_model")

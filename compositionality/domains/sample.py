@@ -10,9 +10,10 @@ from compositionality.data.artefact import Recipe, check_target, make
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers
 from compositionality.tasks.registry import BUILT_IN, find_task
 from compositionality.types import Problem
+from compositionality.validation import check_ranges
 
 STEP = "make_domain_sample"
 DOMAINS = [name for name, place in BUILT_IN.items() if "domains" in place and name != "reasoning_gym"]

@@ -25,13 +25,14 @@ from compositionality.data.artefact import (
     write_derived,
 )
 from compositionality.data.parquet import read_table, write_table
-from compositionality.data.problems import RowSettings, iterate_problems, read_problems
+from compositionality.data.problems import iterate_problems, read_problems
+from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
 from compositionality.evaluate.gold import gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
-from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
+from compositionality.ranges import REQUIRED, NonNegativeInt
 from compositionality.rollout.collect import check as check_collection
 from compositionality.rollout.collect import collect, settle_engine
 from compositionality.rollout.engines.factory import choose_engine, open_engine
@@ -44,6 +45,7 @@ from compositionality.rollout.store import is_of_others, rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
 from compositionality.types import CHAIN, Problem, Reason
+from compositionality.validation import check_ranges
 
 EXPORTED = "exported"
 """Beside the shards of a checkpoint of verl, the same weights as a model folder."""

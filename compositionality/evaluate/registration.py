@@ -16,7 +16,8 @@ from compositionality.data.artefact import Recipe, exclusive, file_hash, manifes
 from compositionality.data.json_files import check_shape
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.model import FOLDER as CLAIMS
-from compositionality.ranges import NonEmptyStr, OneOf, Seed, validated
+from compositionality.ranges import NonEmptyStr, OneOf, Seed
+from compositionality.validation import validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping, yaml_path
 
 FOLDER = Path(__file__).parents[1] / "config" / "registrations"

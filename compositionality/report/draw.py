@@ -14,9 +14,10 @@ from compositionality.evaluate.failures import class_shares, read_labels
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.results import LABELS, Results, read_results
 from compositionality.evaluate.seeds import summary_of, table_files
-from compositionality.ranges import REQUIRED, OneOf, check_ranges
+from compositionality.ranges import REQUIRED, OneOf
 from compositionality.report.theme import Styles, arm_styles, rendered, renderer_versions, spec_of
 from compositionality.types import Metric
+from compositionality.validation import check_ranges
 
 if TYPE_CHECKING:
     import altair as alt

@@ -36,7 +36,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets
 from compositionality.gpus import VISIBLE, driver, installed_gpus, peak_of, visible_gpus, why_no_gpu
 from compositionality.memory import GB, GPU, HOST, Need
-from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_ranges
+from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt
 from compositionality.report.record import without_places
 from compositionality.rollout.engines.factory import sampling_needs
 from compositionality.rollout.model_folder import resolve_model, shape_of_model
@@ -45,6 +45,7 @@ from compositionality.train.engines import settle_cluster
 from compositionality.train.launch import free_port
 from compositionality.train.memory import Ranks, training_needs
 from compositionality.train.metrics import read_metrics
+from compositionality.validation import check_ranges
 from compositionality.yaml_files import read_yaml_mapping
 
 PLAN: dict[str, Any] = read_yaml_mapping(Path(__file__).with_suffix(".yaml"))

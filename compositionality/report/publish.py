@@ -26,7 +26,7 @@ from compositionality.data import artefact
 from compositionality.data.artefact import Manifest, Recipe
 from compositionality.errors import SECRET_VARIABLES, SHORTEST_SECRET, UserError, without_secrets
 from compositionality.evaluate.naming import check_name, named_paths, with_run_names
-from compositionality.ranges import REQUIRED, NonEmptyStr, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.report.card import (
     CONFIGURATIONS,
     Link,
@@ -38,6 +38,7 @@ from compositionality.report.card import (
     evaluation_of,
 )
 from compositionality.rollout.model_folder import HUB_ID, resolve_model
+from compositionality.validation import check_ranges
 
 STEP, CARD = "publish", "README.md"
 MODEL, ROWS, STUDY = "model", "rows", "study"

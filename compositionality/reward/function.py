@@ -7,21 +7,15 @@ It gets the whole response and returns a number, or verl's dictionary: ``score``
 the score, is 1 or more.
 """
 
-import importlib.util
-import inspect
-import math
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.types import Reason, Verdict
 
 NAME = "compute_score"
 INPUT = "reward.function:"
-RewardFunction = Callable[..., Any]
 
 
 @dataclass
@@ -66,50 +60,3 @@ def place_of(word: str) -> tuple[Path, str]:
     if not Path(path).is_file():
         raise UserError(f"reward.function={word}: there is no file {path}; correct the path")
     return Path(path).absolute(), name
-
-
-def load_function(word: str) -> RewardFunction:
-    """Run the function's file, in a process of the judge pool only, and return it. UserError if that fails."""
-    path, name = place_of(word)
-    spec = importlib.util.spec_from_file_location("reward_function", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickle look there
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise UserError(f"reward.function={word}: cannot be imported ({type(error).__name__}: {error})") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise UserError(f"reward.function={word}: {path.name} has no function {name}; give FILE.py:NAME")
-    return function  # type: ignore[no-any-return]
-
-
-def call_function(function: RewardFunction, data_source: str, info: Any, response: str, truth: Any) -> Verdict:
-    """Return the verdict that the function gives. Raises what it raises, and ValueError for what is no score."""
-    found = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
-    if inspect.iscoroutine(found):
-        import asyncio  # slow to import
-
-        found = asyncio.run(found)
-    return verdict_of(found)
-
-
-def verdict_of(returned: Any) -> Verdict:
-    """Return the verdict that a number or verl's dictionary stands for. ValueError for anything else."""
-    fields = dict(returned) if isinstance(returned, Mapping) else {"score": returned}
-    score = number(fields.pop("score", None))
-    right = number(fields.pop("acc")) if "acc" in fields else score
-    if score is None or right is None:
-        raise ValueError(f"it returned {returned!r:.200}; give a finite number, or a dictionary with one as score")
-    pred = fields.pop("pred", None)
-    metrics = {str(name): value for name, given in fields.items() if (value := number(given)) is not None}
-    reason = Reason.CORRECT if right >= 1 else Reason.WRONG
-    return Verdict(score, reason, pred if isinstance(pred, str) else None, metrics)
-
-
-def number(value: Any) -> float | None:
-    """Return a finite number, a boolean, or a scalar of numpy or torch as a float; None for anything else."""
-    value = value.item() if getattr(value, "shape", None) == () else value
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

@@ -19,7 +19,6 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, Self
 
 from compositionality.errors import UserError
-from compositionality.tasks.registry import task_of
 from compositionality.types import FAILED, STOP, Reason, Verdict
 
 CHUNK = 256
@@ -137,6 +136,8 @@ class JudgePool:
         So does one whose finish reason is FAILED, which no judge sees and none is blamed for.
         """
         if self._function is None:
+            from compositionality.tasks.registry import task_of  # with a reward function there is no task
+
             for data_source in {item.data_source for item in items}:
                 task_of(data_source)
         responses = [item for item in items if item.finish_reason != FAILED]

@@ -4,11 +4,14 @@ Reads chunks of items from the socket FD and answers each with its verdicts. It 
 judge makes it: limits that the kernel enforces end it, and the pool sees the closed socket.
 """
 
+import importlib.util
+import inspect
 import json
+import math
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -17,10 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.reward.function import RewardFunction, call_function, load_function
+from compositionality.reward.function import place_of
 from compositionality.reward.judge import judge_with
 from compositionality.tasks.registry import task_of
-from compositionality.types import STOP, Verdict
+from compositionality.types import STOP, Reason, Verdict
+
+RewardFunction = Callable[..., Any]
 
 
 def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None) -> None:
@@ -64,6 +69,56 @@ def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[
     verdict = judge_with(judge, response, ground_truth, finish_reason)
     signal.setitimer(signal.ITIMER_REAL, 0)
     return verdict.score, verdict.reason.value, verdict.answer, dict(verdict.metrics), verdict.error
+
+
+# ---- a reward function of the user's own
+
+
+def load_function(word: str) -> RewardFunction:
+    """Run the function's file, in a process of the judge pool only, and return it. UserError if that fails."""
+    path, name = place_of(word)
+    spec = importlib.util.spec_from_file_location("reward_function", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look there
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise UserError(f"reward.function={word}: cannot be imported ({type(error).__name__}: {error})") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise UserError(f"reward.function={word}: {path.name} has no function {name}; give FILE.py:NAME")
+    return function  # type: ignore[no-any-return]
+
+
+def call_function(function: RewardFunction, data_source: str, info: Any, response: str, truth: Any) -> Verdict:
+    """Return the verdict that the function gives. Raises what it raises, and ValueError for what is no score."""
+    found = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
+    if inspect.iscoroutine(found):
+        import asyncio  # slow to import
+
+        found = asyncio.run(found)
+    return verdict_of(found)
+
+
+def verdict_of(returned: Any) -> Verdict:
+    """Return the verdict that a number or verl's dictionary stands for. ValueError for anything else."""
+    fields = dict(returned) if isinstance(returned, Mapping) else {"score": returned}
+    score = number(fields.pop("score", None))
+    right = number(fields.pop("acc")) if "acc" in fields else score
+    if score is None or right is None:
+        raise ValueError(f"it returned {returned!r:.200}; give a finite number, or a dictionary with one as score")
+    pred = fields.pop("pred", None)
+    metrics = {str(name): value for name, given in fields.items() if (value := number(given)) is not None}
+    reason = Reason.CORRECT if right >= 1 else Reason.WRONG
+    return Verdict(score, reason, pred if isinstance(pred, str) else None, metrics)
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number, a boolean, or a scalar of numpy or torch as a float; None for anything else."""
+    value = value.item() if getattr(value, "shape", None) == () else value
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 
 from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make, name_inputs
 from compositionality.data.parquet import write_table
-from compositionality.data.problems import RowSettings, problem_of, read_problems, say_what_is_left_out
+from compositionality.data.problems import problem_of, read_problems, say_what_is_left_out
+from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, Fraction, check_once, check_ranges
+from compositionality.ranges import REQUIRED, Fraction
 from compositionality.reward.function import INPUT
 from compositionality.rft.rows import (
     KEPT,
@@ -40,6 +41,7 @@ from compositionality.rollout.prompts import chat_row, lost_characters
 from compositionality.rollout.store import check_answers, read_by_problem, rollout_manifest
 from compositionality.tasks.registry import known_task
 from compositionality.types import Message, Reason
+from compositionality.validation import check_once, check_ranges
 
 BATCH = 4096  # rows in memory
 REPLACEMENT = "\ufffd"

@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from compositionality.console import natural_key, new_console, new_table
-from compositionality.data.problems import MESSAGES, RowSettings
+from compositionality.data.problems import MESSAGES
+from compositionality.data.row_format import RowSettings
 from compositionality.ranges import (
     REQUIRED,
     FractionBelowOne,

@@ -13,11 +13,12 @@ from compositionality.data.artefact import Recipe, check_target, is_to_be_checke
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, Fraction, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, check_ranges
+from compositionality.ranges import REQUIRED, Fraction, NonEmptyStr, NonNegativeInt, PositiveInt, Seed
 from compositionality.rft.rows import to_table
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import ANALYSIS_LEVELS, PLAIN, Behaviours, flat
 from compositionality.types import Message, Problem
+from compositionality.validation import check_ranges
 
 STEP = "write_solutions"
 

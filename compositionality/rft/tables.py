@@ -21,9 +21,10 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems, say_what_is_left_out
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_once, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed
 from compositionality.rft.rows import prompt_key
-from compositionality.tasks.draws import row_at
+from compositionality.seeds import row_at
+from compositionality.validation import check_once, check_ranges
 
 SPLITS = ("train.parquet", "test.parquet")
 

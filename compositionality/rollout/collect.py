@@ -18,7 +18,6 @@ from rich.table import Column
 from compositionality.console import new_console
 from compositionality.data.artefact import check_target, exclusive, is_done, is_to_be_checked, remove
 from compositionality.data.problems import read_problems
-from compositionality.ranges import check_ranges
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick
 from compositionality.rollout.engines.factory import AUTO, check_engine, choose_engine, open_engine
@@ -34,8 +33,9 @@ from compositionality.rollout.store import (
     shard_table,
     working_path,
 )
-from compositionality.tasks.draws import request_seed
+from compositionality.seeds import request_seed
 from compositionality.types import Completion
+from compositionality.validation import check_ranges
 
 MIN_ROWS_BESIDE_OTHERS = VllmOptions.max_num_seqs // 2  # of a call, which fill half a batch of a replica
 SECONDS_BETWEEN_LINES = 15.0  # of progress

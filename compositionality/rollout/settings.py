@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from compositionality.data.artefact import Recipe
-from compositionality.data.problems import RowFormat, RowSettings
+from compositionality.data.row_format import RowFormat, RowSettings
 from compositionality.errors import UserError, check_installed, public_url
 from compositionality.http_json import address_of
 from compositionality.ranges import (
@@ -19,12 +19,12 @@ from compositionality.ranges import (
     PositiveInt,
     Seed,
     Workers,
-    check_ranges,
 )
 from compositionality.reward.function import FunctionSettings
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
+from compositionality.types import SamplingOptions
+from compositionality.validation import check_ranges
 
 ENGINES = {"vllm": "vllm", "ray": "ray", "transformers": "transformers", "openai": "http", "builtin": "torch"}
 """Each with the package that it needs."""

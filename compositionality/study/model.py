@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from compositionality.config.makers import BASH
 from compositionality.config.profile import Profile, load_profile, merge
 from compositionality.errors import UserError
-from compositionality.ranges import validated
+from compositionality.validation import validated
 from compositionality.yaml_files import read_yaml_mapping
 
 FOLDER = Path(__file__).parents[1] / "config" / "study"

@@ -3,16 +3,15 @@
 ``Draws`` is a stream of exact draws for one problem (blake2b); the functions on ``Bits`` (the finaliser of splitmix64)
 draw for many problems or tokens at once. A hash of a problem's content assigns it to one (split, seed modulo
 SEED_CLASSES), so streams never overlap (``draw_owned``): half of all problems are for training, a sixth each for
-validation, test and pretraining. Also the seeds of completions (``request_seed``) and the order of rows (``row_at``).
+validation, test and pretraining.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,24 +124,6 @@ def draw_owned(
 def check_split(split: str, splits: Iterable[str]) -> None:
     if split not in splits:
         raise UserError(f"split={split}: no such split; known: {', '.join(splits)}")
-
-
-def request_seed(run_seed: int, problem: int, sample: int) -> int:
-    """Return the seed of a completion, 31 bits: a hash of run, problem row and sample; no two runs share a stream."""
-    key = f"{run_seed}/{problem}/{sample}".encode()
-    return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1
-
-
-@lru_cache(maxsize=4)
-def epoch_order(rows: int, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the order of ``rows`` rows in pass ``epoch``."""
-    return np.random.default_rng([seed, epoch]).permutation(rows)
-
-
-def row_at(position: int, rows: int, seed: int, *, shuffle: bool = True) -> int:
-    """Return which of ``rows`` rows is at ``position`` of an endless stream of passes, each in its own order."""
-    epoch, offset = divmod(position, rows)
-    return int(epoch_order(rows, seed, epoch)[offset]) if shuffle else offset
 
 
 def key_bits(name: str) -> np.uint64:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from compositionality.data.artefact import Recipe, config_hash, make, manifest_path, read_manifest, remove
 from compositionality.errors import UserError
-from compositionality.ranges import typed_text
 from compositionality.train.run_folder import flatten
 from compositionality.types import Problem
+from compositionality.validation import typed_text
 from compositionality.yaml_files import flow_list
 
 if TYPE_CHECKING:

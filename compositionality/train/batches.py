@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from compositionality.rollout.prompts import ChatRow
-from compositionality.tasks.draws import row_at
+from compositionality.seeds import row_at
 
 
 class MicroBatch(NamedTuple):

@@ -128,7 +128,7 @@ def check_tokens(tokenizer: Any, tokens: tuple[str, ...], settings: ChatTemplate
 
 def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: int) -> None:
     """Link the weights of ``source``; write its texts with another chat template and EOS, for both transformers."""
-    from compositionality.rollout.model_folder import write_for_both_generations
+    from compositionality.train.model_texts import write_for_both_generations
 
     target.mkdir(parents=True)
     for path in _files(source, WEIGHTS):

@@ -29,10 +29,10 @@ from torch.distributed.tensor import DTensor  # its module registers the classes
 from compositionality.data.artefact import write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import write_for_both_generations
 from compositionality.train.dist import on_first_rank, rank
 from compositionality.train.lora import merged, scale_of, stored
 from compositionality.train.metrics import DAMAGED, STEP_ROW
+from compositionality.train.model_texts import write_for_both_generations
 from compositionality.train.run_folder import HASHES, OR, fingerprint, folder, mark_complete, write_seal
 
 STATE = "state.json"

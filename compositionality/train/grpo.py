@@ -30,8 +30,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
 from compositionality.reward.shapes import overlong_penalty, replace_rewards, reward, shape_of
-from compositionality.rollout.engines.base import SamplingOptions
-from compositionality.tasks.draws import request_seed
+from compositionality.seeds import request_seed
 from compositionality.train.checkpoint import copy_model, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.dist import (
     device,
@@ -91,7 +90,7 @@ from compositionality.train.run_folder import (
 )
 from compositionality.train.samplers import TokenSampler, new_sampler
 from compositionality.train.wandb_runs import models_in
-from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
+from compositionality.types import Completion, PromptGroup, Reason, SamplingOptions, TrainSample, Verdict
 
 Batch = dict[str, Tensor]
 """A micro-batch on the device.

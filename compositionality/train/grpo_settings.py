@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from compositionality.data.artefact import Recipe, is_to_be_checked, name_inputs
-from compositionality.data.problems import RowSettings, read_problems
+from compositionality.data.problems import read_problems
+from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError, check_installed
 from compositionality.http_json import address_of
 from compositionality.ranges import (
@@ -22,7 +23,6 @@ from compositionality.ranges import (
     PositiveFraction,
     PositiveInt,
     Seed,
-    check_ranges,
 )
 from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
@@ -44,6 +44,7 @@ from compositionality.train.settings import (
     check_mesh,
     refuse_foreign_keys,
 )
+from compositionality.validation import check_ranges
 
 GAE = "gae"
 STEPS = 100

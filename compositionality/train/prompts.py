@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.parquet import write_table
-from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems
+from compositionality.data.problems import is_rl_schema, read_problems
+from compositionality.data.row_format import RL_SCHEMA, RowFormat, RowSettings
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput
 from compositionality.rollout.prompts import check_prompt_lengths, prompts_as_tokens, readable
-from compositionality.tasks.draws import row_at
+from compositionality.seeds import row_at
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.types import Completion
 

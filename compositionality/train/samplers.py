@@ -18,11 +18,11 @@ from torch.nn import functional
 
 from compositionality.errors import UserError
 from compositionality.http_json import Json, JsonClient, ServerError
-from compositionality.rollout.engines.base import SamplingOptions, no_tick, run_concurrently
+from compositionality.rollout.engines.base import no_tick, run_concurrently
 from compositionality.rollout.engines.vllm import VllmOptions, run_requests, set_environment, start_vllm, stop_vllm
 from compositionality.train.dist import on_first_rank, rank, world_size
 from compositionality.train.grpo_settings import GrpoSettings
-from compositionality.types import LENGTH, STOP, Completion
+from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
 
 Weights = Iterable[tuple[str, Tensor]]
 Result = TypeVar("Result")

@@ -17,10 +17,10 @@ from compositionality.ranges import (
     Port,
     PositiveFloat,
     PositiveInt,
-    keys_of,
 )
 from compositionality.train.launch import RunSettings, world_size
 from compositionality.train.run_folder import flatten
+from compositionality.validation import keys_of
 
 ENGINES = ("single", "verl")
 Trainer = Annotated[str, OneOf(ENGINES)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from compositionality.data.artefact import Recipe, name_inputs, read_manifest
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, CountOrAll, NonEmptyStr, PositiveInt, Seed, check_ranges
+from compositionality.ranges import REQUIRED, CountOrAll, NonEmptyStr, PositiveInt, Seed
 from compositionality.train.metrics import trained
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
@@ -26,6 +26,7 @@ from compositionality.train.settings import (
     check_mesh,
     refuse_foreign_keys,
 )
+from compositionality.validation import check_ranges
 
 THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.tokens", "trainer.batch_rows", "trainer.batch_tokens")
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.sampler.sampler import Sampler
+from compositionality.types import SamplingOptions
 
 EOS = (3, 50, 120, 200)  # 4 of 229 nearly equal chances: lengths of 1 to 150, 52 on average
 MAX_TOKENS = 150

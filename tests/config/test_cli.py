@@ -18,8 +18,9 @@ from compositionality.config.profile import schema_of
 from compositionality.config.verbs import VERBS
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, Fraction, OneOf, PositiveInt, phrases, range_of
+from compositionality.ranges import REQUIRED, Fraction, OneOf, PositiveInt
 from compositionality.tasks.registry import all_tasks
+from compositionality.validation import phrases, range_of
 from compositionality.yaml_files import _parsed, as_yaml, flow_list
 
 

@@ -10,7 +10,7 @@ from compositionality.config.cli import parse, split_layers, with_sources
 from compositionality.config.problem_sets import file_settings
 from compositionality.config.profile import FOLDER, Profile, layers_of, load_profile, profile_names, schema_of, shown
 from compositionality.errors import UserError
-from compositionality.ranges import validated
+from compositionality.validation import validated
 
 NAMES = profile_names()
 

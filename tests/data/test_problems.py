@@ -12,9 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems
+from compositionality.data.problems import is_rl_schema, read_problems
+from compositionality.data.row_format import RL_SCHEMA, RowFormat, RowSettings
 from compositionality.errors import UserError
-from compositionality.reward import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.reward.verl_reward import compute_score
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import truth_text

@@ -12,7 +12,7 @@ from compositionality.domains.code.judge import last_program, read_truth, same_o
 from compositionality.domains.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
 from compositionality.domains.code.task import CodeOptions
 from compositionality.errors import UserError
-from compositionality.reward import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.types import Reason
 
 SQUARE = "def f(x):\n    return x * x"

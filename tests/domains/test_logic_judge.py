@@ -10,7 +10,7 @@ import pytest
 
 from compositionality.domains.logic import TASK
 from compositionality.errors import UserError
-from compositionality.reward import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.types import Reason
 
 HEADER = ["House", "Name", "Drink"]

@@ -9,7 +9,7 @@ import pytest
 from compositionality.domains.table import TASK
 from compositionality.domains.table.task import REGIONS, TableOptions
 from compositionality.errors import UserError
-from compositionality.reward import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.types import Reason
 
 RIGHT = [

@@ -19,8 +19,8 @@ from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
-from compositionality.rollout.engines.base import Chat, SamplingOptions
-from compositionality.types import Completion, Problem
+from compositionality.rollout.engines.base import Chat
+from compositionality.types import Completion, Problem, SamplingOptions
 
 
 class KnowingEngine:

@@ -22,9 +22,9 @@ from compositionality.evaluate.passk import PasskSettings, curves, passk, print_
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
-from compositionality.rollout.engines.base import Chat, SamplingOptions
+from compositionality.rollout.engines.base import Chat
 from compositionality.rollout.store import SCHEMA, STEP, read_by_problem
-from compositionality.types import Completion, Metric, Problem, TrainingReport
+from compositionality.types import Completion, Metric, Problem, SamplingOptions, TrainingReport
 
 LEVELS = [1, 2, 1, 2, 1, 2]
 N = 4

@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.reward import judge_response, worker
 from compositionality.reward import pool as pools
+from compositionality.reward import worker
+from compositionality.reward.judge import judge_response
 from compositionality.reward.pool import JudgeInput, JudgePool, SharedJudge
 from compositionality.types import STOP, Reason, Verdict
 

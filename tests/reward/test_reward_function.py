@@ -9,10 +9,11 @@ from own_rows import OWN
 
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
-from compositionality.reward.function import FunctionSettings, verdict_of
+from compositionality.reward.function import FunctionSettings
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import reward
 from compositionality.reward.verl_reward import score_dict
+from compositionality.reward.worker import verdict_of
 from compositionality.train.grpo_settings import GrpoSettings, make_recipe
 from compositionality.types import LENGTH, Reason
 

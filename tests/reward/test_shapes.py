@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compositionality.reward import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.reward.shapes import Control, Shape, replace_rewards, reward, shape_of
 from compositionality.reward.verl_reward import compute_score
 from compositionality.types import Completion, PromptGroup, Reason, Verdict

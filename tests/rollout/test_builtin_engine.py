@@ -10,10 +10,10 @@ from safetensors.torch import load_file, save_file
 from test_engines import inputs
 
 from compositionality.errors import UserError
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.engines.builtin import BuiltinEngine, read_weights
 from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.settings import CollectSettings, check_settings
+from compositionality.types import SamplingOptions
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from compositionality.rollout.store import (
     rollout_manifest,
     working_path,
 )
-from compositionality.tasks.draws import request_seed
+from compositionality.seeds import request_seed
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from fake_engine import write_problems
 
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines import transformers
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.engines.builtin import BuiltinEngine
 from compositionality.rollout.engines.transformers import SeededSampler, TransformersEngine
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, rollout_manifest
-from compositionality.tasks.draws import request_seed
+from compositionality.seeds import request_seed
+from compositionality.types import SamplingOptions
 
 ENGINES = {"builtin": BuiltinEngine, "transformers": TransformersEngine}
 GREEDY = SamplingOptions(temperature=0.0, max_tokens=30)

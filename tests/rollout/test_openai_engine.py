@@ -10,11 +10,11 @@ from played_server import Reply, playing
 
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.engines.openai import OpenAIEngine
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, rollout_manifest
+from compositionality.types import SamplingOptions
 
 
 @pytest.fixture(autouse=True)

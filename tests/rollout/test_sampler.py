@@ -10,10 +10,9 @@ from assets import random_model
 from scipy.stats import chisquare, kstest
 
 from compositionality.errors import UserError
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.sampler import kv_cache
 from compositionality.rollout.sampler.sampler import Sampler, draw, uniforms
-from compositionality.types import LENGTH, STOP
+from compositionality.types import LENGTH, STOP, SamplingOptions
 
 EOS = 1
 LLAMA3 = {

@@ -16,11 +16,11 @@ from held import held
 
 from compositionality.config.cli import parse
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, working_path
-from compositionality.tasks.draws import request_seed
+from compositionality.seeds import request_seed
 from compositionality.train.launch import free_port
+from compositionality.types import SamplingOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
 PROGRAM = Path(__file__).parents[2] / "examples" / "collect_rollouts.py"

@@ -12,7 +12,7 @@ import pytest
 from task_options import COUNTDOWN, STRING
 
 from compositionality.errors import MissingPackageError, UserError
-from compositionality.reward import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.tasks import Task, all_tasks
 from compositionality.types import FAILURES, LENGTH, Completion, Problem, Reason, Verdict
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.reward import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.tasks.registry import task_of
 from compositionality.types import Reason
 

@@ -189,7 +189,7 @@ def test_the_validation_score_weighs_levels_equally():
 
 def test_p07_orders_and_seeds_never_change():
     """A run that was begun with an earlier version goes on with the same prompts and random numbers."""
-    from compositionality.tasks.draws import request_seed, row_at
+    from compositionality.seeds import request_seed, row_at
     from compositionality.train.prompts import verl_seed
 
     assert [row_at(place, 10, 1) for place in range(12)] == [8, 4, 7, 0, 1, 2, 5, 9, 6, 3, 7, 2]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from base_models import LLAMA, QWEN, make_base
 
-from compositionality.rollout.model_folder import with_old_config_keys, with_old_tokenizer_words
 from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
 from compositionality.train.checkpoint import export
+from compositionality.train.model_texts import with_old_config_keys, with_old_tokenizer_words
 from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
@@ -115,9 +115,9 @@ def test_p20_a_class_that_both_know_is_kept() -> None:
 
 
 def test_p20_the_builtin_sampler_answers_as_transformers(tmp_path: Path) -> None:
-    from compositionality.rollout.engines.base import SamplingOptions
     from compositionality.rollout.engines.builtin import BuiltinEngine
     from compositionality.rollout.engines.transformers import TransformersEngine
+    from compositionality.types import SamplingOptions
 
     chats = [[{"role": "user", "content": "reverse" + "abc" * n}] for n in range(1, 9)]
     for kind in KINDS:
@@ -168,9 +168,9 @@ def read(folders: list[str], packages: Path | None = None) -> dict[str, Any]:
 @pytest.mark.full
 @pytest.mark.slow
 def test_p20_vllm_answers_as_transformers(tmp_path: Path) -> None:
-    from compositionality.rollout.engines.base import SamplingOptions
     from compositionality.rollout.engines.transformers import TransformersEngine
     from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
+    from compositionality.types import SamplingOptions
 
     folder, options = write_model(tmp_path / "model"), SamplingOptions(temperature=0.0, max_tokens=16)
     chats = [[{"role": "user", "content": "reverse" + "abc" * n}] for n in range(1, 9)]

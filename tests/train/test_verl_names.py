@@ -4,11 +4,11 @@ import pytest
 
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
-from compositionality.ranges import keys_of
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.settings import TRL_NAMES
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl.names import ELSEWHERE, answer
+from compositionality.validation import keys_of
 
 RL = {  # beside the keys of test_grpo_config.TRANSLATION
     "actor_rollout_ref.model.lora_rank": "here model.lora.rank",

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from compositionality.types import Completion, Message
+from compositionality.types import Completion, Message, SamplingOptions
 
 Chat = Sequence[Message]
 Tick = Callable[[int], None]
@@ -15,16 +14,6 @@ Result = TypeVar("Result")
 
 def no_tick(_: int) -> None:
     """Report no progress."""
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingOptions:
-    """``temperature`` 0 is greedy, ``top_k`` 0 and ``top_p`` 1 are off, ``max_tokens`` limits the new tokens."""
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    max_tokens: int = 1024
 
 
 class Engine(Protocol):

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Chat, Tick, no_tick
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.prompts import prompts_as_tokens
-from compositionality.types import Completion
+from compositionality.types import Completion, SamplingOptions
 
 ROWS, GPU_ROWS = 512, 4096  # completions that are sampled at a time
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from compositionality.errors import UserError
 from compositionality.http_json import Json, JsonClient, ServerError
-from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick, run_concurrently
+from compositionality.rollout.engines.base import Chat, Tick, no_tick, run_concurrently
 from compositionality.rollout.settings import CollectSettings
-from compositionality.types import FAILED, LENGTH, STOP, Completion
+from compositionality.types import FAILED, LENGTH, STOP, Completion, SamplingOptions
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 CUT_BY_THE_SERVER = ("content_filter", "abort", "error")

@@ -8,9 +8,9 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
-from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Chat, Tick, no_tick
 from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
-from compositionality.types import Completion
+from compositionality.types import Completion, SamplingOptions
 
 
 class RayEngine:

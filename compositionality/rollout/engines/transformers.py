@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Chat, Tick, no_tick
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.prompts import prompts_as_tokens
-from compositionality.types import LENGTH, STOP, Completion
+from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
 
 BATCH = 256
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
-from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Chat, Tick, no_tick
 from compositionality.rollout.model_folder import head_width, load_tokenizer
 from compositionality.rollout.prompts import prompts_as_tokens
-from compositionality.types import LENGTH, STOP, Completion
+from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
 
 TOKEN_BUDGET = 8192
 CPU_BLOCK = 128

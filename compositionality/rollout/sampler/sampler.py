@@ -16,11 +16,11 @@ from torch import Tensor
 
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
-from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Tick, no_tick
 from compositionality.rollout.sampler.decoder import Decoder
 from compositionality.rollout.sampler.kv_cache import CachedAttention, CachedBatch, Numbers, concatenate, prefill
 from compositionality.tasks.draws import STRIDE, scramble
-from compositionality.types import LENGTH, STOP, Completion
+from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -15,7 +15,6 @@ from compositionality.ranges import (
     PositiveFloat,
     PositiveInt,
     Seed,
-    check_ranges,
 )
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.launch import RunSettings, world_size
@@ -25,6 +24,7 @@ from compositionality.train.settings import FloatType, MeshSettings, OptimSettin
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, tiny_shape
+from compositionality.validation import check_ranges
 
 SHORTEST_ROW = 64
 _NO_EFFECT = ("output", "mesh", "threads", "workers", "save_every", "log_every", "run", "force")

@@ -16,8 +16,8 @@ from compositionality.data.artefact import Recipe, check_target, is_to_be_checke
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
-from compositionality.rollout.model_folder import write_for_both_generations
 from compositionality.train.lora import merged, stored
+from compositionality.train.model_texts import write_for_both_generations
 from compositionality.train.run_folder import HASHES
 from compositionality.train.settings import FloatType
 

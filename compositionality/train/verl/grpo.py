@@ -6,7 +6,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, name_inputs
-from compositionality.data.problems import RowSettings
+from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
 from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.cluster import worker_variables

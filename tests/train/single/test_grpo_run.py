@@ -13,13 +13,14 @@ from runs import apart, settings, weights
 
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import load_tokenizer, with_old_config_keys
+from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train import grpo
 from compositionality.train.checkpoint import export
 from compositionality.train.engines import train_grpo
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker, train
 from compositionality.train.grpo_settings import settle_length
 from compositionality.train.metrics import GROUPS, read_metrics, report_of, rl_report, trained
+from compositionality.train.model_texts import with_old_config_keys
 from compositionality.train.policy import Policy, load_model
 from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
 from compositionality.train.settings import ModelSettings

@@ -11,10 +11,9 @@ from played_server import Reply, playing
 from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.train.launch import free_port
 from compositionality.train.samplers import ServerSampler
-from compositionality.types import LENGTH, STOP
+from compositionality.types import LENGTH, STOP, SamplingOptions
 
 END = 3
 WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.weight": torch.ones(2)}

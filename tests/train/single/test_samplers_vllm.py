@@ -4,11 +4,10 @@ import pytest
 from assets import random_model, save
 
 from compositionality.errors import UserError
-from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.train.samplers import VllmSampler
 from compositionality.train.tiny.tokenizer import build_tokenizer
-from compositionality.types import LENGTH, STOP
+from compositionality.types import LENGTH, STOP, SamplingOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 END = 3
