@@ -52,7 +52,7 @@ def main(verb: str = "") -> NoReturn:
 
 def _run(name: str) -> NoReturn:
     from compositionality.config.cli import run, with_errors_in_one_line
-    from compositionality.train.wandb_runs import wandb_is_usable
+    from compositionality.train.log import wandb_is_usable
 
     if own := VERBS[name].main:
         with_errors_in_one_line(lambda: function(own)(helps()[name]))

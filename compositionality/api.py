@@ -34,7 +34,7 @@ from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.rollout.settings import CollectSettings
 from compositionality.seeds import request_seed
 from compositionality.stats import pass_at_k as unbiased
-from compositionality.train import train as train
+from compositionality.train.call import train as train
 from compositionality.types import Message, Problem, Verdict, storable
 from compositionality.validation import validated
 

@@ -94,9 +94,22 @@ def test_the_trainer_to_read_stays_short() -> None:
     assert lines < 900, f"{lines} lines: what is not of GRPO itself goes into a module beside them"
 
 
-def test_the_log_of_a_run_stays_short() -> None:
-    lines = (ROOT / "compositionality/train/log.py").read_text().count("\n")
-    assert lines <= 260, f"{lines} lines: loggers go into boards.py, completions to read into completions.py"
+LOADED = """
+import sys, compositionality.train.grpo
+names = [name for name in sys.modules if name.partition(".")[0] == "compositionality"]
+print(len(names), sum(len(open(sys.modules[name].__file__).readlines()) for name in names))
+"""
+
+
+def test_grpo_in_one_file_is_one_file() -> None:
+    """What a reader follows: modules of ours at the head of grpo.py, and all that come with them, packages too."""
+    tree = ast.parse((ROOT / "compositionality/train/grpo.py").read_text())
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert sum((node.module or "").startswith("compositionality") for node in imports) <= 9
+    done = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
+    modules, lines = map(int, done.stdout.split())
+    assert modules <= 30
+    assert lines <= 4500, f"{lines} lines: what only some runs need is imported where they need it"
 
 
 def test_scripts_are_valid_bash_and_do_not_fix_the_number_of_gpus() -> None:

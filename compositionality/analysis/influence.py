@@ -31,7 +31,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveFloat, PositiveInt
-from compositionality.rollout.model_folder import check_model, resolve_model
+from compositionality.rollout.model_folder import check_family, check_model, resolve_model
 from compositionality.rollout.store import check_answers, read_by_problem
 from compositionality.types import CORRECT, STOP, Message, Problem, TrainSample
 from compositionality.validation import check_ranges
@@ -178,6 +178,7 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[s
     queries = list(read_queries(settings, check_model(model).tokenizer))
     if len(queries) < 2:
         raise UserError(f"{settings.rollouts}: answers {len(queries)} problems; influence needs two (limit, problems)")
+    check_family(model)
     policy = Policy(load_model(ModelSettings(path=str(model))).to(device()))
     check_memory(sum(weights.numel() for weights in policy.parameters()), len(queries), settings.projection)
     projection = Projection(settings.projection)

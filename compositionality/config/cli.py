@@ -157,7 +157,7 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
         if "." in plain:
             from compositionality.train.verl.names import answer
         else:
-            from compositionality.train.settings import answer_trl as answer
+            from compositionality.train.trl_names import answer_trl as answer
         instead = answer(schema, plain)
         if not equals and not instead:
             sweep = "there are no sweeps here; " if word in ("-m", "--multirun") else ""

@@ -165,7 +165,11 @@ def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray 
         for name in names:
             if row[name] is None:
                 raise UserError(f"{path}: row {number}: {name} is empty, which prompt_template needs; drop the row")
-    return _one_turn([PLACEHOLDER.sub(lambda column, row=row: str(row[column[1]]), template) for row in rows])
+    return _one_turn([_filled(template, row) for row in rows])
+
+
+def _filled(template: str, row: Mapping[str, Any]) -> str:
+    return PLACEHOLDER.sub(lambda found: str(row[found[1]]), template)
 
 
 def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:

@@ -14,7 +14,7 @@ from compositionality.evaluate.results import TRAINING, read_results
 from compositionality.evaluate.seeds import print_summary
 from compositionality.evaluate.table import REASON, REASONS
 from compositionality.evaluate.tables import rich_table
-from compositionality.train.metrics import report_of
+from compositionality.train.training_report import report_of
 
 STEP = "evaluate_accuracy"
 

@@ -32,7 +32,7 @@ from compositionality.evaluate.tables import NOT_TESTABLE, rich_table
 from compositionality.ranges import PositiveInt
 from compositionality.rollout.store import read_by_problem
 from compositionality.stats.estimate import CONFIDENCE, TIE
-from compositionality.train.metrics import run_until
+from compositionality.train.training_report import run_until
 from compositionality.types import ALL_LEVELS, Metric, TrainingReport
 
 STEP = "passk"

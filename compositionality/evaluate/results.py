@@ -22,7 +22,7 @@ from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.table import RESULTS, joined, read
 from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.estimate import ByProblem
-from compositionality.train.metrics import report_from
+from compositionality.train.training_report import report_from
 from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
 
 TRAINING = "training.json"

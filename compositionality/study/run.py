@@ -31,7 +31,7 @@ from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import MACHINE, Backend, Local, Ray, Runner, Slurm, machine, versions
 from compositionality.study.steps import IS_STEP_WORD, STEP_VARIABLES, Step
 from compositionality.tasks.string.functions import side
-from compositionality.train.prompts import check_problems_last
+from compositionality.train.verl.prompts import check_problems_last
 
 MOST_LANES, MOST_SEEDS = 4, 1000
 """On a CPU."""

@@ -10,12 +10,12 @@ import shutil
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.distributed as dist
@@ -26,18 +26,90 @@ from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import ReadItem
 from torch.distributed.tensor import DTensor  # its module registers the classes of sharded tensors as safe
 
-from compositionality.data.artefact import write_text
+from compositionality.data.artefact import Recipe, exclusive, write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
+from compositionality.ranges import ALL, CountOrAll
 from compositionality.train.dist import on_first_rank, rank
-from compositionality.train.lora import merged, scale_of, stored
-from compositionality.train.metrics import DAMAGED, STEP_ROW
+from compositionality.train.metrics import DAMAGED, STEP_ROW, step_row
 from compositionality.train.model_texts import write_for_both_generations
-from compositionality.train.run_folder import HASHES, OR, fingerprint, folder, mark_complete, write_seal
+from compositionality.train.run_folder import (
+    HASHES,
+    OR,
+    fingerprint,
+    folder,
+    is_finished,
+    mark_complete,
+    prune,
+    publish_models,
+    record_score,
+    resume,
+    validated_on,
+    write_seal,
+)
 
 STATE = "state.json"
 MODEL_FOLDER = "huggingface"
 warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # one process is meant to be one
+
+
+class RunFolder:
+    """The folder of a run for all its ranks: methods are collective calls, and the first rank writes.
+
+    As a context it is held against other processes.
+    """
+
+    def __init__(
+        self, out: Path, recipe: Recipe, *, force: bool, keep: CountOrAll = ALL, keep_best: bool = False
+    ) -> None:
+        self.out, self.steps, self.recipe, self.force = out, out / "steps", recipe, force
+        self.keep, self.keep_best = keep, keep_best
+        self.held = ExitStack()
+
+    def is_finished(self) -> bool:
+        """Return whether final/ is there already. UserError if it was made from something else."""
+        return on_first_rank(lambda: is_finished(self.out / "final", self.recipe, force=self.force))
+
+    def __enter__(self) -> Self:
+        on_first_rank(lambda: self.held.enter_context(exclusive(self.out)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.held.close()
+
+    def resume(self, val_files: Sequence[str] | None = None, *numbers: int | None) -> int:
+        """Return the step to go on from, 0 for a start. Scores by other validation problems or numbers are dropped."""
+        basis = "" if val_files is None else validated_on(val_files, *numbers)
+        return on_first_rank(lambda: resume(self.out, self.recipe, force=self.force, validation=basis))
+
+    def save(
+        self,
+        step: int,
+        policy: Any,
+        optimizer: torch.optim.Optimizer,
+        tokenizer: Any,
+        *,
+        state: Mapping[str, Any],
+        row: Mapping[str, Any],
+    ) -> None:
+        """Write a checkpoint; complete ones that are neither among the last ``keep`` nor the best are deleted."""
+        save_checkpoint(self.steps, step, policy, optimizer, tokenizer, state=state, row=row)
+        if rank() == 0:
+            prune(self.steps, self.keep, keep_best=self.keep_best)
+
+    def load(self, step: int, policy: Any, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Restore policy and optimizer; return the state and the row of metrics that were saved with them."""
+        checkpoint = folder(self.steps, step)
+        return load_checkpoint(checkpoint, policy, optimizer), step_row(checkpoint)
+
+    def record_score(self, step: int, score: float) -> None:
+        """Keep the score of a validation: the checkpoint with the highest is the best."""
+        if rank() == 0:
+            record_score(self.steps, step, score)
+
+    def publish(self) -> None:
+        """Copy the models of the last checkpoint and, if it is kept, of the best one to final/ and best/."""
+        on_first_rank(lambda: publish_models(self.out, self.recipe, copy_model, keep_best=self.keep_best))
 
 
 @contextmanager
@@ -74,10 +146,19 @@ def interrupt_afterwards() -> Iterator[None]:
 
 def whole_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
     """Yield all weights under their Hugging Face names, gathered and merged one at a time. A collective call."""
-    weights, scale = {name: parameter.detach() for name, parameter in model.named_parameters()}, scale_of(model)
+    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+    def whole(name: str) -> Tensor:
+        return weights[name].full_tensor() if isinstance(weights[name], DTensor) else weights[name]
+
+    if not any("lora_" in name for name in weights):
+        yield from ((name, whole(name)) for name in weights)
+        return
+    from compositionality.train.lora import merged, scale_of, stored
+
+    scale = scale_of(model)
     for name, parts in stored(weights).items():
-        whole = (one.full_tensor() if isinstance(one, DTensor) else one for one in map(weights.__getitem__, parts))
-        yield name, merged(*whole, scale=scale)
+        yield name, merged(*map(whole, parts), scale=scale)
 
 
 def weight_buckets(policy: Any, megabytes: int) -> Iterator[list[tuple[str, Tensor]]]:
@@ -201,17 +282,6 @@ _METADATA_CLASSES = {
     ("torch", "Size"),
     ("pathlib", "PosixPath"),
 }
-
-
-def load_state(path: Path) -> dict[str, Any]:
-    """Return the tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: holds more than tensors and would run code when read; use another one") from error
-    except (RuntimeError, EOFError, OSError) as error:
-        raise UserError(f"{path}: damaged checkpoint; use another one") from error
-    return state
 
 
 class CheckpointReader(FileSystemReader):  # type: ignore[misc]

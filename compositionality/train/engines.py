@@ -8,14 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe
+from compositionality.data.artefact import Recipe, is_to_be_checked
 from compositionality.errors import UserError
 from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
-from compositionality.train import grpo_settings, sft_settings
+from compositionality.train import grpo_checks, grpo_settings, sft_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
-from compositionality.train.run_folder import check_run, facts_at_start, facts_of, skips, tags_of
+from compositionality.train.run_folder import check_run, facts_at_start, skips
+from compositionality.train.run_names import facts_of, tags_of
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
 from compositionality.yaml_files import as_yaml
@@ -28,8 +29,8 @@ SLOW_ATTENTION = (
 
 def train_grpo(settings: GrpoSettings) -> None:
     """Train ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
-    grpo_settings.check_settings(settings)
-    grpo_settings.settle_length(settings)
+    grpo_checks.check_settings(settings)
+    grpo_checks.settle_length(settings)
     if settings.engine == "verl":
         from compositionality.train.verl import configure, grpo
 
@@ -137,7 +138,8 @@ def _on_ranks(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
     """
     check_attention(settings, imagined=settings.dry_run)
     if settings.dry_run:
-        _read_inputs(settings)
+        if is_to_be_checked(settings.model.path, dry=True):
+            _read_inputs(settings)
         check_run(Path(settings.trainer.output), recipe(settings), force=settings.force)
         print(as_yaml(asdict(settings)), end="")
         return
@@ -152,21 +154,30 @@ def _on_ranks(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
         on_ranks(settings.run, lambda: _train(settings))
 
 
-def _read_inputs(settings: GrpoSettings | SftSettings) -> object:
-    from compositionality.train.inputs import read_grpo_inputs, read_sft_inputs
+def _read_inputs(settings: GrpoSettings | SftSettings) -> Any:
+    from compositionality.train.grpo_inputs import read_grpo_inputs
+    from compositionality.train.sft_inputs import read_sft_inputs
 
     return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)
 
 
-def _train(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:
+def train_on_rank(settings: GrpoSettings | SftSettings) -> Path:
+    """Read what a run needs and train, as one of the ranks that were started, or alone; return the result."""
     from compositionality.train import grpo, sft
+    from compositionality.train.dist import start_processes
+
+    mesh = start_processes(settings.mesh, settings.trainer.threads)
+    inputs = _read_inputs(settings)
+    trainer: Any = grpo if isinstance(settings, GrpoSettings) else sft
+    return Path(trainer.train(settings, inputs, mesh))
+
+
+def _train(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:
     from compositionality.train.dist import stop_processes
     from compositionality.train.tiny.pretrain import pretrain
 
     if isinstance(settings, PretrainSettings):
         pretrain(settings)
-    elif isinstance(settings, GrpoSettings):
-        grpo.train(settings)
     else:
-        sft.train(settings)
+        train_on_rank(settings)
     stop_processes()

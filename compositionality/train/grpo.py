@@ -2,7 +2,8 @@
 
 Read it from the top: ``train`` starts a run or goes on with one, ``GrpoTrainer.run`` is the loop, and below stands what
 the loop calls, in the order of a step: rollout and rewards, advantages, micro-batches, losses (one formula, one
-function). ``train/README.md`` names the papers.
+function). ``train/README.md`` names the papers. Before ``train``, the command checks the settings (``engines.py``),
+starts the ranks, and reads the problems (``grpo_inputs.py``).
 
     python compositionality/train/grpo.py model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py mesh.tensor=2 …
@@ -17,7 +18,7 @@ import contextlib
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,22 +28,11 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
-from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.reward.shapes import overlong_penalty, replace_rewards, reward, shape_of
-from compositionality.seeds import request_seed
-from compositionality.train.checkpoint import copy_model, load_checkpoint, save_checkpoint, weight_buckets
-from compositionality.train.dist import (
-    device,
-    memory_metrics,
-    on_every_rank,
-    on_first_rank,
-    own_part,
-    rank,
-    start_processes,
-    world_size,
-)
+from compositionality.train.checkpoint import RunFolder, weight_buckets
+from compositionality.train.dist import device, memory_metrics, on_every_rank, own_part, rank, world_size
 from compositionality.train.grpo_report import (
+    Clock,
     Report,
     RolloutGap,
     actor_mfu,
@@ -54,19 +44,7 @@ from compositionality.train.grpo_report import (
     validation_metrics,
     validation_score,
 )
-from compositionality.train.grpo_settings import GrpoSettings, check_settings, make_recipe
-from compositionality.train.inputs import read_grpo_inputs
-from compositionality.train.log import Clock
-from compositionality.train.metrics import (
-    DROPPED,
-    ENTROPY,
-    EVALUATED_TOKENS,
-    NO_SIGNAL,
-    ROLLOUT_ENTROPY,
-    SMALLEST_ADVANTAGE,
-    UPDATES,
-    step_row,
-)
+from compositionality.train.grpo_settings import GrpoSettings, make_recipe
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -78,18 +56,15 @@ from compositionality.train.policy import (
     shard,
     trainable,
 )
-from compositionality.train.prompts import Refills, TokenizedProblem, problem_at, too_few_groups
-from compositionality.train.run_folder import (
-    folder,
-    is_finished,
-    prune,
-    publish_models,
-    record_score,
-    resume,
-    validated_on,
+from compositionality.train.prompts import (
+    GrpoInputs,
+    Refills,
+    TokenizedProblem,
+    completion_seeds,
+    problem_at,
+    too_few_groups,
 )
 from compositionality.train.samplers import TokenSampler, new_sampler
-from compositionality.train.wandb_runs import models_in
 from compositionality.types import Completion, PromptGroup, Reason, SamplingOptions, TrainSample, Verdict
 
 Batch = dict[str, Tensor]
@@ -107,52 +82,43 @@ MAX_LOG_RATIO = 20.0
 # ---- the run
 
 
-def train(settings: GrpoSettings) -> Path:
-    """Train, or go on with a run that was killed; return the run folder.
+def train(settings: GrpoSettings, inputs: GrpoInputs, mesh: DeviceMesh | None) -> Path:
+    """Train, or go on with a run that was killed; return the run folder. Called on every rank of ``mesh``, or alone.
 
-    ``engines.train_grpo`` calls this, once ``trainer.epochs`` is counted in steps. Raise UserError for settings, files
-    or a model that do not fit, and for a loss that is not finite.
+    ``engines.train_grpo`` has checked the settings and read the inputs. Raise UserError for a folder that is another
+    run's, and for a loss that is not finite.
     """
-    check_settings(settings)
-    out = Path(settings.trainer.output)
-    mesh = start_processes(settings.mesh, settings.trainer.threads)
-    recipe = make_recipe(settings)
-    if on_first_rank(lambda: is_finished(out / "final", recipe, force=settings.force)):
+    recipe, out = make_recipe(settings), Path(settings.trainer.output)
+    keep, keep_best = settings.trainer.keep, settings.trainer.keep_best
+    folder = RunFolder(out, recipe, force=settings.force, keep=keep, keep_best=keep_best)
+    if folder.is_finished():
         return out
-    with contextlib.ExitStack() as stack:
-        on_first_rank(lambda: stack.enter_context(exclusive(out)))
-        trainer = GrpoTrainer(settings, mesh)  # before the folder is touched: a start that is refused deletes nothing
-        stack.callback(trainer.close)
-        basis = validated_on(settings.data.val_files, settings.trainer.eval_limit, settings.trainer.eval_samples)
-        trainer.run(on_first_rank(lambda: resume(out, recipe, force=settings.force, validation=basis)))
-        on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
+    # The trainer is made before the folder is touched: a start that is refused deletes nothing.
+    with folder, contextlib.closing(GrpoTrainer(settings, inputs, mesh, folder)) as trainer:
+        validation = settings.data.val_files, settings.trainer.eval_limit, settings.trainer.eval_samples
+        trainer.run(folder.resume(*validation))
+        folder.publish()
         if trainer.report is not None:
-            trainer.report.run_log.send_artifacts(recipe.inputs.values(), models_in(out))
+            trainer.report.send_models(recipe.inputs.values())
     return out
 
 
 class GrpoTrainer:
     """A run of GRPO: what it holds between steps, its loop, one step, validation and checkpoints."""
 
-    def __init__(self, settings: GrpoSettings, mesh: DeviceMesh | None) -> None:
-        self.settings, self.mesh = settings, mesh
-        self.out = Path(settings.trainer.output)
-        self.steps = self.out / "steps"
-        inputs = read_grpo_inputs(settings)
-        assert inputs is not None, "a dry run trains nothing"
-        self.tokenizer = inputs.model.tokenizer
-        self.problems, self.val_problems = inputs.problems, inputs.val_problems
-        self.target_entropies = inputs.entropies
+    def __init__(self, settings: GrpoSettings, inputs: GrpoInputs, mesh: DeviceMesh | None, folder: RunFolder) -> None:
+        self.settings, self.inputs, self.mesh, self.folder = settings, inputs, mesh, folder
         self.policy = self.new_policy(entropy_gradient=settings.algorithm.entropy_coef != 0)
         self.reference = None if settings.algorithm.kl == "none" else self.new_policy().requires_grad_(False)
         self.optimizer = new_optimizer(self.policy, settings.optim)
         self.clock = Clock()
-        self.sampler = new_sampler(settings, self.policy.model.config, inputs.model.eos_ids, device())
-        self.worker = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
+        self.sampler = new_sampler(settings, self.policy.model.config, inputs.eos_ids, device())
+        self.worker = RolloutWorker(settings, self.sampler, inputs.tokenizer, self.clock)
         self.flops = new_meter(self.policy.named_parameters(), settings.algorithm)
         self.position = 0  # in the stream of prompts
-        self.row: dict[str, Any] = {}
-        self.report: Report | None = None
+        self.shown: list[PromptGroup] = []  # groups of the last step from which completions to read are taken
+        self.row: dict[str, Any] = {}  # metrics of the last step
+        self.report: Report | None = None  # on the first rank
 
     def new_policy(self, *, entropy_gradient: bool = False) -> Policy:
         """Return the model that the run starts from, on the mesh."""
@@ -162,7 +128,7 @@ class GrpoTrainer:
     def run(self, done: int) -> None:
         """Train to the last step; ``done``: the step whose checkpoint to go on from, 0 for a start."""
         trainer = self.settings.trainer
-        self.report = Report(self.out, trainer, done, asdict(self.settings)) if rank() == 0 else None
+        self.report = Report(self.folder.out, self.settings, done) if rank() == 0 else None
         if done:
             self.restore(done)
         self.sync_weights()
@@ -182,10 +148,12 @@ class GrpoTrainer:
             metrics |= actor_mfu(self.policy.model.config, samples, self.clock.seconds, world_size())
             if trainer.eval_every and self.is_due(step, trainer.eval_every):
                 metrics |= self.evaluate(step)
-            metrics |= {"training/global_step": step, "training/epoch": (self.position - 1) // len(self.problems)}
+            epoch = (self.position - 1) // len(self.inputs.problems)
+            metrics |= {"training/global_step": step, "training/epoch": epoch}
             self.row = {"step": step, **self.flops.add(metrics)}
             # Samples, then the checkpoint, then the row: a row that a crash loses is in the checkpoint.
-            self.write_samples(step, self.shown)
+            if self.report is not None:
+                self.report.write_samples(step, self.shown, self.inputs.tokenizer)
             if self.is_due(step, trainer.save_every):
                 self.save(step)
             self.log(self.row)
@@ -196,7 +164,7 @@ class GrpoTrainer:
 
     def is_over(self, step: int) -> bool:
         """Return whether ``step`` is the last: all steps made, or all epochs used up."""
-        return self.settings.is_over(step, self.position, len(self.problems))
+        return self.settings.is_over(step, self.position, len(self.inputs.problems))
 
     # -- rollout
 
@@ -222,7 +190,7 @@ class GrpoTrainer:
             self.stop_without_signal(step, len(useful), len(sampled))
         self.shown = useful[:wanted] or [group for group in sampled if group.is_judged()]
         metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
-        return useful[:wanted], metrics | {DROPPED: len(useful[wanted:])}
+        return useful[:wanted], metrics | {"training/filter_groups/discarded_surplus_samples": len(useful[wanted:])}
 
     def is_useful(self, group: PromptGroup) -> bool:
         """Return whether a group enters the update: judged, and with signal where groups without are left out."""
@@ -232,9 +200,9 @@ class GrpoTrainer:
     def sample_groups(self, position: int, n_prompts: int) -> list[PromptGroup]:
         """Return groups for the next ``n_prompts`` prompts of the stream, from ``position`` on."""
         rollout, positions = self.settings.rollout, range(position, position + n_prompts)
-        problems = [problem_at(place, self.problems, self.settings.data) for place in positions]
+        problems = [problem_at(place, self.inputs.problems, self.settings.data) for place in positions]
         groups = self.worker.generate(problems, positions, range(rollout.n))
-        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))  # negative controls, in place
+        self.settings.reward.replace(groups, (rollout.seed, position))  # in a negative control
         return groups
 
     def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
@@ -248,15 +216,15 @@ class GrpoTrainer:
 
     def entropy_coefficient(self, step: int, metrics: Mapping[str, float]) -> float:
         """Return this step's coefficient: with target entropies, negative where the entropy is above its target."""
-        coefficient, targets = self.settings.algorithm.entropy_coef, self.target_entropies
-        return coefficient * (targets[step - 1] - metrics[ROLLOUT_ENTROPY]) if targets else coefficient
+        coefficient, targets = self.settings.algorithm.entropy_coef, self.inputs.entropies
+        return coefficient * (targets[step - 1] - metrics["rollout/entropy"]) if targets else coefficient
 
     def update(self, samples: Sequence[TrainSample], step: int, entropy_coef: float) -> dict[str, float]:
         """Go over the samples once, in ``updates_per_step`` optimizer steps; completions are shuffled, not groups.
 
         Without samples, no step.
         """
-        settings, gap, sums, norms = self.settings, RolloutGap(), list[dict[str, Tensor]](), list[float]()
+        settings = self.settings
         rate = learning_rate_at(step - 1, settings.trainer.last_step(), settings.optim)
         set_learning_rate(self.optimizer, rate)
         order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(samples))
@@ -269,6 +237,9 @@ class GrpoTrainer:
         if self.reference is not None:
             with self.clock("ref"):
                 self.compute_log_probs("ref_logp_N", self.reference, updates)
+        gap = RolloutGap()
+        sums: list[dict[str, Tensor]] = []  # metrics of each micro-batch
+        norms: list[float] = []  # of the gradient, for each optimizer step
         with self.clock("update_actor"):
             for batches in updates:
                 sums += [self.backward(batch, entropy_coef, gap) for batch in batches]
@@ -276,10 +247,9 @@ class GrpoTrainer:
         metrics = self.update_metrics(sums, norms, gap)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
             raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
-        learns = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
         # A step without samples counts as its updates, all without signal: rl_report multiplies the two.
-        counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not learns)}
-        return metrics | counts | {"actor/lr": rate, "actor/entropy_coef": entropy_coef}
+        metrics["training/updates"] = len(norms) or settings.algorithm.updates_per_step
+        return metrics | {"actor/lr": rate, "actor/entropy_coef": entropy_coef}
 
     def micro_batches(self, samples: Sequence[TrainSample]) -> list[Batch]:
         """Return this rank's micro-batches of one update, the same number on every rank: passes are collective."""
@@ -292,8 +262,8 @@ class GrpoTrainer:
     def compute_log_probs(self, name: str, policy: Policy, updates: Sequence[Sequence[Batch]]) -> None:
         """Add the log-probs by ``policy`` to all batches as ``name``."""
         for batch in (batch for batches in updates for batch in batches):
-            given = batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature
-            (batch[name],) = policy(*given, with_entropy=False)
+            rows = batch["tokens_BT"], batch["loss_mask_BT"]
+            (batch[name],) = policy(*rows, self.settings.rollout.temperature, with_entropy=False)
 
     def backward(self, batch: Batch, entropy_coef: float, gap: RolloutGap) -> dict[str, Tensor]:
         """Add up the gradients of a micro-batch's share of the loss, and ``gap``; return its shares of the metrics."""
@@ -305,7 +275,7 @@ class GrpoTrainer:
         if algorithm.importance_cap is not None:
             loss_N = loss_N * importance_weight(old_logp_N, rollout_logp_N, algorithm.importance_cap)
         total_N = loss_N - entropy_coef * entropy_N
-        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), ENTROPY: (share_N * entropy_N).sum()}
+        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), "actor/entropy": (share_N * entropy_N).sum()}
         if self.reference is not None:
             kl_N = kl_estimate(algorithm.kl, logp_N, batch["ref_logp_N"])
             total_N = total_N + algorithm.kl_coef * kl_N
@@ -349,17 +319,17 @@ class GrpoTrainer:
 
     def evaluate(self, step: int) -> dict[str, float]:
         """Sample as in training, record the score, and return accuracy and reasons by data source (level)."""
-        if not self.val_problems:
+        if not self.inputs.val_problems:
             return {}
         numbers = range(VALIDATION_SAMPLE, VALIDATION_SAMPLE - self.settings.trainer.eval_samples, -1)
         with self.clock("testing"):
-            groups = self.worker.generate(self.val_problems, range(len(self.val_problems)), numbers)
-        if self.report is not None and self.settings.trainer.samples_every:
-            self.report.write_validation(step, self.val_problems, groups, self.tokenizer)
-        scores = validation_metrics(self.val_problems, groups)
-        if scores and rank() == 0:
-            record_score(self.steps, step, validation_score(scores))
-        tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
+            groups = self.worker.generate(self.inputs.val_problems, range(len(self.inputs.val_problems)), numbers)
+        if self.report is not None:
+            self.report.write_validation(step, self.inputs.val_problems, groups, self.inputs.tokenizer)
+        scores = validation_metrics(self.inputs.val_problems, groups)
+        if scores:
+            self.folder.record_score(step, validation_score(scores))
+        tokens = {"perf/evaluated_tokens": n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
         return tokens | scores
 
     def log(self, row: Mapping[str, Any]) -> None:
@@ -367,30 +337,22 @@ class GrpoTrainer:
         if self.report is not None:
             self.report.write(row)
 
-    def write_samples(self, step: int, groups: Sequence[PromptGroup]) -> None:
-        """Write, now and then, some completions; on the first rank alone."""
-        every = self.settings.trainer.samples_every
-        if self.report is not None and groups and every and step % every == 0:
-            self.report.write_samples(step, groups, self.tokenizer)
-
     def save(self, step: int) -> None:
-        """Write a checkpoint; complete ones that are neither among the last nor the best are deleted."""
+        """Write a checkpoint; older ones are deleted, see ``RunFolder.save``."""
         counts = on_every_rank(lambda: (self.worker.judges.judged, self.worker.judges.errors))
         judged, errors = map(sum, zip(*counts, strict=True))
         state = {"position": self.position, "judged": judged, "judge_errors": errors}
-        save_checkpoint(self.steps, step, self.policy, self.optimizer, self.tokenizer, state=state, row=self.row)
-        if rank() == 0:
-            prune(self.steps, self.settings.trainer.keep, keep_best=self.settings.trainer.keep_best)
+        tokenizer = self.inputs.tokenizer
+        self.folder.save(step, self.policy, self.optimizer, tokenizer, state=state, row=self.row)
 
     def restore(self, step: int) -> None:
         """Restore weights, optimizer, position and this rank's share of the judge's counts, as saved at ``step``."""
-        checkpoint, judges = folder(self.steps, step), self.worker.judges
-        state = load_checkpoint(checkpoint, self.policy, self.optimizer)
+        state, self.row = self.folder.load(step, self.policy, self.optimizer)
         if not {"position", "judged", "judge_errors"} <= state.keys():
+            checkpoint = self.folder.steps / f"global_step_{step}"
             raise UserError(f"{checkpoint}: of an earlier version; go on with that one, or --force starts again")
-        self.position = state["position"]
+        self.position, judges = state["position"], self.worker.judges
         judges.judged, judges.errors = (len(own_part(range(state[name]))) for name in ("judged", "judge_errors"))
-        self.row = step_row(checkpoint)
         self.flops.restore(self.row)
 
     def close(self) -> None:
@@ -426,31 +388,28 @@ class RolloutWorker:
         self, problems: Sequence[TokenizedProblem], positions: Sequence[int], sample_numbers: Sequence[int]
     ) -> list[PromptGroup]:
         repeated = [problem for problem in problems for _ in sample_numbers]
-        seed, size = self.settings.rollout.seed, len(sample_numbers)
-        seeds = [request_seed(seed, place, number) for place in positions for number in sample_numbers]
+        seeds, size = completion_seeds(self.settings.rollout.seed, positions, sample_numbers), len(sample_numbers)
         with self.clock("gen"):
             sampled = self.sampler.sample([problem.prompt_ids for problem in repeated], seeds, self.options)
-        texts = self.tokenizer.batch_decode([one.token_ids for one in sampled], skip_special_tokens=True)
-        completions = [replace(one, text=text) for one, text in zip(sampled, texts, strict=True)]
+        texts = self.tokenizer.batch_decode([completion.token_ids for completion in sampled], skip_special_tokens=True)
+        completions = [replace(completion, text=text) for completion, text in zip(sampled, texts, strict=True)]
         with self.clock("reward"):
             verdicts = self.judges.judge([*map(TokenizedProblem.judge_input, repeated, completions)])
         rewards = [*map(self._reward, completions, verdicts)]
         correct = [verdict.reason is Reason.CORRECT for verdict in verdicts]
         metrics, reasons = [verdict.metrics for verdict in verdicts], [verdict.reason for verdict in verdicts]
-        slices = [slice(start, start + size) for start in range(0, len(repeated), size)]
-        return [
-            PromptGroup(
-                place, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part], reasons[part]
-            )
-            for place, problem, part in zip(positions, problems, slices, strict=True)
-        ]
+        groups = []
+        for number, (place, problem) in enumerate(zip(positions, problems, strict=True)):
+            rows = slice(number * size, (number + 1) * size)
+            outcome = completions[rows], rewards[rows], correct[rows], metrics[rows], reasons[rows]
+            groups.append(PromptGroup(place, problem.prompt_ids, *outcome))
+        return groups
 
     def _reward(self, completion: Completion, verdict: Verdict) -> float | None:
-        value = reward(verdict, shape_of(self.settings.reward.control, self.settings.reward.shape))
+        value = self.settings.reward.reward(verdict)
         if value is None:
             return None
-        buffer, most = self.settings.algorithm.overlong_buffer, self.settings.algorithm.overlong_penalty
-        return value + overlong_penalty(completion.n_tokens, self.options.max_tokens, buffer, most)
+        return value + self.settings.algorithm.penalty(completion.n_tokens, self.options.max_tokens)
 
 
 # ---- advantages: one number for each completion, from rewards_GS and lengths_GS (in tokens)

@@ -2,9 +2,12 @@
 
 # ruff: noqa: N803, N806
 
+import contextlib
 import json
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +17,19 @@ import torch.distributed as dist
 from torch import Tensor
 
 from compositionality.data.artefact import remove, write_text
-from compositionality.gpus import peak_of
-from compositionality.reward.function import FunctionSettings
-from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.train.completions import to_read
 from compositionality.train.dist import device
-from compositionality.train.grpo_settings import AlgorithmSettings, GrpoTrainerSettings
+from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
 from compositionality.train.log import Progress, RunLog
 from compositionality.train.metrics import (
     ENTROPY,
     GROUPS,
+    NO_SIGNAL,
     ROLLOUT_ENTROPY,
     SAMPLED,
     SAMPLED_TOKENS,
     SIGNAL,
+    SMALLEST_ADVANTAGE,
     TOKENS,
     TRAINED,
     ComputeMeter,
@@ -35,9 +37,24 @@ from compositionality.train.metrics import (
     non_embedding_parameters,
 )
 from compositionality.train.prompts import TokenizedProblem
+from compositionality.train.run_folder import models_in
 from compositionality.types import LENGTH, Completion, PromptGroup, Reason, TrainSample
 
 PROBABILITIES = "training/rollout_probs_diff"
+
+
+class Clock:
+    """Seconds spent by name, since ``seconds`` was last emptied."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Add the seconds of a ``with`` block to ``name``."""
+        started = time.monotonic()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
 
 
 def rollout_metrics(
@@ -94,8 +111,9 @@ def cut_share(completions: Sequence[Completion]) -> float:
 
 
 def advantage_metrics(samples: Sequence[TrainSample]) -> dict[str, float]:
-    """Return the advantages of the tokens of an update, under verl's names; nothing without samples."""
-    return spread("critic/advantages", [sample.advantage for sample in samples for _ in sample.response_ids])
+    """Return the advantages of a step's tokens, under verl's names (none without samples), and whether all are 0."""
+    spreads = spread("critic/advantages", [sample.advantage for sample in samples for _ in sample.response_ids])
+    return {**spreads, NO_SIGNAL: int(all(abs(sample.advantage) <= SMALLEST_ADVANTAGE for sample in samples))}
 
 
 class RolloutGap:
@@ -112,9 +130,8 @@ class RolloutGap:
         gap_N = (trainer_N - sampler_N).abs() * counted_N
         p_N, q_N = (logp_N.exp() * counted_N for logp_N in (trainer_N, sampler_N))
         apart_N = (p_N - q_N).abs()
-        terms = [values_N.double() for values_N in (counted_N, apart_N, p_N, q_N)]
-        _, apart_N, p_N, q_N = terms
-        self.sums.append(torch.stack([*terms, apart_N**2, p_N**2, q_N**2, p_N * q_N]).sum(1))
+        n_N, apart_N, p_N, q_N = (values_N.double() for values_N in (counted_N, apart_N, p_N, q_N))
+        self.sums.append(torch.stack([n_N, apart_N, p_N, q_N, apart_N**2, p_N**2, q_N**2, p_N * q_N]).sum(1))
         self.largest.append(torch.stack([gap_N.max(), apart_N.max()]))
 
     def metrics(self, group: dist.ProcessGroup | None = None) -> dict[str, float]:
@@ -160,6 +177,8 @@ def pass_at_k_metrics(answers: Sequence[tuple[str, Sequence[float]]]) -> dict[st
     n = max((len(right) for _, right in answers), default=1)
     if n == 1:
         return {}
+    from compositionality.stats.pass_at_k import pass_at_k
+
     ks = [*(2**power for power in range(1, (n - 1).bit_length())), n]
     counts: dict[str, list[float]] = {}
     for source, right in answers:
@@ -197,8 +216,12 @@ def actor_mfu(
     config: Any, samples: Sequence[TrainSample], seconds: Mapping[str, float], processes: int
 ) -> dict[str, float]:
     """Return the share of the GPUs' peak that the update reached; nothing on a CPU or a GPU of unknown peak."""
-    peak = peak_of(torch.cuda.get_device_name()) if device().type == "cuda" else None
-    if peak is None or not samples:
+    if device().type != "cuda" or not samples:
+        return {}
+    from compositionality.gpus import peak_of
+
+    peak = peak_of(torch.cuda.get_device_name())
+    if peak is None:
         return {}
     return {"perf/mfu/actor": update_flops(config, [*map(len, samples)]) / seconds["update_actor"] / peak / processes}
 
@@ -255,13 +278,13 @@ def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float], processes
 class Report:
     """Metrics, a line for every step, a growing table of validation accuracies, some completions."""
 
-    def __init__(self, out: Path, settings: GrpoTrainerSettings, first: int, whole: Mapping[str, Any]) -> None:
-        self.out = out
+    def __init__(self, out: Path, settings: GrpoSettings, first: int) -> None:
+        self.out, self.samples_every = out, settings.trainer.samples_every
         if not first:
             remove(out / "metrics.jsonl")
-        self.run_log = RunLog(out, settings.logger, "rl", whole)
-        self.progress = Progress(settings.last_step(), first)
-        if rule := FunctionSettings(whole["reward"]["function"]).rule():
+        self.run_log = RunLog(out, settings.trainer.logger, "rl", asdict(settings))
+        self.progress = Progress(settings.trainer.last_step(), first)
+        if rule := settings.reward.rule():
             print(rule, flush=True)
         self.table_begun = False
 
@@ -274,7 +297,9 @@ class Report:
             self.table_begun = True
 
     def write_samples(self, step: int, groups: Sequence[PromptGroup], tokenizer: Any) -> None:
-        """Write some completions of a step to read, with their special tokens."""
+        """Write, now and then, some completions of a step to read, with their special tokens."""
+        if not groups or not self.samples_every or step % self.samples_every:
+            return
         rows, form = [], "[{position}] reward {reward:g}\n{prompt}\n>>> {completion}\n"
         for number, place in to_read([group.correct for group in groups]):
             group = groups[number]
@@ -289,6 +314,8 @@ class Report:
         self, step: int, problems: Sequence[TokenizedProblem], groups: Sequence[PromptGroup], tokenizer: Any
     ) -> None:
         """Write the completions of the first three problems of each data source: the same ones at every validation."""
+        if not self.samples_every:
+            return
         lines, counts = list[str](), Counter[str]()
         for place, (problem, group) in enumerate(zip(problems, groups, strict=True)):
             counts[problem.data_source] += 1
@@ -299,6 +326,10 @@ class Report:
                 lines.append(f"{json.dumps(row)}\n")
         (self.out / "samples").mkdir(exist_ok=True)
         write_text(self.out / "samples" / f"validation_{step}.jsonl", "".join(lines))
+
+    def send_models(self, used: Iterable[Path]) -> None:
+        """Send the models of the run, and what it ``used``, to wandb if it is logged there."""
+        self.run_log.send_artifacts(used, models_in(self.out))
 
     def close(self) -> None:
         self.run_log.close()

@@ -1,16 +1,12 @@
 """The settings of GRPO with either engine, their only defaults, and what no run can have."""
 
-import importlib.util
-import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from compositionality.data.artefact import Recipe, is_to_be_checked, name_inputs
-from compositionality.data.problems import read_problems
-from compositionality.data.row_format import RowSettings
-from compositionality.errors import UserError, check_installed
-from compositionality.http_json import address_of
+from compositionality.data.row_format import RowFormat, RowSettings
 from compositionality.ranges import (
     REQUIRED,
     CountOrAll,
@@ -26,11 +22,10 @@ from compositionality.ranges import (
 )
 from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
-from compositionality.reward.shapes import Control, Shape
+from compositionality.reward.shapes import Control, Shape, overlong_penalty, replace_rewards, reward, shape_of
 from compositionality.train.metrics import entropies
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
-    NEEDS_VERL,
     NOT_THE_RESULT,
     ClusterSettings,
     FloatType,
@@ -39,12 +34,8 @@ from compositionality.train.settings import (
     ModelSettings,
     OptimSettings,
     Trainer,
-    check_loggers,
-    check_lora,
-    check_mesh,
-    refuse_foreign_keys,
 )
-from compositionality.validation import check_ranges
+from compositionality.types import PromptGroup, Verdict
 
 GAE = "gae"
 STEPS = 100
@@ -117,6 +108,10 @@ class AlgorithmSettings:
         """Return whether groups that are all right or all wrong are left out of the update."""
         return self.dynamic_sampling if self.drop_equal_groups is None else self.drop_equal_groups
 
+    def penalty(self, n_tokens: int, max_tokens: int) -> float:
+        """Return what is added to the reward of a completion of this length: 0 or less."""
+        return overlong_penalty(n_tokens, max_tokens, self.overlong_buffer, self.overlong_penalty)
+
 
 @dataclass
 class CriticSettings:
@@ -156,6 +151,14 @@ class GrpoRewardSettings(FunctionSettings):
             del verl["reward"]
         if self.shape == "auto":
             self.shape = (Shape.SCORE if self.function else Shape.BINARY).value  # OmegaConf writes the name of a member
+
+    def reward(self, verdict: Verdict) -> float | None:
+        """Return the reward of a verdict; None where the judge failed."""
+        return reward(verdict, shape_of(self.control, self.shape))
+
+    def replace(self, groups: Sequence[PromptGroup], seed: Sequence[int]) -> None:
+        """Replace the rewards of groups in a negative control, in place."""
+        replace_rewards(self.control, groups, seed)
 
     def judges(self) -> JudgePool:
         """Return the process that judges the completions of a rank."""
@@ -225,6 +228,10 @@ class GrpoSettings:
         update = self.data.prompts_per_step
         return (self.rollout.generation_batch or 2 * update) if self.algorithm.dynamic_sampling else update
 
+    def row_format(self) -> RowFormat:
+        """Return how ``data.train_files`` and ``data.val_files`` are read."""
+        return self.data.row_format(any_source=self.reward.function is not None)
+
 
 NOT_THE_RESULT_OF_RL = (
     *NOT_THE_RESULT,
@@ -232,98 +239,6 @@ NOT_THE_RESULT_OF_RL = (
     *(f"rollout.{key}" for key in ("max_rows", "server_url", "bucket_mb", "gpu_memory")),
     *(f"reward.{key}" for key in ("judge_seconds", "function", "custom_reward_function", "max_error_rate")),
 )
-SAMPLERS = {"single": ("builtin", "vllm", "server"), "verl": ("vllm", "sglang")}
-SINGLE_LACKS = {
-    **NEEDS_VERL,
-    **{f"critic.{name}": "it has no critic; take engine=verl" for name in CriticSettings.__dataclass_fields__},
-}
-
-
-def check_settings(settings: GrpoSettings) -> None:
-    """Raise UserError for settings that no run can have, with either engine."""
-    check_ranges(settings)
-    check_loggers(settings.trainer.logger, settings.engine)
-    settings.reward.check()
-    if settings.engine == "single":
-        refuse_foreign_keys(settings, SINGLE_LACKS)
-        check_mesh(settings.mesh, settings.model.dtype, settings.run)
-        check_lora(settings.model, settings.mesh)
-        if settings.algorithm.advantage == GAE:
-            raise UserError("algorithm.advantage=gae: engine=single has no critic; take engine=verl")
-    if settings.rollout.engine not in SAMPLERS[settings.engine]:
-        raise UserError(f"rollout.engine={settings.rollout.engine}: not one of {', '.join(SAMPLERS[settings.engine])}")
-    _check_sampler(settings.rollout, settings.engine)
-    data, algorithm, rollout = settings.data, settings.algorithm, settings.rollout
-    if settings.trainer.epochs and data.train_limit:
-        raise UserError("trainer.epochs: passes over whole files; with data.train_limit give trainer.steps")
-    if not data.train_files:
-        raise UserError("data.train_files: give at least one problem file")
-    data.row_format()
-    if data.prompts_per_step % algorithm.updates_per_step:
-        raise UserError(
-            f"algorithm.updates_per_step={algorithm.updates_per_step} does not divide "
-            f"data.prompts_per_step={data.prompts_per_step}"
-        )
-    alone = algorithm.advantage in ("raft", "reinforce_plus_plus", GAE) and not algorithm.drops_equal_groups()
-    if rollout.n < 2 and not alone:
-        raise UserError(
-            f"rollout.n={rollout.n}: a group of one completion has nothing to compare it with; take at least 2"
-        )
-    if algorithm.dynamic_sampling and not algorithm.drops_equal_groups():
-        raise UserError("algorithm.dynamic_sampling=true replaces equal groups: drop_equal_groups=false contradicts it")
-    if (algorithm.kl == "none") != (algorithm.kl_coef == 0):
-        raise UserError(
-            f"algorithm.kl={algorithm.kl} algorithm.kl_coef={algorithm.kl_coef:g}: half a KL term; "
-            "give k1, k2 or k3 with a coefficient above 0, or none with 0"
-        )
-    if algorithm.entropy_like is not None and algorithm.entropy_coef <= 0:
-        raise UserError(f"algorithm.entropy_coef={algorithm.entropy_coef}: entropy_like needs a positive one")
-    if settings.reward.is_control() and settings.trainer.keep_best:
-        raise UserError(
-            f"reward.control={settings.reward.control}: the best checkpoint is chosen by right answers, on which "
-            "nothing in a control may depend; set trainer.keep_best=false"
-        )
-    if algorithm.overlong_buffer > rollout.max_tokens:
-        raise UserError(f"algorithm.overlong_buffer={algorithm.overlong_buffer} is more than rollout.max_tokens")
-
-
-def _check_sampler(rollout: GrpoRolloutSettings, engine: str) -> None:
-    """Raise UserError for a sampler that is not there, or that cannot sample so."""
-    name, truncated = rollout.engine, rollout.top_k or rollout.top_p < 1
-    if name == "server":
-        if not rollout.server_url:
-            raise UserError("rollout.engine=server: give rollout.server_url, for example http://127.0.0.1:30000")
-        address_of(rollout.server_url)
-    if name == "sglang" and importlib.util.find_spec(name) is None:
-        raise UserError("rollout.engine=sglang: the package sglang is not installed; install it, or take vllm")
-    if (
-        name == "vllm" and engine == "single" and os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu"
-    ):  # else it is for another machine
-        check_installed(name, "rollout.engine=vllm")
-    if name == "vllm" and engine == "single" and truncated:
-        raise UserError(
-            f"rollout.top_p={rollout.top_p:g} rollout.top_k={rollout.top_k}: vLLM only tells log-probs after "
-            "truncation; use rollout.top_p=1 and rollout.top_k=0, or rollout.engine=builtin"
-        )
-
-
-def settle_length(settings: GrpoSettings) -> None:
-    """Set ``trainer.steps`` to at most the whole steps of ``trainer.epochs`` passes, as verl counts them.
-
-    A dry run without the problems leaves it. UserError for problems that make no step.
-    """
-    data, trainer = settings.data, settings.trainer
-    if trainer.epochs is None or not is_to_be_checked(*data.train_files, dry=settings.dry_run):
-        return
-    form = data.row_format(any_source=settings.reward.function is not None)
-    problems = sum(read_problems(Path(path), form).num_rows for path in data.train_files)
-    if problems < data.prompts_per_step:
-        raise UserError(
-            f"{', '.join(data.train_files)}: {problems} problems are less than a step; "
-            f"lower data.prompts_per_step={data.prompts_per_step}"
-        )
-    steps = problems // data.prompts_per_step * trainer.epochs
-    trainer.steps = min(trainer.steps or steps, steps)
 
 
 def make_recipe(settings: GrpoSettings) -> Recipe:

@@ -14,28 +14,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from random import SystemRandom
 from types import FrameType
-from typing import Annotated
 
 import psutil
 
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, check_gpus_are_used, count_gpus, why_no_gpu
-from compositionality.ranges import OneOf, PositiveInt
+from compositionality.train.settings import RunSettings
 
 PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it,
 PATIENCE_FOR_A_REASON = 60.0  # and after one has ended of a UserError, which the first rank alone prints
 GRACE_SECONDS = 10.0  # that processes have to end after SIGTERM
-
-
-@dataclass
-class RunSettings:
-    """Where a run computes. ``processes`` are ranks that share its data (or, with ``mesh.tensor``, its layers)."""
-
-    device: Annotated[str, OneOf(("auto", "cpu", "gpu"))] = "auto"  # auto: gpu where one is visible
-    processes: PositiveInt | None = None  # on this machine; null: one for each GPU, one on a CPU, or those of torchrun
 
 
 def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:

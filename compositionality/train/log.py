@@ -1,32 +1,15 @@
 """What a training run of either engine writes down: metrics.jsonl, wandb, lines on the screen; the rest: boards.py."""
 
-import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.boards import open_boards
 from compositionality.train.completions import Completions
 from compositionality.train.metrics import numbers
 from compositionality.train.run_folder import WANDB_ID
-from compositionality.train.wandb_runs import open_wandb, or_left_out, send_artifacts, wandb_is_usable
-
-
-class Clock:
-    """Seconds spent by name, since ``seconds`` was last emptied."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        """Add the seconds of a ``with`` block to ``name``."""
-        started = time.monotonic()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
 
 
 class MetricsFile:
@@ -86,18 +69,21 @@ class RunLog:
         result: Path | None = None,
         code: str = "",
     ) -> None:
-        self.file = MetricsFile(out / "metrics.jsonl")
-        names = loggers(chosen, os.environ)
-        self.boards = open_boards(names, out, result or out, settings)
-        self.wandb: Any = None
-        if "wandb" in names:
-            identity = (out / WANDB_ID).read_text().strip()
-            self.wandb = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
+        self.file, self.completions = MetricsFile(out / "metrics.jsonl"), Completions(out)
         self.kept: list[Mapping[str, Any]] = []  # completions of the step whose row comes next
-        self.completions = Completions(out)
-        for row, generations in self.completions.so_far:  # that a killed process did not send
-            if self.wandb is not None and row["step"] >= self.wandb.step:
-                self.send(row, generations)
+        self.boards: list[Any] = []
+        self.wandb: Any = None
+        names = loggers(chosen, os.environ)
+        if {*names} - {"file", "wandb"}:
+            from compositionality.train.boards import open_boards
+
+            self.boards = open_boards(names, out, result or out, settings)
+        if "wandb" in names:
+            from compositionality.train.wandb_runs import WandbLog, open_wandb
+
+            identity = (out / WANDB_ID).read_text().strip()
+            run = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
+            self.wandb = WandbLog(run, self.completions)
 
     def write(self, row: Mapping[str, Any]) -> None:
         self.file.write(row)
@@ -105,16 +91,9 @@ class RunLog:
             board.write(scalars(row), row["step"])
             if self.kept:
                 board.write_generations(row["step"], self.kept)
-        self.send(row, self.kept)
+        if self.wandb is not None:
+            self.wandb.write(row, self.kept)
         self.kept = []
-
-    def send(self, row: Mapping[str, Any], generations: Sequence[Mapping[str, Any]]) -> None:
-        """Send to wandb; a run goes on without it if that fails."""
-        run, self.wandb = self.wandb, None
-        if run is not None:
-            with or_left_out():
-                run.log(scalars(row) | self.completions.grown(row["step"], generations), step=row["step"])
-                self.wandb = run
 
     def keep_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
         """Keep completions to read: the row of their step takes them along to every place."""
@@ -124,16 +103,11 @@ class RunLog:
     def send_artifacts(self, used: Iterable[Path], made: Iterable[Path]) -> None:
         """Send the models that the run ``made``, and what it ``used``, to wandb as artifacts."""
         if self.wandb is not None:
-            with or_left_out():
-                send_artifacts(self.wandb, used, made)
+            self.wandb.send_artifacts(used, made)
 
     def close(self) -> None:
-        self.file.close()
-        for board in self.boards:
-            board.close()
-        if self.wandb is not None:
-            with or_left_out():
-                self.wandb.finish()
+        for log in (self.file, *self.boards, *([self.wandb] if self.wandb is not None else [])):
+            log.close()
 
 
 class SupervisedLog(RunLog):
@@ -174,3 +148,9 @@ def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     elif "wandb" in chosen:
         print("wandb is left out: set WANDB_API_KEY, or WANDB_MODE=offline", flush=True)
     return [*names, "file"]
+
+
+def wandb_is_usable(environment: Mapping[str, str]) -> bool:
+    """Return whether wandb would not ask for a login."""
+    mode = environment.get("WANDB_MODE", "")
+    return mode == "offline" or (bool(environment.get("WANDB_API_KEY")) and mode != "disabled")

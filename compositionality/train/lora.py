@@ -22,8 +22,6 @@ def add_adapters(model: Any, settings: LoraSettings) -> None:
 
     All other weights are frozen. UserError for layers that it does not have.
     """
-    if not settings.rank:
-        return
     targets = adapted_layers(model, settings)
     from peft import LoraConfig, inject_adapter_in_model
 

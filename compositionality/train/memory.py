@@ -11,8 +11,8 @@ from compositionality.memory import DISK, GPU, HOST, ModelShape, Need
 from compositionality.ranges import ALL
 from compositionality.rollout.model_folder import shape_of_model
 from compositionality.train.grpo_settings import GrpoSettings, GrpoTrainerSettings
-from compositionality.train.launch import RunSettings, world_size
-from compositionality.train.settings import MeshSettings, ModelSettings
+from compositionality.train.launch import world_size
+from compositionality.train.settings import MeshSettings, ModelSettings, RunSettings
 from compositionality.train.sft_settings import SftSettings
 
 FEWER_CHECKPOINTS = "free some, lower trainer.keep, or choose another trainer.output"

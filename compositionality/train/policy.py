@@ -9,7 +9,6 @@ Names of tensors: B rows, T tokens, D width, V vocabulary (this rank's slice of 
 # ruff: noqa: N803, N806
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,9 +21,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.checkpoint import checkpoint
 
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import check_family
 from compositionality.train.dist import device
-from compositionality.train.lora import add_adapters
 from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings, check_split
 
 HEAD_TOKENS = 2048  # with activation checkpointing, logits are computed for so many tokens at a time
@@ -40,14 +37,16 @@ def load_model(settings: ModelSettings) -> Any:
 
     logging.disable_progress_bar()
     config = AutoConfig.from_pretrained(settings.path, local_files_only=True)
-    check_family(Path(settings.path))
     config.attention_dropout = 0.0
     how = {"config": config, "dtype": torch.float32, "attn_implementation": settings.attention}
     try:
         model = AutoModelForCausalLM.from_pretrained(settings.path, local_files_only=True, **how)
     except (ValueError, ImportError, OSError) as error:
         raise UserError(f"{settings.path}: does not load: {' '.join(str(error).split())[:200]}") from error
-    add_adapters(model, settings.lora)
+    if settings.lora.rank:
+        from compositionality.train.lora import add_adapters
+
+        add_adapters(model, settings.lora)
     model.model.embed_tokens.padding_idx = None  # the mask says what is trained, not the id; and a shard has other ids
     if settings.activation_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})

@@ -15,7 +15,7 @@ Reads a model folder and files of chats, or of prompts and responses. Writes OUT
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,15 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
-from compositionality.data.artefact import Recipe, exclusive, new_artefact
+from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.rollout.prompts import ChatRow
 from compositionality.train.batches import Batches, ChatBatches, MicroBatch, micro_batches
-from compositionality.train.checkpoint import export, load_checkpoint, save_checkpoint
-from compositionality.train.dist import device, memory_metrics, on_first_rank, rank, start_processes
-from compositionality.train.inputs import read_sft_inputs
+from compositionality.train.checkpoint import RunFolder, export, load_checkpoint, save_checkpoint
+from compositionality.train.dist import device, memory_metrics, rank
 from compositionality.train.log import Progress, SupervisedLog
 from compositionality.train.lora import stored
-from compositionality.train.metrics import TOKENS, TRAINED, sft_report
+from compositionality.train.metrics import TOKENS, TRAINED
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -47,9 +46,11 @@ from compositionality.train.policy import (
     shard,
     trainable,
 )
-from compositionality.train.run_folder import folder, is_finished, prune, resume
+from compositionality.train.run_folder import folder, prune
 from compositionality.train.settings import OptimSettings
-from compositionality.train.sft_settings import SftSettings, SftTrainerSettings, check_settings, make_recipe
+from compositionality.train.sft_inputs import SftInputs
+from compositionality.train.sft_settings import SftSettings, SftTrainerSettings, make_recipe
+from compositionality.train.training_report import sft_report
 
 # ---- the loop
 
@@ -179,37 +180,28 @@ class Fit:
 # ---- the command
 
 
-def train(settings: SftSettings) -> Path:
-    """Fine-tune ``model.path``, or continue a run that was killed; returns the model folder.
+def train(settings: SftSettings, inputs: SftInputs, mesh: DeviceMesh | None) -> Path:
+    """Fine-tune ``model.path``, or continue a run that was killed; return the model folder. Every rank calls this.
 
-    UserError for settings, rows or a model that do not fit, and for a loss that is not finite.
+    ``engines.train_sft`` has checked the settings and read the inputs. Raise UserError for a folder that is another
+    run's, and for a loss that is not finite.
     """
-    check_settings(settings)
-    mesh = start_processes(settings.mesh, settings.trainer.threads)
-    out, recipe = Path(settings.trainer.output), make_recipe(settings)
-    if on_first_rank(lambda: is_finished(out / "final", recipe, force=settings.force)):
-        return out / "final"
-    fit, batches, validation = prepare(settings, mesh)
-    with ExitStack() as stack:
-        on_first_rank(lambda: stack.enter_context(exclusive(out)))
-        start = on_first_rank(lambda: resume(out, recipe, force=settings.force))
-        loss = fit.run(batches, out, start, "sft", asdict(settings), validation)
-        facts = {"steps": batches.steps, "loss": round(loss, 4)}
-        if rank() == 0:
-            rows = len(batches.rows)
-            facts |= sft_report(out / "metrics.jsonl", batches.steps, rows, settings.data.train_files)
-        fit.publish(out / "final", recipe, facts)
-    return out / "final"
-
-
-def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:
-    """Return policy, training batches, validation micro-batches. UserError for data that do not fit the model."""
-    inputs, trainer = read_sft_inputs(settings), settings.trainer
-    assert inputs is not None, "a dry run trains nothing"
-    batches = new_batches(inputs.rows, trainer, settings.data.seed)
+    recipe, data, trainer = make_recipe(settings), settings.data, settings.trainer
+    run = RunFolder(Path(trainer.output), recipe, force=settings.force)
+    final = run.out / "final"
+    if run.is_finished():
+        return final
+    batches = new_batches(inputs.rows, trainer, data.seed)
     policy = shard(load_model(settings.model), mesh, settings.mesh, settings.model.dtype)
     fit = Fit(policy, inputs.model.tokenizer, settings.optim, trainer, mesh)
-    return fit, batches, micro_batches(inputs.val_rows, trainer.micro_batch_tokens, fit.rank, fit.ranks)
+    validation = micro_batches(inputs.val_rows, trainer.micro_batch_tokens, fit.rank, fit.ranks)
+    with run:
+        loss = fit.run(batches, run.out, run.resume(), "sft", asdict(settings), validation)
+        facts = {"steps": batches.steps, "loss": round(loss, 4)}
+        if rank() == 0:
+            facts |= sft_report(run.out / "metrics.jsonl", batches.steps, len(batches.rows), data.train_files)
+        fit.publish(final, recipe, facts)
+    return final
 
 
 def new_batches(rows: Sequence[ChatRow], trainer: SftTrainerSettings, seed: int) -> ChatBatches:

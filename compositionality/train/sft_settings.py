@@ -9,10 +9,9 @@ from typing import Any
 from compositionality.data.artefact import Recipe, name_inputs, read_manifest
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, CountOrAll, NonEmptyStr, PositiveInt, Seed
-from compositionality.train.metrics import trained
+from compositionality.train.checks import NEEDS_VERL, check_loggers, check_lora, check_mesh, refuse_foreign_keys
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
-    NEEDS_VERL,
     NOT_THE_RESULT,
     ClusterSettings,
     FloatType,
@@ -21,11 +20,8 @@ from compositionality.train.settings import (
     ModelSettings,
     OptimSettings,
     Trainer,
-    check_loggers,
-    check_lora,
-    check_mesh,
-    refuse_foreign_keys,
 )
+from compositionality.train.training_report import trained
 from compositionality.validation import check_ranges
 
 THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.tokens", "trainer.batch_rows", "trainer.batch_tokens")

@@ -7,7 +7,7 @@ drawn from the metadata of offline runs too.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,11 @@ from typing import Any
 from compositionality.data.artefact import Recipe, combined_hash, file_hash, manifest_path, read_manifest
 from compositionality.data.git import code_version
 from compositionality.errors import without_secrets
+from compositionality.train.completions import Completions
+from compositionality.train.log import scalars, wandb_is_usable
 from compositionality.train.metrics import FLOPS
-from compositionality.train.run_folder import WANDB_ID, facts_of, place_of, tags_of
+from compositionality.train.run_folder import WANDB_ID, models_in
+from compositionality.train.run_names import facts_of, place_of, tags_of
 
 PROJECT = "compositionality"
 """In wandb, unless WANDB_PROJECT names another."""
@@ -28,12 +31,6 @@ SERVICE = "WANDB_SERVICE"
 open in it, and would be gone on with there."""
 ALIAS = 16
 """Digits of a manifest's hash by which its artifact is called."""
-
-
-def wandb_is_usable(environment: Mapping[str, str]) -> bool:
-    """Return whether wandb would not ask for a login."""
-    mode = environment.get("WANDB_MODE", "")
-    return mode == "offline" or (bool(environment.get("WANDB_API_KEY")) and mode != "disabled")
 
 
 def run_name(result: Path) -> str:
@@ -86,6 +83,34 @@ def open_wandb(
     return None
 
 
+class WandbLog:
+    """The rows of a run in wandb, those first that a killed process did not send; it ends where wandb fails."""
+
+    def __init__(self, run: Any, completions: Completions) -> None:
+        self.run, self.completions = run, completions
+        for row, generations in completions.so_far:
+            if self.run is not None and row["step"] >= self.run.step:
+                self.write(row, generations)
+
+    def write(self, row: Mapping[str, Any], generations: Sequence[Mapping[str, Any]]) -> None:
+        """Send a row of metrics and completions of its step."""
+        run, self.run = self.run, None
+        if run is not None:
+            with or_left_out():
+                run.log(scalars(row) | self.completions.grown(row["step"], generations), step=row["step"])
+                self.run = run
+
+    def send_artifacts(self, used: Iterable[Path], made: Iterable[Path]) -> None:
+        if self.run is not None:
+            with or_left_out():
+                send_artifacts(self.run, used, made)
+
+    def close(self) -> None:
+        if self.run is not None:
+            with or_left_out():
+                self.run.finish()
+
+
 def define_validation_metrics(run: Any) -> None:
     """Make FLOPs the x-axis of a run's validation metrics, and last and largest value their summary."""
     for names in ("val-core/*", "val-aux/*"):
@@ -125,11 +150,6 @@ def send_models(out: Path, job: str, recipe: Recipe) -> None:
             with or_left_out():
                 send_artifacts(run, used=recipe.inputs.values(), made=models_in(out))
                 run.finish()
-
-
-def models_in(out: Path) -> list[Path]:
-    """Return the models of a run folder: the last, and the best where it is kept."""
-    return [folder for folder in (out / "final", out / "best") if folder.is_dir()]
 
 
 def send_artifacts(run: Any, used: Iterable[Path], made: Iterable[Path]) -> None:

@@ -7,7 +7,8 @@ import pytest
 from compositionality.config.cli import parse, split_layers, with_sources
 from compositionality.config.profile import MADE_OF
 from compositionality.errors import UserError
-from compositionality.train.grpo_settings import GrpoSettings, check_settings
+from compositionality.train.grpo_checks import check_settings
+from compositionality.train.grpo_settings import GrpoSettings
 
 FOLDER = Path(__file__).parents[2] / "compositionality" / "config" / "algorithm"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))

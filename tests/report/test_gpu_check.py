@@ -71,7 +71,7 @@ def test_p12_every_command_fits_its_entry_point(tmp_path: Path, device: str) -> 
     for step in steps:
         settings = settings_of(step)
         if isinstance(settings, GrpoSettings):
-            from compositionality.train.grpo_settings import check_settings as check_grpo
+            from compositionality.train.grpo_checks import check_settings as check_grpo
 
             check_grpo(settings)
             assert settings.model.dtype == ("bfloat16" if device == "gpu" else "float32")

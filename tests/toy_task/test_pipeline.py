@@ -64,7 +64,7 @@ def samples_and_filter() -> None:
 
 
 def train() -> None:
-    from compositionality.train.grpo import train
+    from compositionality.train.engines import train_on_rank as train
     from compositionality.train.grpo_settings import GrpoSettings
 
     words = [

@@ -84,7 +84,7 @@ TASK = Echo()
 
 
 def test_a_task_with_a_judge_alone_is_enough_to_train_on_rows_made_elsewhere(site: Path, tmp_path: Path) -> None:
-    from compositionality.train.grpo import train
+    from compositionality.train.engines import train_on_rank as train
 
     (site / "echo_task.py").write_text(JUDGE_ALONE)
     register(site, "echo", "echo_task:TASK")

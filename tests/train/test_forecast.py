@@ -17,8 +17,8 @@ from compositionality.memory import BatchSize, BatchSpec, ModelShape, Sharding
 from compositionality.reward.verl_reward import score_dict
 from compositionality.rollout.model_folder import shape_of, shape_of_model
 from compositionality.train import memory as train_memory
-from compositionality.train.launch import RunSettings
 from compositionality.train.memory import Ranks
+from compositionality.train.settings import RunSettings
 from compositionality.train.verl.memory import Tail, completion_files, largest_batch
 from compositionality.types import Reason, Verdict
 
@@ -132,7 +132,7 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
     from sft_assets import make_rows
 
     from compositionality.config.cli import parse
-    from compositionality.train.sft import train
+    from compositionality.train.engines import train_on_rank as train
     from compositionality.train.sft_settings import SftSettings
 
     out, shape = tmp_path / "out", {"layers": 3, "width": 128, "heads": 4, "feed_forward": 352}

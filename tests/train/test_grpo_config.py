@@ -20,7 +20,8 @@ from compositionality.config.profile import layers_of
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.train.engines import settle_cluster, train_grpo
-from compositionality.train.grpo_settings import GrpoSettings, check_settings
+from compositionality.train.grpo_checks import check_settings
+from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.run_folder import flatten
 from compositionality.train.verl import configure, grpo, hooks, launch, preflight
 from compositionality.train.verl.configure import GRPO_LACKS, grpo_keys, grpo_run

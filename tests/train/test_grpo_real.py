@@ -15,8 +15,9 @@ from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.study.steps import settings_of
 from compositionality.train.engines import train_grpo
-from compositionality.train.metrics import GROUPS, read_metrics, report_of
+from compositionality.train.metrics import GROUPS, read_metrics
 from compositionality.train.run_folder import best_step, saved_steps, scores
+from compositionality.train.training_report import report_of
 
 STEPS = 4
 LOOP_OF_GPUS = ("verl.actor_rollout_ref.rollout.agent.agent_loop_manager_class=null", "verl.reward.num_workers=1")

@@ -154,7 +154,7 @@ def test_a_users_function_judges_any_source_in_a_process_of_its_own(model, token
 
 
 def test_every_response_has_a_seed_of_its_own():
-    from compositionality.train.prompts import verl_seed
+    from compositionality.train.verl.prompts import verl_seed
 
     chat = [{"role": "user", "content": "a"}]
     other = [{"role": "user", "content": "b"}]

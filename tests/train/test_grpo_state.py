@@ -11,8 +11,8 @@ from kills import killed_everywhere
 
 from compositionality.errors import UserError
 from compositionality.train.metrics import EVALUATED_TOKENS, SAMPLED
-from compositionality.train.prompts import PromptStream
 from compositionality.train.run_folder import folder, mark_complete, verify_checkpoint
+from compositionality.train.verl.prompts import PromptStream
 
 ROWS = [{"row": number} for number in range(10)]
 
@@ -190,7 +190,7 @@ def test_the_validation_score_weighs_levels_equally():
 def test_p07_orders_and_seeds_never_change():
     """A run that was begun with an earlier version goes on with the same prompts and random numbers."""
     from compositionality.seeds import request_seed, row_at
-    from compositionality.train.prompts import verl_seed
+    from compositionality.train.verl.prompts import verl_seed
 
     assert [row_at(place, 10, 1) for place in range(12)] == [8, 4, 7, 0, 1, 2, 5, 9, 6, 3, 7, 2]
     assert request_seed(1, 5, 3) == 801452190

@@ -18,9 +18,10 @@ from offline_wandb import config, history, records
 from compositionality.data.artefact import Recipe
 from compositionality.errors import MissingPackageError, UserError
 from compositionality.report.dashboard import SendSettings, check
+from compositionality.train.checks import check_loggers
 from compositionality.train.log import RunLog
-from compositionality.train.run_folder import facts_of, run_path, tags_of, take_run_folder
-from compositionality.train.settings import check_loggers
+from compositionality.train.run_folder import run_path, take_run_folder
+from compositionality.train.run_names import facts_of, tags_of
 
 ROOT = Path(__file__).parents[2]
 TWO_STEPS = """
@@ -227,13 +228,15 @@ def test_wandb_that_fails_later_is_left_out(tmp_path: Path, monkeypatch: pytest.
         raise ConnectionError("its process has died")
 
     monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setattr("compositionality.train.log.open_wandb", lambda *_, **__: SimpleNamespace(step=0, log=log))
+    monkeypatch.setattr(
+        "compositionality.train.wandb_runs.open_wandb", lambda *_, **__: SimpleNamespace(step=0, log=log)
+    )
     (tmp_path / "wandb.id").write_text("abc")
     run = RunLog(tmp_path, [], "rl", {})
     for step in (1, 2):
         run.write({"step": step, "actor/lr": 0.1})
     run.close()
-    assert run.wandb is None
+    assert run.wandb.run is None
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
 
 
@@ -326,6 +329,6 @@ def test_verls_loggers_serve_the_single_engine(
 def test_p18_a_logger_that_is_not_installed_is_one_line(
     monkeypatch: pytest.MonkeyPatch, name: str, engine: str, missing: str, fix: str
 ) -> None:
-    monkeypatch.setattr("compositionality.train.settings.find_spec", lambda package: package != missing or None)
+    monkeypatch.setattr("compositionality.train.checks.find_spec", lambda package: package != missing or None)
     with pytest.raises(MissingPackageError, match=f"^trainer.logger={name}: .*{re.escape(fix)}$"):
         check_loggers(["file", "wandb", name], engine)

@@ -20,14 +20,11 @@ from compositionality.train.metrics import (
     ComputeMeter,
     non_embedding_parameters,
     read_metrics,
-    report_from,
-    report_of,
     rl_report,
-    run_until,
-    sft_report,
     truncate_metrics,
 )
 from compositionality.train.run_folder import mark_complete, publish_models, record_score
+from compositionality.train.training_report import report_from, report_of, run_until, sft_report
 from compositionality.types import TrainingReport
 
 

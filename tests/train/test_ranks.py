@@ -18,8 +18,8 @@ from compositionality.errors import UserError
 from compositionality.train import launch
 from compositionality.train.engines import settle_cluster
 from compositionality.train.grpo_settings import GrpoSettings
-from compositionality.train.launch import RunSettings, check_a_gpu_each, count_processes, on_ranks
-from compositionality.train.settings import ClusterSettings
+from compositionality.train.launch import check_a_gpu_each, count_processes, on_ranks
+from compositionality.train.settings import ClusterSettings, RunSettings
 from compositionality.train.sft_settings import SftSettings
 
 PATIENCE_S = 300

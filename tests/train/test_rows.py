@@ -21,11 +21,11 @@ from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
 from compositionality.train.engines import settle_cluster, train_grpo
-from compositionality.train.grpo import train
+from compositionality.train.engines import train_on_rank as train
+from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_settings import GrpoSettings
-from compositionality.train.inputs import read_grpo_inputs
 from compositionality.train.metrics import read_metrics
-from compositionality.train.prompts import PromptStream, files_for_verl, row_format
+from compositionality.train.verl.prompts import PromptStream, files_for_verl
 
 PLAIN = (*(f"data.{key.partition('=')[0]}" for key in KEYS), "data.apply_chat_template")
 
@@ -37,9 +37,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_without_the_chat_template_a_prompt_is_what_the_tokenizer_makes_of_its_text(base: Path) -> None:
     found = inputs(base)
-    assert found.model.tokenizer.decode(found.problems[0].prompt_ids) == LLAMA[0] + text(ROWS[0])
+    assert found.tokenizer.decode(found.problems[0].prompt_ids) == LLAMA[0] + text(ROWS[0])
     assert text(ROWS[0]).endswith("\n<think>")
-    assert [one.prompt_ids for one in found.problems] == [found.model.tokenizer(text(row)).input_ids for row in ROWS]
+    assert [one.prompt_ids for one in found.problems] == [found.tokenizer(text(row)).input_ids for row in ROWS]
     assert [json.loads(one.ground_truth) for one in found.problems] == ROWS
     with pytest.raises(UserError, match="no chat template; choose one with"):
         inputs(base, "data.apply_chat_template=true")
@@ -73,9 +73,9 @@ def test_the_template_of_no_text_is_a_choice_for_a_model_that_is_not_trained(bas
 
 
 def test_verl_gets_the_file_as_it_is_only_in_its_own_schema(base: Path, tmp_path: Path) -> None:
-    form = row_format(parse(GrpoSettings, words(base, tmp_path)))
+    form = parse(GrpoSettings, words(base, tmp_path)).row_format()
     [made] = files_for_verl([str(base / "rows.jsonl")], form, tmp_path / "rows")
-    plain = row_format(GrpoSettings())
+    plain = GrpoSettings().row_format()
     assert read_problems(Path(made)).equals(read_problems(base / "rows.jsonl", form))
     assert files_for_verl([made], plain, tmp_path / "other") == [made]
 
@@ -109,8 +109,8 @@ def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
     monkeypatch.setattr("transfer_queue.init", lambda: None)
     client = SimpleNamespace(_acquire_server=AsyncMock(return_value=("", server)), _release_server=Mock())
     worker = group_loop.GroupWorker(config, client)
-    assert worker.tokenizer.chat_template == read.model.tokenizer.chat_template
-    files = files_for_verl(list(config.run.train_files), row_format(settings), tmp_path / "rows")
+    assert worker.tokenizer.chat_template == read.tokenizer.chat_template
+    files = files_for_verl(list(config.run.train_files), settings.row_format(), tmp_path / "rows")
     rows = PromptStream(RLHFDataset(files, worker.tokenizer, config.data), seed=1, shuffle=False).take(3)
     for row in rows:
         asyncio.run(worker._run_prompt({**row, "global_steps": 1}, {}, {"validate": False}))

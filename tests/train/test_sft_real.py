@@ -19,9 +19,10 @@ from compositionality.data.parquet import write_table
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train.chat_rows import load_rows
 from compositionality.train.engines import train_sft
-from compositionality.train.metrics import TOKENS, read_metrics, report_of
+from compositionality.train.metrics import TOKENS, read_metrics
 from compositionality.train.run_folder import saved_steps
 from compositionality.train.sft_settings import SftSettings
+from compositionality.train.training_report import report_of
 
 pytestmark = pytest.mark.slow
 

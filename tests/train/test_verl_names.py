@@ -5,8 +5,8 @@ import pytest
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
 from compositionality.train.grpo_settings import GrpoSettings
-from compositionality.train.settings import TRL_NAMES
 from compositionality.train.sft_settings import SftSettings
+from compositionality.train.trl_names import TRL_NAMES
 from compositionality.train.verl.names import ELSEWHERE, answer
 from compositionality.validation import keys_of
 

@@ -17,10 +17,11 @@ from compositionality.ranges import (
     Seed,
 )
 from compositionality.tasks.string.prior import prior_functions
-from compositionality.train.launch import RunSettings, world_size
+from compositionality.train.checks import check_mesh
+from compositionality.train.launch import world_size
 from compositionality.train.memory import check_here, pretraining_needs, ranks_of
 from compositionality.train.run_folder import flatten, run_path
-from compositionality.train.settings import FloatType, MeshSettings, OptimSettings, check_mesh
+from compositionality.train.settings import FloatType, MeshSettings, OptimSettings, RunSettings
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, tiny_shape

@@ -18,19 +18,14 @@ from typing import Any
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
+from compositionality.train.checks import VERLS_SETUP, refuse_foreign_keys
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings
 from compositionality.train.memory import kept_checkpoints
-from compositionality.train.prompts import run_keys
 from compositionality.train.run_folder import flatten
-from compositionality.train.settings import (
-    VERLS_SETUP,
-    LoraSettings,
-    ModelSettings,
-    OptimSettings,
-    refuse_foreign_keys,
-)
+from compositionality.train.settings import LoraSettings, ModelSettings, OptimSettings
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import hooks
+from compositionality.train.verl.prompts import run_keys
 from compositionality.train.wandb_runs import run_name
 
 try:

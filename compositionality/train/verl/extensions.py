@@ -11,8 +11,8 @@ from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentL
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_adv_est, register_policy_loss
 from verl.utils.torch_functional import masked_mean
 
-from compositionality.train.prompts import verl_seed
 from compositionality.train.verl import hooks, log_probs
+from compositionality.train.verl.prompts import verl_seed
 
 del log_probs  # imported for what it does
 

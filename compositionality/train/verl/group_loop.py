@@ -20,7 +20,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 from vllm.sampling_params import RequestOutputKind
 
-from compositionality.train.prompts import verl_seed
+from compositionality.train.verl.prompts import verl_seed
 
 VERL_WORKER: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 Row = dict[str, Any]

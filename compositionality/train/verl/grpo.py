@@ -12,7 +12,6 @@ from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.cluster import worker_variables
 from compositionality.rollout.model_folder import check_model
 from compositionality.train.log import loggers
-from compositionality.train.prompts import files_for_verl, row_format_of_run
 from compositionality.train.run_folder import (
     FINISHED,
     check_run,
@@ -28,6 +27,7 @@ from compositionality.train.run_folder import (
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_grpo_inputs, check_grpo_settings
+from compositionality.train.verl.prompts import files_for_verl, row_format_of_run
 from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.grpo_trainer"

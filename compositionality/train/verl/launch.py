@@ -22,7 +22,8 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.log import Progress
 from compositionality.train.metrics import accuracies
-from compositionality.train.run_folder import WANDB_ID, facts_of
+from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.run_names import facts_of
 from compositionality.train.verl import hooks
 from compositionality.train.wandb_runs import SERVICE
 

@@ -15,9 +15,9 @@ from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.train.launch import free_port
 from compositionality.train.log import loggers
-from compositionality.train.metrics import sft_report
 from compositionality.train.run_folder import check_run, flatten, is_finished, latest_step, resume
 from compositionality.train.sft_settings import order_of, train_inputs
+from compositionality.train.training_report import sft_report
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_sft_inputs, check_sft_settings

@@ -46,10 +46,10 @@ from compositionality.train.metrics import (
     numbers,
     step_row,
 )
-from compositionality.train.prompts import PromptStream
 from compositionality.train.run_folder import complete_steps, folder, mark_complete, prune, record_score
 from compositionality.train.verl import extensions, hooks
 from compositionality.train.verl.metrics import log_completions
+from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError, row_order
 
 del extensions  # imported for the advantages that it registers

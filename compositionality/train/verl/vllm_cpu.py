@@ -10,6 +10,6 @@ def keep_weights() -> None:
     worker and the trainer waits for ever. Costs a third of the decoding speed, hence only under ``VERL_PLATFORM=cpu``.
     """
     if on_cpu():
-        from compositionality.train.samplers import use_plain_linears
+        from compositionality.train.vllm_sampler import use_plain_linears
 
         use_plain_linears()

@@ -16,7 +16,7 @@ from runs import ROOT, assert_same_update, settings, weights, words
 
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
-from compositionality.train.grpo import train
+from compositionality.train.engines import train_on_rank as train
 from compositionality.train.metrics import read_metrics
 from compositionality.train.run_folder import scores
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from runs import settings
 
-from compositionality.train.grpo import train
+from compositionality.train.engines import train_on_rank as train
 from compositionality.train.metrics import read_metrics
 
 STEPS, AT_BOTH_ENDS = 50, 8

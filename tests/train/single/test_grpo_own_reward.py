@@ -8,7 +8,7 @@ from own_rows import OWN, SOURCE, write_own_rows
 from runs import apart, settings, weights
 
 from compositionality.errors import UserError
-from compositionality.train.grpo import train
+from compositionality.train.engines import train_on_rank as train
 from compositionality.train.metrics import GROUPS, SIGNAL, read_metrics
 
 

@@ -14,16 +14,18 @@ from runs import apart, settings, weights
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.train import grpo
+from compositionality.train import checkpoint, grpo
 from compositionality.train.checkpoint import export
 from compositionality.train.engines import train_grpo
-from compositionality.train.grpo import GrpoTrainer, RolloutWorker, train
-from compositionality.train.grpo_settings import settle_length
-from compositionality.train.metrics import GROUPS, read_metrics, report_of, rl_report, trained
+from compositionality.train.engines import train_on_rank as train
+from compositionality.train.grpo import GrpoTrainer, RolloutWorker
+from compositionality.train.grpo_checks import settle_length
+from compositionality.train.metrics import GROUPS, read_metrics, rl_report
 from compositionality.train.model_texts import with_old_config_keys
 from compositionality.train.policy import Policy, load_model
 from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
 from compositionality.train.settings import ModelSettings
+from compositionality.train.training_report import report_of, trained
 from compositionality.types import PromptGroup, Reason, Verdict
 
 
@@ -460,8 +462,8 @@ def test_p07_a_run_killed_between_checkpoint_and_row_has_completions_and_judge_e
 
 
 def test_p18_a_checkpoint_of_an_earlier_version_is_one_line(small, two_steps, tmp_path, monkeypatch):
-    out, load = shutil.copytree(two_steps, tmp_path / "run"), grpo.load_checkpoint
-    monkeypatch.setattr(grpo, "load_checkpoint", lambda *given: {"position": load(*given)["position"]})
+    out, load = shutil.copytree(two_steps, tmp_path / "run"), checkpoint.load_checkpoint
+    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda *given: {"position": load(*given)["position"]})
     with pytest.raises(UserError, match=r"global_step_2: of an earlier version; go on with that one, or --force"):
         train(settings(small, out))
 

@@ -11,11 +11,12 @@ from compositionality.config.cli import parse
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
 from compositionality.train.checkpoint import whole_weights
-from compositionality.train.grpo import train
+from compositionality.train.checks import check_lora
+from compositionality.train.engines import train_on_rank as train
 from compositionality.train.metrics import read_metrics
 from compositionality.train.policy import Policy, load_model, trainable
 from compositionality.train.run_folder import prune
-from compositionality.train.settings import LoraSettings, MeshSettings, ModelSettings, check_lora
+from compositionality.train.settings import LoraSettings, MeshSettings, ModelSettings
 from compositionality.train.sft_settings import SftSettings
 
 LORA = ["model.lora.rank=4", "model.lora.alpha=8", "model.lora.targets=[q_proj,down_proj]", "optim.lr=1e-2"]
@@ -85,13 +86,12 @@ def test_adapters_are_pefts(small: Path) -> None:
 
 @pytest.mark.full
 def test_what_an_sft_run_says_of_its_model_is_without_adapters(small: Path, tmp_path: Path) -> None:
-    from compositionality.train import sft
 
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"prompt": "a", "response": "b"}\n' * 8)
     lora = ["model.lora.rank=4", "model.lora.targets=[q_proj,down_proj]", "trainer.epochs=1", "data.max_length=64"]
     words = [f"model.path={small / 'model'}", f"data.train_files=[{rows}]", f"trainer.output={tmp_path / 'run'}", *lora]
-    final = sft.train(parse(SftSettings, words))
+    final = train(parse(SftSettings, words))
     assert read_manifest(final).facts["parameters"] == sum(one.numel() for one in weights(final).values())
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from runs import settings
 
-from compositionality.train.grpo import train
+from compositionality.train.engines import train_on_rank as train
 from compositionality.train.metrics import read_metrics
 
 README = Path(__file__).parents[3] / "compositionality/train/README.md"

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
 from compositionality.train.launch import free_port
-from compositionality.train.samplers import ServerSampler
+from compositionality.train.server_sampler import ServerSampler
 from compositionality.types import LENGTH, STOP, SamplingOptions
 
 END = 3
