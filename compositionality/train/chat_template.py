@@ -16,6 +16,17 @@ from compositionality.data.artefact import Recipe, check_maker, is_to_be_checked
 from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
+from compositionality.rollout.model_folder import (
+    check_model,
+    check_weights,
+    read_tokenizer,
+    resolve_model,
+    text_template,
+)
+from compositionality.rollout.prompts import chat_text
+from compositionality.train.chat_rows import check_template
+from compositionality.train.model_texts import write_for_both_generations
+from compositionality.types import Message
 
 STEP = "set_chat_template"
 FOLDER = Path(__file__).parent / "chat_templates"
@@ -50,8 +61,6 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
     UserError for a template that there is not or that does not render, for a token of it that the tokenizer does not
     have, and for an answer that it does not end with exactly one EOS.
     """
-    from compositionality.rollout.model_folder import resolve_model
-
     check_name(settings.chat_template, "chat_template")
     source, target = resolve_model(settings.model), Path(settings.output)
     template, eos, eos_id = chosen(settings, source)
@@ -78,8 +87,6 @@ def check(settings: ChatTemplateSettings) -> None:
 
 def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]:
     """Return the Jinja text of the template, the token that ends an answer, its id. UserError for what does not fit."""
-    from compositionality.rollout.model_folder import check_weights, read_tokenizer
-
     tokenizer = read_tokenizer(source)
     check_weights(source)
     template, tokens = find_template(settings.chat_template, tokenizer, source)
@@ -98,8 +105,6 @@ def check_name(name: str, setting: str) -> None:
 
 def find_template(name: str, tokenizer: Any, source: Path) -> tuple[str, tuple[str, ...]]:
     """Return the Jinja text of a template, and the tokens that it writes."""
-    from compositionality.rollout.model_folder import text_template
-
     if name in FORMATS:
         return (FOLDER / f"{name}{ENDING}").read_text().strip(), FORMATS[name]
     if name == TEXT:
@@ -128,8 +133,6 @@ def check_tokens(tokenizer: Any, tokens: tuple[str, ...], settings: ChatTemplate
 
 def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: int) -> None:
     """Link the weights of ``source``; write its texts with another chat template and EOS, for both transformers."""
-    from compositionality.train.model_texts import write_for_both_generations
-
     target.mkdir(parents=True)
     for path in _files(source, WEIGHTS):
         (target / path.name).symlink_to(path.resolve())
@@ -153,11 +156,6 @@ def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: in
 def check_folder(folder: Path, settings: ChatTemplateSettings) -> None:
     """Raise UserError unless the folder loads and its template ends an answer with exactly one EOS."""
     from jinja2 import TemplateError
-
-    from compositionality.rollout.model_folder import check_model
-    from compositionality.rollout.prompts import chat_text
-    from compositionality.train.chat_rows import check_template
-    from compositionality.types import Message
 
     tokenizer, name = check_model(folder).tokenizer, settings.chat_template
     chat = [Message(role="user", content="1"), Message(role="assistant", content="1")]

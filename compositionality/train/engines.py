@@ -31,14 +31,7 @@ def train_grpo(settings: GrpoSettings) -> None:
     """Train ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
     grpo_checks.check_settings(settings)
     grpo_checks.settle_length(settings)
-    if settings.engine == "verl":
-        from compositionality.train.verl import configure, grpo
-
-        settle_cluster(settings, imagined=settings.dry_run)
-        tag_run(settings)
-        grpo.train(configure.grpo_config(settings))
-    else:
-        _on_ranks(settings, grpo_settings.make_recipe)
+    _train(settings, grpo_settings.make_recipe)
 
 
 def train_sft(settings: SftSettings) -> None:
@@ -48,20 +41,13 @@ def train_sft(settings: SftSettings) -> None:
     sft_settings.settle_validation(settings)
     if not settings.data.val_files and "RANK" not in os.environ:
         print("no data.val_files: no validation loss is reported", flush=True)
-    if settings.engine == "verl":
-        from compositionality.train.verl import configure, sft
-
-        settle_cluster(settings, imagined=settings.dry_run)
-        tag_run(settings)
-        sft.train(configure.sft_config(settings))
-    else:
-        _on_ranks(settings, sft_settings.make_recipe)
+    _train(settings, sft_settings.make_recipe)
 
 
 def pretrain_tiny(settings: PretrainSettings) -> None:
     """Make the model ``settings.output``; UserError for settings that no run can have."""
     if not skips(Path(settings.output), make_recipe(settings), force=settings.force):
-        on_ranks(settings.run, lambda: _train(settings))
+        on_ranks(settings.run, lambda: _be_a_rank(settings))
 
 
 def tag_run(settings: GrpoSettings | SftSettings) -> None:
@@ -76,10 +62,14 @@ def show_verl(settings: GrpoSettings | SftSettings) -> str:
         return ""
     from omegaconf import OmegaConf
 
+    settle_cluster(settings, imagined=True)
+    return OmegaConf.to_yaml(_verl_config(settings))
+
+
+def _verl_config(settings: GrpoSettings | SftSettings) -> Any:
     from compositionality.train.verl.configure import grpo_config, sft_config
 
-    settle_cluster(settings, imagined=True)
-    return OmegaConf.to_yaml(grpo_config(settings) if isinstance(settings, GrpoSettings) else sft_config(settings))
+    return grpo_config(settings) if isinstance(settings, GrpoSettings) else sft_config(settings)
 
 
 def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> None:
@@ -131,11 +121,19 @@ def check_attention(settings: GrpoSettings | SftSettings, *, imagined: bool) -> 
         )
 
 
-def _on_ranks(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
-    """Train on every rank; in a dry run, which begins with the same checks, print the settings.
+def _train(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
+    """Train with the engine that is chosen; in a dry run, which begins with the same checks, show what would run.
 
     torch is imported by the ranks only: a process that starts them has no use for it.
     """
+    if settings.engine == "verl":
+        from compositionality.train.verl import grpo, sft
+
+        settle_cluster(settings, imagined=settings.dry_run)
+        tag_run(settings)
+        trainer: Any = grpo if isinstance(settings, GrpoSettings) else sft
+        trainer.train(_verl_config(settings))
+        return
     check_attention(settings, imagined=settings.dry_run)
     if settings.dry_run:
         if is_to_be_checked(settings.model.path, dry=True):
@@ -151,28 +149,10 @@ def _on_ranks(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
     settle_attention(settings)
     settings.model.path = str(resolve_model(settings.model.path))
     if not skips(Path(settings.trainer.output, "final"), recipe(settings), force=settings.force):
-        on_ranks(settings.run, lambda: _train(settings))
+        on_ranks(settings.run, lambda: _be_a_rank(settings))
 
 
-def _read_inputs(settings: GrpoSettings | SftSettings) -> Any:
-    from compositionality.train.grpo_inputs import read_grpo_inputs
-    from compositionality.train.sft_inputs import read_sft_inputs
-
-    return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)
-
-
-def train_on_rank(settings: GrpoSettings | SftSettings) -> Path:
-    """Read what a run needs and train, as one of the ranks that were started, or alone; return the result."""
-    from compositionality.train import grpo, sft
-    from compositionality.train.dist import start_processes
-
-    mesh = start_processes(settings.mesh, settings.trainer.threads)
-    inputs = _read_inputs(settings)
-    trainer: Any = grpo if isinstance(settings, GrpoSettings) else sft
-    return Path(trainer.train(settings, inputs, mesh))
-
-
-def _train(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:
+def _be_a_rank(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:
     from compositionality.train.dist import stop_processes
     from compositionality.train.tiny.pretrain import pretrain
 
@@ -181,3 +161,20 @@ def _train(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:
     else:
         train_on_rank(settings)
     stop_processes()
+
+
+def train_on_rank(settings: GrpoSettings | SftSettings) -> Path:
+    """Read what a run needs and train, as one of the ranks that were started, or alone; return the result."""
+    from compositionality.train import grpo, sft
+    from compositionality.train.dist import start_processes
+
+    mesh = start_processes(settings.mesh, settings.trainer.threads)
+    trainer: Any = grpo if isinstance(settings, GrpoSettings) else sft
+    return Path(trainer.train(settings, _read_inputs(settings), mesh))
+
+
+def _read_inputs(settings: GrpoSettings | SftSettings) -> Any:
+    from compositionality.train.grpo_inputs import read_grpo_inputs
+    from compositionality.train.sft_inputs import read_sft_inputs
+
+    return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)

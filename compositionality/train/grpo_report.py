@@ -69,6 +69,9 @@ def rollout_metrics(
     lengths = [completion.n_tokens for completion in completions]
     log_probs = [value for completion in completions for value in completion.log_probs]
     correct = [sum(group.correct) for group in sampled]
+    own: dict[str, list[float]] = {}  # metrics of a reward function, over the completions that have them
+    for name, value in (item for group in sampled for metrics in group.metrics for item in metrics.items()):
+        own.setdefault(f"reward/{name}/mean", []).append(value)
     return {
         **batch_metrics(batch),
         "critic/acc/mean": sum(correct) / len(completions),
@@ -84,7 +87,7 @@ def rollout_metrics(
         "training/filter_groups/kept": len(batch),
         "perf/sampled_tokens": sum(lengths),
         SAMPLED_TOKENS: n_tokens(sampled),
-        **_means([metrics for group in sampled for metrics in group.metrics]),
+        **{name: sum(values) / len(values) for name, values in own.items()},
     }
 
 
@@ -157,11 +160,14 @@ def validation_metrics(problems: Sequence[TokenizedProblem], groups: Sequence[Pr
     And the means of rewards and of a reward function's own metrics, and pass@k. A problem is in none if the judge
     failed on one of its completions.
     """
-    judged = [(one.data_source, group) for one, group in zip(problems, groups, strict=True) if group.is_judged()]
+    pairs = zip(problems, groups, strict=True)
+    judged = [(problem.data_source, group) for problem, group in pairs if group.is_judged()]
+    failures = [reason for reason in Reason if reason not in (Reason.CORRECT, Reason.ERROR)]
     values: dict[str, list[Any]] = {}
     for source, group in judged:
-        for reward, reason, own in zip(group.rewards, group.reasons, group.metrics, strict=True):
-            scores = {"reward": reward, **own, "score": reward, **shares_of(reason)}
+        for reward, reason, metrics in zip(group.rewards, group.reasons, group.metrics, strict=True):
+            scores = {"reward": reward, **metrics, "score": reward, "acc": float(reason is Reason.CORRECT)}
+            scores |= {failure.value: float(reason is failure) for failure in failures}
             for name, value in scores.items():
                 section = "val-core" if name == "acc" else "val-aux"
                 values.setdefault(f"{section}/{source}/{name}/mean@{len(group.rewards)}", []).append(value)
@@ -196,12 +202,6 @@ def validation_score(metrics: Mapping[str, float]) -> float:
     return float(sum(means) / len(means)) if means else 0.0
 
 
-def shares_of(reason: Reason) -> dict[str, float]:
-    """Return ``acc`` and a 0/1 for every reason that a judge may give for another verdict."""
-    reasons = {other.value: float(reason is other) for other in Reason if other not in (Reason.CORRECT, Reason.ERROR)}
-    return {"acc": float(reason is Reason.CORRECT), **reasons}
-
-
 def update_flops(config: Any, lengths: Sequence[int]) -> int:
     """Return FLOPs of an update on rows of these tokens, by verl's count: embedding, head and attention included."""
     heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
@@ -233,14 +233,6 @@ def spread(name: str, values: Sequence[float]) -> dict[str, float]:
     return {f"{name}/mean": sum(values) / len(values), f"{name}/max": max(values), f"{name}/min": min(values)}
 
 
-def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean of each metric of a reward function, over the completions that have it."""
-    by_name: dict[str, list[float]] = {}
-    for name, value in (item for one in metrics for item in one.items()):
-        by_name.setdefault(f"reward/{name}/mean", []).append(value)
-    return {name: sum(values) / len(values) for name, values in by_name.items()}
-
-
 def new_meter(weights: Iterable[tuple[str, Any]], algorithm: AlgorithmSettings) -> ComputeMeter:
     """Return the FLOPs of a run with these weights; several updates a step need a pass for π_old."""
     shapes = {name: tuple(weight.shape) for name, weight in weights}
@@ -254,7 +246,7 @@ def new_meter(weights: Iterable[tuple[str, Any]], algorithm: AlgorithmSettings) 
 
 def n_tokens(groups: Sequence[PromptGroup]) -> int:
     """Return tokens of all completions, each with its prompt."""
-    return sum(len(group.prompt_ids) + one.n_tokens for group in groups for one in group.completions)
+    return sum(len(group.prompt_ids) + answer.n_tokens for group in groups for answer in group.completions)
 
 
 def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float], processes: int) -> dict[str, float]:
