@@ -29,7 +29,7 @@ from compositionality.report.contents import JOBS, Content
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.train.boards import TensorBoard
 from compositionality.train.completions import rows_with_completions
-from compositionality.train.log import RunLog, scalars, wandb_is_usable
+from compositionality.train.log import RunLog, wandb_is_usable
 from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, models_in, task_of_files
 from compositionality.train.run_names import facts_of, place_of
 from compositionality.train.tiny.settings import model_of
@@ -170,9 +170,7 @@ def write_boards(place: Path, trainings: Iterable[Path], results: Iterable[Path]
         result = model_of(folder) if recipe["step"] == "pretrain_tiny" else folder
         with new_board(place, result, recipe["settings"]) as board:
             for row, completions in rows_with_completions(folder):
-                board.write(scalars(row), row["step"])
-                if completions:
-                    board.write_generations(row["step"], completions)
+                board.write(row, completions)
     for path in results:
         if made := read_manifest(path):
             content = JOBS[made.step][1](path, made)

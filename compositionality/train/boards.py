@@ -10,6 +10,7 @@ import numpy as np
 
 from compositionality.errors import without_secrets
 from compositionality.train.completions import TABLE
+from compositionality.train.log import scalars
 from compositionality.train.metrics import read_metrics
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import VERLS_LOGGERS
@@ -28,13 +29,12 @@ class TensorBoard:
         self.writer = SummaryWriter(str(folder), purge_step=None if done is None else done + 1)
         self.writer.add_hparams(public_settings(settings), {}, run_name=".")
 
-    def write(self, values: Mapping[str, float], step: int) -> None:
-        for name, value in values.items():
-            self.writer.add_scalar(name, value, step)
-
-    def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Add completions to read."""
-        self.write_table(TABLE, generations, step)
+    def write(self, row: Mapping[str, Any], generations: Sequence[Mapping[str, Any]]) -> None:
+        """Add the metrics of a step, and completions of it to read."""
+        for name, value in scalars(row).items():
+            self.writer.add_scalar(name, value, row["step"])
+        if generations:
+            self.write_table(TABLE, generations, row["step"])
 
     def write_table(self, name: str, rows: Sequence[Mapping[str, Any]], step: int = 0) -> None:
         """Add rows with the same keys, as a table in Markdown."""
@@ -59,11 +59,9 @@ class VerlLoggers:
         project = os.environ.get("WANDB_PROJECT") or PROJECT
         self.tracking = Tracking(project, run_name(result), [*names], public_settings(settings))
 
-    def write(self, values: Mapping[str, float], step: int) -> None:
-        self.tracking.log(values, step)
-
-    def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
-        """Leave completions out: a table of them is in wandb and TensorBoard."""
+    def write(self, row: Mapping[str, Any], _: Sequence[Mapping[str, Any]]) -> None:
+        """Add the metrics of a step, without completions: a table of them is in wandb and TensorBoard."""
+        self.tracking.log(scalars(row), row["step"])
 
     def close(self) -> None:
         self.tracking.finish()

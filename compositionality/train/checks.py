@@ -61,11 +61,7 @@ def check_loggers(names: Sequence[str], engine: str) -> None:
             fix = f"run: {VERLS_SETUP}"
             raise MissingPackageError(f"{what}: engine=single logs there through verl, which is not installed; {fix}")
         if name not in ("file", "wandb", "console") and find_spec(name) is None:
-            fix = (
-                "bash bash/setup.sh --tensorboard, or pip install tensorboard"
-                if name == "tensorboard"
-                else f"pip install {name}"
-            )
+            fix = f"{'bash bash/setup.sh --tensorboard, or ' if name == 'tensorboard' else ''}pip install {name}"
             raise MissingPackageError(f"{what}: the package {name} is not installed; run: {fix}")
 
 
@@ -78,10 +74,5 @@ def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:
     for key, instead in keys.items():
         value = attrgetter(key)(settings)
         if value != attrgetter(key)(default):
-            given = (
-                {f"{key}.{name}": one for name, one in flatten(value).items()}
-                if isinstance(value, dict)
-                else {key: value}
-            )
-            words = " ".join(f"{name}={one}" for name, one in given.items())
+            words = " ".join(f"{name}={part}" for name, part in flatten(value, key).items())
             raise UserError(f"{words}: engine={settings.engine} does not have it; {instead}")

@@ -319,14 +319,15 @@ class GrpoTrainer:
 
     def evaluate(self, step: int) -> dict[str, float]:
         """Sample as in training, record the score, and return accuracy and reasons by data source (level)."""
-        if not self.inputs.val_problems:
+        problems = self.inputs.val_problems
+        if not problems:
             return {}
         numbers = range(VALIDATION_SAMPLE, VALIDATION_SAMPLE - self.settings.trainer.eval_samples, -1)
         with self.clock("testing"):
-            groups = self.worker.generate(self.inputs.val_problems, range(len(self.inputs.val_problems)), numbers)
+            groups = self.worker.generate(problems, range(len(problems)), numbers)
         if self.report is not None:
-            self.report.write_validation(step, self.inputs.val_problems, groups, self.inputs.tokenizer)
-        scores = validation_metrics(self.inputs.val_problems, groups)
+            self.report.write_validation(step, problems, groups, self.inputs.tokenizer)
+        scores = validation_metrics(problems, groups)
         if scores:
             self.folder.record_score(step, validation_score(scores))
         tokens = {"perf/evaluated_tokens": n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
@@ -342,8 +343,7 @@ class GrpoTrainer:
         counts = on_every_rank(lambda: (self.worker.judges.judged, self.worker.judges.errors))
         judged, errors = map(sum, zip(*counts, strict=True))
         state = {"position": self.position, "judged": judged, "judge_errors": errors}
-        tokenizer = self.inputs.tokenizer
-        self.folder.save(step, self.policy, self.optimizer, tokenizer, state=state, row=self.row)
+        self.folder.save(step, self.policy, self.optimizer, self.inputs.tokenizer, state=state, row=self.row)
 
     def restore(self, step: int) -> None:
         """Restore weights, optimizer, position and this rank's share of the judge's counts, as saved at ``step``."""
@@ -387,22 +387,28 @@ class RolloutWorker:
     def _generate(
         self, problems: Sequence[TokenizedProblem], positions: Sequence[int], sample_numbers: Sequence[int]
     ) -> list[PromptGroup]:
+        """Return the groups of this rank's share."""
         repeated = [problem for problem in problems for _ in sample_numbers]
-        seeds, size = completion_seeds(self.settings.rollout.seed, positions, sample_numbers), len(sample_numbers)
+        seeds = completion_seeds(self.settings.rollout.seed, positions, sample_numbers)
         with self.clock("gen"):
             sampled = self.sampler.sample([problem.prompt_ids for problem in repeated], seeds, self.options)
         texts = self.tokenizer.batch_decode([completion.token_ids for completion in sampled], skip_special_tokens=True)
         completions = [replace(completion, text=text) for completion, text in zip(sampled, texts, strict=True)]
         with self.clock("reward"):
             verdicts = self.judges.judge([*map(TokenizedProblem.judge_input, repeated, completions)])
-        rewards = [*map(self._reward, completions, verdicts)]
-        correct = [verdict.reason is Reason.CORRECT for verdict in verdicts]
-        metrics, reasons = [verdict.metrics for verdict in verdicts], [verdict.reason for verdict in verdicts]
-        groups = []
+        groups, size = list[PromptGroup](), len(sample_numbers)
         for number, (place, problem) in enumerate(zip(positions, problems, strict=True)):
             rows = slice(number * size, (number + 1) * size)
-            outcome = completions[rows], rewards[rows], correct[rows], metrics[rows], reasons[rows]
-            groups.append(PromptGroup(place, problem.prompt_ids, *outcome))
+            group = PromptGroup(
+                position=place,
+                prompt_ids=problem.prompt_ids,
+                completions=completions[rows],
+                rewards=[*map(self._reward, completions[rows], verdicts[rows])],
+                correct=[verdict.reason is Reason.CORRECT for verdict in verdicts[rows]],
+                metrics=[verdict.metrics for verdict in verdicts[rows]],
+                reasons=[verdict.reason for verdict in verdicts[rows]],
+            )
+            groups.append(group)
         return groups
 
     def _reward(self, completion: Completion, verdict: Verdict) -> float | None:

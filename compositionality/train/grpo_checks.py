@@ -69,18 +69,18 @@ def check_settings(settings: GrpoSettings) -> None:
 
 def _check_sampler(rollout: GrpoRolloutSettings, engine: str) -> None:
     """Raise UserError for a sampler that is not there, or that cannot sample so."""
-    name, truncated = rollout.engine, rollout.top_k or rollout.top_p < 1
+    name = rollout.engine
     if name == "server":
         if not rollout.server_url:
             raise UserError("rollout.engine=server: give rollout.server_url, for example http://127.0.0.1:30000")
         address_of(rollout.server_url)
     if name == "sglang" and importlib.util.find_spec(name) is None:
         raise UserError("rollout.engine=sglang: the package sglang is not installed; install it, or take vllm")
-    if (
-        name == "vllm" and engine == "single" and os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu"
-    ):  # else it is for another machine
-        check_installed(name, "rollout.engine=vllm")
-    if name == "vllm" and engine == "single" and truncated:
+    if name == "vllm" and engine == "single":
+        if os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu":  # else it is for another machine
+            check_installed(name, "rollout.engine=vllm")
+        if not rollout.top_k and rollout.top_p == 1:
+            return
         raise UserError(
             f"rollout.top_p={rollout.top_p:g} rollout.top_k={rollout.top_k}: vLLM only tells log-probs after "
             "truncation; use rollout.top_p=1 and rollout.top_k=0, or rollout.engine=builtin"

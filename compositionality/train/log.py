@@ -71,28 +71,25 @@ class RunLog:
     ) -> None:
         self.file, self.completions = MetricsFile(out / "metrics.jsonl"), Completions(out)
         self.kept: list[Mapping[str, Any]] = []  # completions of the step whose row comes next
-        self.boards: list[Any] = []
+        self.boards: list[Any] = []  # what else takes rows: TensorBoard, verl's loggers, wandb
         self.wandb: Any = None
         names = loggers(chosen, os.environ)
         if {*names} - {"file", "wandb"}:
             from compositionality.train.boards import open_boards
 
-            self.boards = open_boards(names, out, result or out, settings)
+            self.boards += open_boards(names, out, result or out, settings)
         if "wandb" in names:
             from compositionality.train.wandb_runs import WandbLog, open_wandb
 
             identity = (out / WANDB_ID).read_text().strip()
             run = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
             self.wandb = WandbLog(run, self.completions)
+            self.boards.append(self.wandb)
 
     def write(self, row: Mapping[str, Any]) -> None:
         self.file.write(row)
         for board in self.boards:
-            board.write(scalars(row), row["step"])
-            if self.kept:
-                board.write_generations(row["step"], self.kept)
-        if self.wandb is not None:
-            self.wandb.write(row, self.kept)
+            board.write(row, self.kept)
         self.kept = []
 
     def keep_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
@@ -106,8 +103,9 @@ class RunLog:
             self.wandb.send_artifacts(used, made)
 
     def close(self) -> None:
-        for log in (self.file, *self.boards, *([self.wandb] if self.wandb is not None else [])):
-            log.close()
+        self.file.close()
+        for board in self.boards:
+            board.close()
 
 
 class SupervisedLog(RunLog):

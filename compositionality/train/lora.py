@@ -1,6 +1,5 @@
 """LoRA (arXiv 2106.09685): low-rank adapters beside frozen weights, by peft; what is exported has them merged."""
 
-import importlib.util
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,6 @@ def add_adapters(model: Any, settings: LoraSettings) -> None:
 
 def adapted_layers(model: Any, settings: LoraSettings) -> list[str]:
     """Return the names of the linear layers of ``model`` that get an adapter. UserError as ``add_adapters`` has it."""
-    if importlib.util.find_spec("peft") is None:
-        raise UserError("model.lora.rank: needs peft; run bash bash/setup.sh --full, or pip install peft")
     linear = {name.rpartition(".")[2] for name, layer in model.named_modules() if isinstance(layer, nn.Linear)} - {HEAD}
     for name in settings.targets:
         if name not in linear:
