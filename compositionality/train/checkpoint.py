@@ -284,6 +284,17 @@ _METADATA_CLASSES = {
 }
 
 
+def load_state(path: Path) -> dict[str, Any]:
+    """Return the tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except pickle.UnpicklingError as error:
+        raise UserError(f"{path}: holds more than tensors and would run code when read; use another one") from error
+    except (RuntimeError, EOFError, OSError) as error:
+        raise UserError(f"{path}: damaged checkpoint; use another one") from error
+    return state
+
+
 class CheckpointReader(FileSystemReader):  # type: ignore[misc]
     """Reads a distributed checkpoint whose ``.metadata`` holds what torch writes there and nothing else.
 

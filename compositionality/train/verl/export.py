@@ -6,7 +6,6 @@ memory-mapped shards one after the other, written, and compared with what transf
 
 import json
 import logging
-import pickle
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,24 +99,12 @@ def state_files(source: Path) -> list[Path]:
 
 def load_shards(source: Path) -> list[dict[str, Any]]:
     """Return the state of every rank, memory-mapped."""
+    from compositionality.train.checkpoint import load_state
+
     # It warns that a mesh was unpickled outside a process group, which is the point here.
     logging.getLogger("torch.distributed.device_mesh").setLevel(logging.ERROR)
     states = (load_state(path) for path in state_files(source))
     return [{name.removeprefix(PEFT): tensor for name, tensor in state.items()} for state in states]
-
-
-def load_state(path: Path) -> dict[str, Any]:
-    """Return the tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
-    import torch
-    import torch.distributed.tensor  # registers the classes of sharded tensors as safe
-
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: holds more than tensors and would run code when read; use another one") from error
-    except (RuntimeError, EOFError, OSError) as error:
-        raise UserError(f"{path}: damaged checkpoint; use another one") from error
-    return state
 
 
 def lora_scale(source: Path) -> float:
