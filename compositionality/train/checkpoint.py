@@ -25,6 +25,7 @@ from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import ReadItem
 from torch.distributed.tensor import DTensor  # its module registers the classes of sharded tensors as safe
+from torch.optim import Optimizer
 
 from compositionality.data.artefact import Recipe, exclusive, write_text
 from compositionality.data.json_files import read_json_object
@@ -48,6 +49,7 @@ from compositionality.train.run_folder import (
     write_seal,
 )
 
+Figures = Mapping[str, Any]
 STATE = "state.json"
 MODEL_FOLDER = "huggingface"
 warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # one process is meant to be one
@@ -83,21 +85,14 @@ class RunFolder:
         return on_first_rank(lambda: resume(self.out, self.recipe, force=self.force, validation=basis))
 
     def save(
-        self,
-        step: int,
-        policy: Any,
-        optimizer: torch.optim.Optimizer,
-        tokenizer: Any,
-        *,
-        state: Mapping[str, Any],
-        row: Mapping[str, Any],
+        self, step: int, policy: Any, optimizer: Optimizer, tokenizer: Any, *, state: Figures, row: Figures
     ) -> None:
         """Write a checkpoint; complete ones that are neither among the last ``keep`` nor the best are deleted."""
         save_checkpoint(self.steps, step, policy, optimizer, tokenizer, state=state, row=row)
         if rank() == 0:
             prune(self.steps, self.keep, keep_best=self.keep_best)
 
-    def load(self, step: int, policy: Any, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:
+    def load(self, step: int, policy: Any, optimizer: Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:
         """Restore policy and optimizer; return the state and the row of metrics that were saved with them."""
         checkpoint = folder(self.steps, step)
         return load_checkpoint(checkpoint, policy, optimizer), step_row(checkpoint)
@@ -195,14 +190,7 @@ def export(policy: Any, tokenizer: Any, target: Path) -> None:
 
 @interrupt_afterwards()
 def save_checkpoint(
-    steps: Path,
-    step: int,
-    policy: Any,
-    optimizer: torch.optim.Optimizer,
-    tokenizer: Any,
-    *,
-    state: Mapping[str, Any],
-    row: Mapping[str, Any],
+    steps: Path, step: int, policy: Any, optimizer: Optimizer, tokenizer: Any, *, state: Figures, row: Figures
 ) -> None:
     """Write ``steps``/global_step_N: model and optimizer (DCP), a Hugging Face folder, ``state`` (JSON types),
     the step's ``row`` of metrics; marked complete at the end. A collective call.
@@ -240,7 +228,7 @@ def replace_sealed(file: Path, write: Callable[[Path], object]) -> None:
 
 
 @interrupt_afterwards()
-def load_checkpoint(path: Path, policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+def load_checkpoint(path: Path, policy: Any, optimizer: Optimizer) -> dict[str, Any]:
     """Restore model and optimizer, on any number of ranks; returns the content of ``state.json``."""
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import StateDictOptions, set_state_dict
@@ -263,7 +251,7 @@ def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
     return {}
 
 
-def distributed_state(policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+def distributed_state(policy: Any, optimizer: Optimizer) -> dict[str, Any]:
     """Return weights and Adam's moments by parameter name, so that they fit any grouping and any mesh."""
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
 

@@ -16,8 +16,7 @@ from compositionality.ranges import (
     PositiveInt,
 )
 
-ENGINES = ("single", "verl")
-Trainer = Annotated[str, OneOf(ENGINES)]
+Trainer = Annotated[str, OneOf(("single", "verl"))]
 FloatType = Annotated[str, OneOf(("float32", "bfloat16"))]
 Attention = Annotated[str, OneOf(("sdpa", "flash_attention_2", "eager", "auto"))]
 VERLS_LOGGERS = ("console", "mlflow", "swanlab", "trackio")
