@@ -78,8 +78,9 @@ def micro_batches(rows: Sequence[ChatRow], budget: int, rank: int = 0, ranks: in
     parts = []
     while ordered:
         count = max(1, budget // len(ordered[0].tokens)) * ranks
-        mine, filler = ordered[:count][rank::ranks], padded([ChatRow(ordered[0].tokens[:1], [0])])
-        parts.append(padded(mine) if mine else filler._replace(real=0))
+        share = ordered[:count][rank::ranks]
+        filler = padded([ChatRow(ordered[0].tokens[:1], [0])])._replace(real=0)
+        parts.append(padded(share) if share else filler)
         del ordered[:count]
     return parts
 

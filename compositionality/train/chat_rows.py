@@ -39,14 +39,14 @@ def check_lengths(path: Path, rows: Sequence[ChatRow], limit: int, truncation: s
     if not over:
         return
     count, longest = f"{len(over)} of {len(rows)}", f"longest {max(lengths)}, first is row {over[0]}"
-    told = f"{path}: {count} rows are longer than data.max_length={limit} tokens ({longest})"
+    message = f"{path}: {count} rows are longer than data.max_length={limit} tokens ({longest})"
     if truncation not in ("", "error"):
-        print(f"{told}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
+        print(f"{message}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
         return
     fix = (
         ", filter the rows, or cut their ends with verl.data.truncation=right" if truncation else " or filter the rows"
     )
-    raise UserError(f"{told}; raise data.max_length{fix}")
+    raise UserError(f"{message}; raise data.max_length{fix}")
 
 
 def read_messages(path: Path, tokenizer: Any, columns: Sequence[str] = COLUMNS) -> list[Messages]:
@@ -91,10 +91,10 @@ def row_problem(messages: Any, tokenizer: Any) -> str | None:
         return "every one of its messages must have a role and a content of text"
     if messages[0]["role"] == "assistant":
         return "the first of its messages is an assistant's, which nothing asks for"
-    last = messages[-1]
-    if last["role"] != "assistant" or not last["content"]:
+    answer = messages[-1]
+    if answer["role"] != "assistant" or not answer["content"]:
         return "the last of its messages must be an assistant's, with content"
-    if tokenizer.eos_token in last["content"]:
+    if tokenizer.eos_token in answer["content"]:
         return f"the answer holds the EOS token {tokenizer.eos_token}; the chat template adds it: leave it out"
     return None
 

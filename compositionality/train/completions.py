@@ -27,8 +27,8 @@ class Completions:
         self.file, self.so_far = out / GENERATIONS, rows_with_completions(out)
         self.table: Any = None
         if self.file.is_file():
-            kept = [{"step": row["step"], **one} for row, completions in self.so_far for one in completions]
-            write_text(self.file, "".join(f"{json.dumps(one)}\n" for one in kept))
+            lines = [{"step": row["step"], **text} for row, completions in self.so_far for text in completions]
+            write_text(self.file, "".join(f"{json.dumps(line)}\n" for line in lines))
 
     def keep(self, step: int, rows: Sequence[Row]) -> None:
         """Write those of a step, all with the same keys, into the file.

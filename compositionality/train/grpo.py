@@ -174,23 +174,23 @@ class GrpoTrainer:
         With dynamic sampling, prompts are asked until the batch is full, or too many were (``too_few_groups`` says what
         then); what is sampled beyond it is dropped, as verl does.
         """
-        settings, algorithm, wanted = self.settings, self.settings.algorithm, self.settings.data.prompts_per_step
+        settings, algorithm, needed = self.settings, self.settings.algorithm, self.settings.data.prompts_per_step
         sampled, useful = list[PromptGroup](), list[PromptGroup]()
-        refills = Refills(wanted, settings.generation_batch(), algorithm.max_generation_batches)
+        refills = Refills(needed, settings.generation_batch(), algorithm.max_generation_batches)
         next_position, n_prompts = self.position, refills.asked
         while n_prompts:
             groups = self.sample_groups(next_position, n_prompts)
             next_position += n_prompts
             sampled += groups
             useful += [group for group in groups if self.is_useful(group)]
-            enough = len(useful) >= wanted or not algorithm.dynamic_sampling
+            enough = len(useful) >= needed or not algorithm.dynamic_sampling
             n_prompts = 0 if enough else refills.next(len(useful))
         self.position = next_position
         if not enough and algorithm.too_few_groups == "stop":
             self.stop_without_signal(step, len(useful), len(sampled))
-        self.shown = useful[:wanted] or [group for group in sampled if group.is_judged()]
-        metrics = rollout_metrics(sampled, useful[:wanted], by_reward=settings.reward.by_reward())
-        return useful[:wanted], metrics | {"training/filter_groups/discarded_surplus_samples": len(useful[wanted:])}
+        self.shown = useful[:needed] or [group for group in sampled if group.is_judged()]
+        metrics = rollout_metrics(sampled, useful[:needed], by_reward=settings.reward.by_reward())
+        return useful[:needed], metrics | {"training/filter_groups/discarded_surplus_samples": len(useful[needed:])}
 
     def is_useful(self, group: PromptGroup) -> bool:
         """Return whether a group enters the update: judged, and with signal where groups without are left out."""
@@ -205,12 +205,12 @@ class GrpoTrainer:
         self.settings.reward.replace(groups, (rollout.seed, position))  # in a negative control
         return groups
 
-    def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
+    def stop_without_signal(self, step: int, useful: int, prompts: int) -> NoReturn:
         """Save the previous step's state again, past the prompts that gave nothing, and raise UserError."""
         if step > 1:  # at step 1 there is nothing to save
             self.save(step - 1)
         limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"
-        raise UserError(too_few_groups(step, kept, self.settings.data.prompts_per_step, prompts, limit))
+        raise UserError(too_few_groups(step, useful, self.settings.data.prompts_per_step, prompts, limit))
 
     # -- update
 
@@ -493,8 +493,9 @@ def make_batches(
     lengths_B = torch.tensor([len(sample.response_ids) for sample in samples])
     weights = token_weights(lengths_B, aggregation, max_tokens).tolist()
     share = 1 / max(int(lengths_B.sum()), 1)
-    own = [batches[data_rank] for batches in pack_rows(list(map(len, samples)), budget, ranks)]
-    return [to_batch([samples[row] for row in rows], [weights[row] for row in rows], share) for rows in own]
+    rounds = pack_rows(list(map(len, samples)), budget, ranks)
+    parts = [batches[data_rank] for batches in rounds]
+    return [to_batch([samples[row] for row in rows], [weights[row] for row in rows], share) for rows in parts]
 
 
 def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:

@@ -110,7 +110,7 @@ def batch_metrics(batch: Sequence[PromptGroup]) -> dict[str, float]:
 
 def cut_share(completions: Sequence[Completion]) -> float:
     """Return the share of completions that the limit of tokens ended."""
-    return sum(one.finish_reason == LENGTH for one in completions) / len(completions)
+    return sum(answer.finish_reason == LENGTH for answer in completions) / len(completions)
 
 
 def advantage_metrics(samples: Sequence[TrainSample]) -> dict[str, float]:
@@ -190,8 +190,8 @@ def pass_at_k_metrics(answers: Sequence[tuple[str, Sequence[float]]]) -> dict[st
     for source, right in answers:
         counts.setdefault(source, []).append(sum(right))
     metrics: dict[str, float] = {}
-    for source, given in counts.items():
-        shares = pass_at_k(np.array(given, int), np.full(len(given), n), ks).mean(0)
+    for source, correct in counts.items():
+        shares = pass_at_k(np.array(correct, int), np.full(len(correct), n), ks).mean(0)
         metrics |= {f"val-core/{source}/acc/pass@{k}": float(share) for k, share in zip(ks, shares, strict=True)}
     return metrics
 
@@ -299,7 +299,7 @@ class Report:
             about = {"position": group.position, "prompt": prompt, "completion": text}
             rows.append({**about, "reward": group.rewards[place], "right": group.correct[place]})
         (self.out / "samples").mkdir(exist_ok=True)
-        write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**one) for one in rows))
+        write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**row) for row in rows))
         self.run_log.keep_generations(step, rows)
 
     def write_validation(

@@ -144,8 +144,8 @@ class GrpoRewardSettings(FunctionSettings):
         """Take verl's names for ``function``, those among its own keys too, and the shape that *auto* stands for."""
         name, section = "custom_reward_function", verl.get("reward")
         places = [vars(self), verl, *([section] if isinstance(section, dict) else [])]
-        for own in filter(None, [place.pop(name, None) for place in places]):
-            self.function = function_of(own, self.function)
+        for names in filter(None, [place.pop(name, None) for place in places]):
+            self.function = function_of(names, self.function)
         self.custom_reward_function = {}
         if section == {}:
             del verl["reward"]

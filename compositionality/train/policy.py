@@ -115,13 +115,13 @@ def log_probabilities(
     """Return log p(target) and log Σ exp, detached, from this rank's slice of the logits, from token ``first`` on."""
     lse_N = logits_NV.logsumexp(-1)
     local_N = target_N - first
-    mine_N = (local_N >= 0) & (local_N < logits_NV.shape[-1])
-    chosen_N = logits_NV.gather(-1, (local_N * mine_N).unsqueeze(-1)).squeeze(-1)
+    in_slice_N = (local_N >= 0) & (local_N < logits_NV.shape[-1])
+    chosen_N = logits_NV.gather(-1, (local_N * in_slice_N).unsqueeze(-1)).squeeze(-1)
     if group is not None:
         max_N = lse_N.detach().clone()
         dist.all_reduce(max_N, dist.ReduceOp.MAX, group=group)
         lse_N = max_N + SumOverRanks.apply((lse_N - max_N).exp(), group).log()
-        chosen_N = SumOverRanks.apply(chosen_N * mine_N, group)
+        chosen_N = SumOverRanks.apply(chosen_N * in_slice_N, group)
     return chosen_N - lse_N, lse_N.detach()
 
 
