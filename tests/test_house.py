@@ -95,20 +95,25 @@ def test_the_trainer_to_read_stays_short() -> None:
 
 
 LOADED = """
-import sys, compositionality.train.grpo
+import sys, compositionality.train.grpo as grpo
 names = [name for name in sys.modules if name.partition(".")[0] == "compositionality"]
+imported = {value.__module__ for value in vars(grpo).values() if hasattr(value, "__module__")}
 print(len(names), sum(len(open(sys.modules[name].__file__).readlines()) for name in names))
+print(*sorted(imported.intersection(names) - {grpo.__name__}))
 """
 
 
 def test_grpo_in_one_file_is_one_file() -> None:
     """What a reader follows: modules of ours at the head of grpo.py, and all that come with them, packages too."""
     tree = ast.parse((ROOT / "compositionality/train/grpo.py").read_text())
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    assert sum((node.module or "").startswith("compositionality") for node in imports) <= 9
+    modules = [node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)]
+    ours = sorted(module for module in modules if module.startswith("compositionality"))
     done = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
-    modules, lines = map(int, done.stdout.split())
-    assert modules <= 30
+    counts, defined_in = done.stdout.splitlines()
+    assert defined_in.split() == ours, "a name is imported from where it is defined"
+    assert len(ours) <= 9
+    n_loaded, lines = map(int, counts.split())
+    assert n_loaded <= 30
     assert lines <= 4500, f"{lines} lines: what only some runs need is imported where they need it"
 
 
