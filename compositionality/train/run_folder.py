@@ -191,13 +191,11 @@ def prune(steps: Path, keep: CountOrAll, *, keep_best: bool = False) -> None:
 def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
     old, new = flatten(before), flatten(now)
     old |= {f"settings.{key}": value for key, value in before.get("settings", {}).items()}
-    keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-    changes = [
-        f"{key.partition('.')[2] or key}: {old.get(key)!r} then, {new.get(key)!r} now"
-        if key.startswith("settings.")
-        else f"{key.partition('.')[2] or key} has changed"
-        for key in keys
-    ]
+    changes = []
+    for key in sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key)):
+        name = key.partition(".")[2] or key
+        values = f": {old.get(key)!r} then, {new.get(key)!r} now"
+        changes.append(f"{name}{values if key.startswith('settings.') else ' has changed'}")
     return "; ".join(changes[:3])
 
 
@@ -246,12 +244,18 @@ def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True, val
     run with another recipe and for files that are not a run's, unless ``force``, and for an altered checkpoint.
     """
     take_run_folder(out, recipe, force=force)
+    steps = out / "steps"
     if repaired:
-        repair(out / "steps")
+        repair(steps)
     if validation:
-        _drop_other_scores(out / "steps", validation)
-    first = latest_step(out / "steps")
-    truncate_metrics(out / "metrics.jsonl", first, folder(out / "steps", first))
+        basis = steps / VALIDATED_ON
+        if basis.is_file() and basis.read_text() != validation and (steps / SCORES).is_file():
+            print(f"{steps}: other validation problems than before; their scores are dropped", flush=True)
+            (steps / SCORES).unlink()
+        steps.mkdir(exist_ok=True)
+        write_text(basis, validation)
+    first = latest_step(steps)
+    truncate_metrics(out / "metrics.jsonl", first, folder(steps, first))
     if first:
         print(f"{out}: going on from step {first:,}", flush=True)
     return first
@@ -278,15 +282,6 @@ def complete_steps(steps: Path) -> list[int]:
 def validated_on(files: Sequence[str], *numbers: int | None) -> str:
     """Return a hash of the validation files and of how many of their problems are asked, and how often."""
     return config_hash({"files": [file_hash(Path(file)) for file in files], "numbers": numbers})
-
-
-def _drop_other_scores(steps: Path, validation: str) -> None:
-    place = steps / VALIDATED_ON
-    if place.is_file() and place.read_text() != validation and (steps / SCORES).is_file():
-        print(f"{steps}: other validation problems than before; their scores are dropped", flush=True)
-        (steps / SCORES).unlink()
-    steps.mkdir(exist_ok=True)
-    write_text(place, validation)
 
 
 def scores(steps: Path) -> dict[int, float]:

@@ -71,15 +71,19 @@ def report_of(model: Path) -> TrainingReport | None:
     model = model.absolute()
     match = ITERATION.fullmatch(model.parent.name)
     runs = [f"{match[1]}{number}" for number in range(int(match[2]) + 1)] if match else [model.parent.name]
-    reports = [_of_run(model.parent.with_name(run) / model.name) for run in runs]
-    known = [one for one in reports if one]
-    return _together(known) if known and len(known) == len(runs) else None
-
-
-def _of_run(model: Path) -> TrainingReport | None:
-    manifest = read_manifest(model) if model.is_dir() else None
-    content = manifest.facts.get(KEY) if manifest else None
-    return None if content is None else report_from(content, f"{manifest_path(model)}: facts: {KEY}")
+    reports = []
+    for folder in (model.parent.with_name(run) / model.name for run in runs):
+        manifest = read_manifest(folder) if folder.is_dir() else None
+        if manifest is None or manifest.facts.get(KEY) is None:
+            return None
+        reports.append(report_from(manifest.facts[KEY], f"{manifest_path(folder)}: facts: {KEY}"))
+    if len(reports) == 1:
+        return reports[0]
+    sums: dict[str, Any] = {}  # without entropies, which are of a single run
+    for name in NAMES:
+        values = [getattr(report, name) for report in reports]
+        sums[name] = None if None in values or name.endswith("entropy") else sum(values)
+    return TrainingReport(**sums)
 
 
 def report_from(content: Any, where: str) -> TrainingReport:
@@ -90,11 +94,3 @@ def report_from(content: Any, where: str) -> TrainingReport:
         if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
             raise UserError(f"{where}: {name}={value!r} is not a number; train or evaluate again with --force")
     return TrainingReport(**content)
-
-
-def _together(reports: Sequence[TrainingReport]) -> TrainingReport:
-    """Return sums over the iterations; an entropy is only of a single run."""
-    if len(reports) == 1:
-        return reports[0]
-    sums = {name: [getattr(one, name) for one in reports] for name in NAMES if not name.endswith("entropy")}
-    return TrainingReport(**{name: None if None in each else sum(each) for name, each in sums.items()})
