@@ -28,7 +28,8 @@ import os, sys, time
 from pathlib import Path
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.errors import UserError
-from compositionality.train.launch import RunSettings, on_ranks
+from compositionality.train.launch import on_ranks
+from compositionality.train.settings import RunSettings
 
 def body():
     rank, failing = os.environ["RANK"], sys.argv[1:]
