@@ -31,9 +31,17 @@ from compositionality.train.boards import TensorBoard
 from compositionality.train.completions import rows_with_completions
 from compositionality.train.log import RunLog, wandb_is_usable
 from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, models_in, task_of_files
-from compositionality.train.run_names import facts_of, place_of
 from compositionality.train.tiny.settings import model_of
-from compositionality.train.wandb_runs import ALIAS, OF_A_STUDY, open_wandb, or_left_out, run_name, send_artifacts
+from compositionality.train.wandb_runs import (
+    ALIAS,
+    OF_A_STUDY,
+    facts_of,
+    open_wandb,
+    or_left_out,
+    place_of,
+    run_name,
+    send_artifacts,
+)
 
 SOURCES = ("model", "models", "problems", "rollouts", "evaluation", "results", "points")
 """Settings that name what a verb reads, some as NAME:PATH."""

@@ -16,9 +16,9 @@ from compositionality.train import grpo_checks, grpo_settings, sft_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
 from compositionality.train.run_folder import check_run, facts_at_start, skips
-from compositionality.train.run_names import facts_of, tags_of
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
+from compositionality.train.wandb_runs import facts_of, tags_of
 from compositionality.yaml_files import as_yaml
 
 SLOW_ATTENTION = (
@@ -175,6 +175,6 @@ def train_on_rank(settings: GrpoSettings | SftSettings) -> Path:
 
 def _read_inputs(settings: GrpoSettings | SftSettings) -> Any:
     from compositionality.train.grpo_inputs import read_grpo_inputs
-    from compositionality.train.sft_inputs import read_sft_inputs
+    from compositionality.train.sft import read_sft_inputs
 
     return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)

@@ -16,7 +16,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,17 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
-from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.data.artefact import Recipe, is_to_be_checked, new_artefact
 from compositionality.errors import UserError
+from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
 from compositionality.rollout.prompts import ChatRow
 from compositionality.train.batches import Batches, ChatBatches, MicroBatch, micro_batches
+from compositionality.train.chat_rows import check_template, load_rows
 from compositionality.train.checkpoint import RunFolder, export, load_checkpoint, save_checkpoint
 from compositionality.train.dist import device, memory_metrics, rank
 from compositionality.train.log import Progress, SupervisedLog
-from compositionality.train.lora import stored
+from compositionality.train.lora import check_adapters, stored
+from compositionality.train.memory import check_training
 from compositionality.train.metrics import TOKENS, TRAINED
 from compositionality.train.policy import (
     Policy,
@@ -47,8 +50,7 @@ from compositionality.train.policy import (
     trainable,
 )
 from compositionality.train.run_folder import folder, prune
-from compositionality.train.settings import OptimSettings
-from compositionality.train.sft_inputs import SftInputs
+from compositionality.train.settings import OptimSettings, check_split
 from compositionality.train.sft_settings import SftSettings, SftTrainerSettings, make_recipe
 from compositionality.train.training_report import sft_report
 
@@ -177,7 +179,47 @@ class Fit:
             self.log.close()
 
 
-# ---- the command
+# ---- the rows
+
+
+@dataclass(frozen=True)
+class SftInputs:
+    """The model to start from, the rows to train on and those to validate on."""
+
+    model: ModelFolder
+    rows: list[ChatRow]
+    val_rows: list[ChatRow]
+
+
+def read_sft_inputs(settings: SftSettings) -> SftInputs:
+    """Return model and rows; in a dry run of those files that are there.
+
+    UserError for rows that do not fit the model, and for a run that does not fit this machine.
+    """
+    data, dry = settings.data, settings.dry_run
+    model = check_model(Path(settings.model.path))
+    check_family(model.path)
+    check_split(read_config(model.path), settings.mesh.tensor)
+    check_adapters(model.path, settings.model.lora)
+    check_context(model, data.max_length, "data.max_length")
+    check_template(model.path, model.tokenizer)
+    check_training(settings)
+    columns = (data.messages_key, data.prompt_key, data.response_key)
+    rows, val_rows = (
+        [
+            row
+            for path in paths
+            if is_to_be_checked(path, dry=dry)
+            for row in load_rows(Path(path), model.tokenizer, data.max_length, columns)
+        ]
+        for paths in (data.train_files, data.val_files)
+    )
+    if data.prompt_loss:
+        rows = [replace(row, loss_mask=[0] + [1] * (len(row.tokens) - 1)) for row in rows]
+    return SftInputs(model, rows, val_rows)
+
+
+# ---- a run
 
 
 def train(settings: SftSettings, inputs: SftInputs, mesh: DeviceMesh | None) -> Path:

@@ -21,7 +21,7 @@ from compositionality.report.dashboard import SendSettings, check
 from compositionality.train.checks import check_loggers
 from compositionality.train.log import RunLog
 from compositionality.train.run_folder import run_path, take_run_folder
-from compositionality.train.run_names import facts_of, tags_of
+from compositionality.train.wandb_runs import facts_of, tags_of
 
 ROOT = Path(__file__).parents[2]
 TWO_STEPS = """

@@ -23,9 +23,8 @@ from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.log import Progress
 from compositionality.train.metrics import accuracies
 from compositionality.train.run_folder import WANDB_ID
-from compositionality.train.run_names import facts_of
 from compositionality.train.verl import hooks
-from compositionality.train.wandb_runs import SERVICE
+from compositionality.train.wandb_runs import SERVICE, facts_of
 
 FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"
 TAIL_LINES = 400

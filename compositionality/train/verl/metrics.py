@@ -14,8 +14,7 @@ from compositionality.data.git import code_version
 from compositionality.train.boards import markdown
 from compositionality.train.completions import TABLE, Completions
 from compositionality.train.log import MetricsFile, scalars
-from compositionality.train.run_names import facts_of
-from compositionality.train.wandb_runs import define_validation_metrics, or_left_out
+from compositionality.train.wandb_runs import define_validation_metrics, facts_of, or_left_out
 
 PATIENCE = 3  # updates
 

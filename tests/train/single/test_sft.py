@@ -26,8 +26,7 @@ from compositionality.train.metrics import read_metrics
 from compositionality.train.policy import load_model, shard
 from compositionality.train.run_folder import latest_step
 from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings
-from compositionality.train.sft import Fit, new_batches
-from compositionality.train.sft_inputs import read_sft_inputs
+from compositionality.train.sft import Fit, new_batches, read_sft_inputs
 from compositionality.train.sft_settings import SftSettings, SftTrainerSettings
 from compositionality.train.training_report import report_of
 from compositionality.types import TrainingReport
