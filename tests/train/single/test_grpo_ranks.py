@@ -16,6 +16,7 @@ from compositionality.train import grpo
 from compositionality.train.checkpoint import weight_buckets
 from compositionality.train.dist import join_mesh, start_processes, stop_processes
 from compositionality.train.engines import train_on_rank as train
+from compositionality.train.grpo_checks import check_settings
 from compositionality.train.metrics import read_metrics
 from compositionality.train.policy import Policy, clip_gradients, load_model, new_optimizer, reduce_gradients, shard
 from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings
@@ -136,8 +137,10 @@ MESHES = {"sharded": "mesh.shard=true", "replicated": "mesh.shard=false", "tenso
 
 
 def refused(small: Path, out: Path, *changes: str) -> str:
+    chosen = settings(small, out, *changes)
     try:
-        train(settings(small, out, *changes))
+        check_settings(chosen)
+        train(chosen)
     except UserError as error:
         return str(error)
     return ""
