@@ -274,7 +274,8 @@ def test_the_completions_to_read_are_the_same_with_either_engine(monkeypatch, tm
     trainer, batch = verls_step(monkeypatch, groups, to_samples(groups, "grpo"))
     trainer.tokenizer = SimpleNamespace(decode=lambda ids: " ".join(str(int(token)) for token in ids))
     kept = []
-    report = SimpleNamespace(out=tmp_path, run_log=SimpleNamespace(keep_generations=lambda _, rows: kept.extend(rows)))
+    run_log = SimpleNamespace(keep_generations=lambda _, rows: kept.extend(rows))
+    report = SimpleNamespace(out=tmp_path, samples_every=1, run_log=run_log)
     Report.write_samples(report, 1, groups, trainer.tokenizer)
     assert kept == trainer._completions(batch)
     assert [(one["position"], one["completion"], one["right"]) for one in kept] == [
