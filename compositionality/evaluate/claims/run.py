@@ -227,13 +227,6 @@ def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
             yield f"Not run: {name}, by {known.script}."
 
 
-MARKS = {
-    Decision.SUPPORTED: "✓",
-    Decision.CONTRADICTED: "✗",
-    Decision.UNDECIDED: "?",
-    Decision.NOT_TESTABLE: "∅",
-    Decision.NOT_RUN: "·",
-}
 TITLES = {
     Origin.PAPER: ("claim", "of the paper"),
     Origin.VARIANT: ("variant", "of them"),
@@ -252,13 +245,15 @@ def print_claims(content: Row, console: Console) -> None:
     claims, n = [*content["claims"], *content["controls"]], content["n_seeds"]
     kinds = {title: keys for title, keys in KINDS.items() if n > 1 or title != SEEDS}
     (*_, key), *_ = kinds.values()
-    lines = ["", claims_counted(content, key)]
-    for decision in Decision:
-        names = [claim["claim"] + status_words(claim) for claim in claims if claim[key] == decision]
-        lines += [f"{decision.capitalize()}: {', '.join(names)}."] if names else []
-    legend = ", ".join(f"{mark} {decision}" for decision, mark in MARKS.items() if decision is not Decision.NOT_RUN)
+    counts = [
+        f"{title}: {', '.join(f'{len(rows)} {words}' for words, rows in by_decision(of_origin, key).items())}"
+        for title, of_origin in by_origin(content["claims"]).items()
+    ]
+    lines = ["", f"{'; '.join(counts) or 'No claims'}."]
+    for words, rows in by_decision(claims, key).items():
+        lines.append(f"{words.capitalize()}: {', '.join(claim['claim'] + status_words(claim) for claim in rows)}.")
     rest_on = f"95 % intervals of {plural(n, 'seed')}" if n > 1 else "95 % interval of one seed, over problems only"
-    lines += [f"\nDifferences in points; decisions by the {rest_on} ({legend}):"]
+    lines += [f"\nDifferences in points; decisions by the {rest_on}:"]
     for line in (*lines, rich_table(_frame(claims, kinds)), *content["notes"]):
         console.print(line)
 
@@ -276,13 +271,12 @@ def by_origin(claims: Sequence[Row]) -> dict[str, list[Row]]:
     return {f"{plural(len(rows[key]), noun)} {of}": rows[key] for key, (noun, of) in TITLES.items() if rows[key]}
 
 
-def claims_counted(content: Row, key: str) -> str:
-    """Say how many claims of each origin have which decision, under ``key``."""
-    counted = []
-    for title, rows in by_origin(content["claims"]).items():
-        numbers = {decision: sum(row[key] == decision for row in rows) for decision in Decision}
-        counted.append(f"{title}: {', '.join(f'{n} {decision}' for decision, n in numbers.items() if n)}")
-    return f"{'; '.join(counted) or 'No claims'}."
+def by_decision(claims: Sequence[Row], key: str) -> dict[str, list[Row]]:
+    """Return the claims by the words of their decision under ``key``, in the order of ``Decision``."""
+    rows: dict[str, list[Row]] = {}
+    for claim in sorted(claims, key=lambda claim: [*Decision].index(claim[key])):
+        rows.setdefault(decision_words(claim, claim[key]), []).append(claim)
+    return rows
 
 
 def status_words(claim: Row) -> str:
@@ -290,11 +284,17 @@ def status_words(claim: Row) -> str:
     return f" ({claim['registration_status']})" if claim.get("registration_status") else ""
 
 
+def decision_words(row: Row, decision: str) -> str:
+    """Return a decision on a claim or a comparison; *as good* where this is how it failed to be ahead."""
+    verdicts = {comparison.get("verdict") for comparison in row.get("comparisons", [row])}
+    return "as good" if verdicts == {"as good"} and decision == Decision.CONTRADICTED else decision
+
+
 def holm_words(claim: Row) -> str:
     """Return ``supported (one-sided p 0.02)``, adjusted for the number of primary claims; of another claim nothing."""
     sides = "one" if {row["rule"] for row in claim["comparisons"]} <= {Rule.ABOVE, Rule.AT_MOST} else "two"
     p = "" if claim["p_holm"] is None else f" ({sides}-sided p {claim['p_holm']:.2g})"
-    return f"{claim['decision_holm']}{p}" if claim["decision_holm"] else ""
+    return f"{decision_words(claim, claim['decision_holm'])}{p}" if claim["decision_holm"] else ""
 
 
 def seeds_words(comparison: Row) -> str:
@@ -315,7 +315,7 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
         text = [f"{claim['claim']}{status_words(claim)} {claim['text']}"]
         text += [f"  {key}: {words}" for key, words in remarks.items() if words]
         lines += [[""] * (2 + len(kinds))] if lines else []
-        lines.append(["\n".join(text), "", *(claim[key] for *_, key in kinds.values())])
+        lines.append(["\n".join(text), "", *(decision_words(claim, claim[key]) for *_, key in kinds.values())])
         for comparison in claim["comparisons"]:
             values = seeds_words(comparison)
             name = f"  {comparison['comparison']}" + (f": {values}" if values else "")
@@ -326,11 +326,11 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
 
 
 def _interval(comparison: Row, low: str, high: str, decision: str) -> str:
-    """Return ``[+38, +45] ✓``."""
-    mark, digits = MARKS[Decision(comparison[decision])], decimals(comparison)
+    """Return ``[+38, +45]`` and below it the decision."""
+    words, digits = decision_words(comparison, comparison[decision]), decimals(comparison)
     if comparison["difference"] is None:
-        return mark
+        return words
     form = f"{'+' if comparison['base'] else ''}.{digits}f"
     ends = [format(round(100 * comparison[key], digits) + 0.0, form) for key in (low, high)]  # + 0.0: no -0
-    alone = " one seed" if low == "low" and comparison["interval"] == PROBLEMS else ""
-    return f"[{', '.join(ends)}] {mark}{alone}"
+    alone = "\none seed" if low == "low" and comparison["interval"] == PROBLEMS else ""
+    return f"[{', '.join(ends)}]\n{words}{alone}"
