@@ -149,7 +149,7 @@ class Results:
         return {}
 
     @cached_property
-    def _by_arm(self) -> dict[tuple[Any, ...], pd.DataFrame]:
+    def _by_arm(self) -> dict[Any, pd.DataFrame]:
         return dict(iter(self.rows.groupby([*ProblemSet._fields, "arm", "replicate"], sort=False)))
 
     @cached_property
@@ -193,19 +193,14 @@ class Results:
 
     def only(self, replicates: Sequence[str]) -> "Results":
         """Return the results of some replicates."""
-        kept = tuple(replicate for replicate in self.replicates if replicate.name in replicates)
-        return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=kept)
+        chosen = tuple(replicate for replicate in self.replicates if replicate.name in replicates)
+        return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=chosen)
 
     def beside(self, base: str) -> "Results":
         """Return the results with ``base_log_prob``, the ``gold_log_prob`` of this arm on the same problem."""
         keys = [*ProblemSet._fields, "replicate", "problem"]
         of_base = self.rows[self.rows["arm"] == base].set_index(keys)["gold_log_prob"].rename("base_log_prob")
         return replace(self, rows=self.rows.join(of_base, on=keys))
-
-    def without(self, replicates: Sequence[str]) -> "Results":
-        """Return the results of the other replicates."""
-        kept = tuple(place for place in self.replicates if place.name not in replicates)
-        return replace(self, rows=self.rows[~self.rows["replicate"].isin(replicates)], replicates=kept)
 
     def choose(self, arms: Sequence[str]) -> "Results":
         """Return the results of these arms, in this order. UserError for one that is not in every replicate."""

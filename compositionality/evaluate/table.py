@@ -189,12 +189,9 @@ def chains(rows: pd.DataFrame, name: str) -> tuple[Values, Values]:
 
 def gold_hand_over(rows: pd.DataFrame) -> tuple[Values, Values]:
     """Return the exact probability that all steps of the gold solution but the first go on from earlier results."""
-    return _exact(rows, np.exp(rows["gold_log_prob_by_step_role"].map(_copied, na_action="ignore").astype(float)))
-
-
-def _copied(hundredths: "np.typing.NDArray[np.int16]") -> float:
-    """Return the log-probability of the values that go into the steps after the first, in nats."""
-    return float(np.asarray(hundredths)[len(ROLES) + ROLES.index("copy") :: len(ROLES)].sum()) / 100
+    copies = slice(len(ROLES) + ROLES.index("copy"), None, len(ROLES))  # of the steps after the first
+    log_prob = rows["gold_log_prob_by_step_role"].map(lambda cells: np.sum(cells[copies]) / 100, na_action="ignore")
+    return _exact(rows, np.exp(log_prob.astype(float)))
 
 
 def gold_pass(rows: pd.DataFrame, k: int) -> tuple[Values, Values]:

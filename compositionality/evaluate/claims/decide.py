@@ -69,8 +69,8 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
         empty = without_share(rows, *arms, problems, comparison.measure)
         if not empty:
             return Outcome(comparison, missing="as many answers that were judged")
-        rest = rows.without(empty) if len(empty) < len(rows.replicates) else None
-        others = contrast(rest, *arms, problems, comparison.measure) if rest else None
+        names = [replicate.name for replicate in rows.replicates if replicate.name not in empty]
+        others = contrast(rows.only(names), *arms, problems, comparison.measure) if names else None
         reason = f"no problem counts in {', '.join(empty)}" + ("; the figure is of the others" if others else "")
         decisions = Decision.NOT_TESTABLE, Decision.NOT_TESTABLE
         return Outcome(comparison, others, *decisions, reason=reason, n_problems=rows.size(problems))
