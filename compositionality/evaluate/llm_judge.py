@@ -196,8 +196,9 @@ def agreement(judged: Path) -> dict[str, Any]:
     tables = np.zeros((int(clusters.max(initial=-1)) + 1, len(FAILURES), len(FAILURES)), np.int64)
     np.add.at(tables, (clusters, *numbers), 1)
     same = float((valid["program"] == valid["judge"]).mean()) if len(valid) else None
+    kappa, low, high = kappa_with_interval(tables)
     counts = {"model": made.settings["judge"], "n": len(valid), "malformed": len(rows) - len(valid), "agreement": same}
-    return {**counts, **dict(zip(("kappa", "low", "high"), kappa_with_interval(tables), strict=True))}
+    return {**counts, "kappa": kappa, "low": low, "high": high}
 
 
 def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, float | None]:

@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -190,35 +190,33 @@ def crossover(curve: pd.DataFrame) -> int | None:
 
 def budget_factors(results: Results, arm: str, base: str, problems: ProblemSet) -> list[Row]:
     """Return, for each k that is a power of two, the budget factor with its interval."""
+
+    @cache
+    def behind(k: int, m: int) -> tuple[float, ...]:
+        """Return the arm's pass@k − the base's pass@(m·k), and both ends of its interval; nothing without samples."""
+        estimate = contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}")
+        return (estimate.value, *estimate.interval) if estimate else ()
+
     n, rows = results.samples(problems), []
     for k in (1 << power for power in range((n // 2).bit_length())):
-        behind = cache(partial(_behind, results, arm, base, problems, k))
-        if not behind(1):
+        if not behind(k, 1):
             continue
         row: Row = {"k": k, "largest": n // k}
         for place, name in enumerate(("factor", "low", "high")):  # the base's pass@k only grows with m
-            m = 1 + bisect_left(range(1, n // k + 1), True, key=lambda m: behind(m)[place] <= 0)
+            m = 1 + bisect_left(range(1, n // k + 1), True, key=lambda m: behind(k, m)[place] <= 0)
             row[name] = m if m <= n // k else None
         rows.append(row)
     return rows
 
 
-def _behind(results: Results, arm: str, base: str, problems: ProblemSet, k: int, m: int) -> tuple[float, ...]:
-    """Return the arm's pass@k − the base's pass@(m·k), and both ends of its interval; nothing without samples."""
-    estimate = contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}")
-    return (estimate.value, *estimate.interval) if estimate else ()
-
-
-def table_ks(ks: Sequence[int], largest: int) -> list[int]:
-    """Return the k to print: those that were asked for, else powers of two and the largest."""
-    powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
-    return [k for k in ks if k <= largest] if ks else [*powers, largest]
-
-
 def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Runs, console: Console) -> None:
     """Print a table for every model, and two for every pair, on every problem file; intervals below the figures."""
-    largest = {file: largest_k(results, file) for file in dict.fromkeys(problems.file for problems in results.sets)}
-    rows = curves(results, pairs, lambda file: table_ks(ks, largest[file]))
+    shown: dict[str, list[int]] = {}  # the k asked for, else powers of two and the largest
+    for file in dict.fromkeys(problems.file for problems in results.sets):
+        largest = largest_k(results, file)
+        powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
+        shown[file] = [k for k in ks if k <= largest] if ks else [*powers, largest]
+    rows = curves(results, pairs, shown.__getitem__)
     sampling = results.replicates[0].sampling
     setting = f"{sampling['n_samples']} samples of each problem, temperature {sampling['temperature']:g}"
     for (arm, file), answers in results.rows.groupby(["arm", "file"], sort=False):
@@ -284,25 +282,22 @@ def _along_training(curve: pd.DataFrame, runs: Runs) -> pd.DataFrame:
 
 
 def _write_responses(evaluation: Evaluation, model: str) -> None:
-    """Write all answers of one model to one file beside their folders."""
-    jobs = evaluation.jobs_of(model)
-    problems = {job.output: read_problems(job.problems, job.form()) for job in jobs.values()}
-    inputs = {f"{model}/{file}": job.output for file, job in jobs.items()}
-    target, recipe = next(iter(problems)).parent / ALL, Recipe(STEP, {}, inputs)
-    write_derived(target, recipe, lambda path: _write_rows(problems, path), force=evaluation.settings.force)
-
-
-def _write_rows(problems: Mapping[Path, pa.Table], target: Path) -> None:
-    """Write the rows of the problem files, one after the other, with a column ``responses``: all texts, by sample.
+    """Write the problems of all files, with a column ``responses`` (all texts of one model, by sample), to one file.
 
     A row at a time is in memory, and a row group of its own: it may hold thousands of long texts.
     """
-    rows = pa.concat_tables(problems.values(), promote_options="permissive")
-    schema = rows.schema.append(pa.field("responses", pa.list_(pa.string())))
-    first = 0
-    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-        for folder, table in problems.items():
-            for number, answers in read_by_problem(folder):
-                texts = pa.array([answers["response"].to_pylist()], schema.field("responses").type)
-                writer.write_table(rows.slice(first + number, 1).append_column("responses", texts))
-            first += table.num_rows
+    jobs = evaluation.jobs_of(model)
+    problems = {job.output: read_problems(job.problems, job.form()) for job in jobs.values()}
+
+    def write(path: Path) -> None:
+        rows = pa.concat_tables(problems.values(), promote_options="permissive")
+        schema, first = rows.schema.append(pa.field("responses", pa.list_(pa.string()))), 0
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for folder, table in problems.items():
+                for number, answers in read_by_problem(folder):
+                    texts = pa.array([answers["response"].to_pylist()], schema.field("responses").type)
+                    writer.write_table(rows.slice(first + number, 1).append_column("responses", texts))
+                first += table.num_rows
+
+    recipe = Recipe(STEP, {}, {f"{model}/{file}": job.output for file, job in jobs.items()})
+    write_derived(next(iter(problems)).parent / ALL, recipe, write, force=evaluation.settings.force)

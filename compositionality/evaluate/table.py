@@ -79,6 +79,7 @@ ADDED = ("chains_read", "canonical", "gold_rank_by_step_role")
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
 GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
+EXACT = ("gold_prob", "gold_hand_over")
 READABLE = 0.8
 """Nothing is said of the steps of answers of which fewer could be read."""
 SOLVED = 0.25
@@ -257,11 +258,6 @@ def ks_of(name: str, n_samples: int) -> list[int]:
     return {ALL_SAMPLES: [n_samples], GROWTH: [n_samples, 1]}.get(name, [])
 
 
-def is_exact(name: str) -> bool:
-    """Return whether a measure follows from the exact probabilities of gold solutions."""
-    return name in ("gold_prob", "gold_hand_over") or bool(GOLD_PASS.fullmatch(name)) or is_paired(name)
-
-
 def is_paired(name: str) -> bool:
     """Return whether a measure is of a model and its base together (``Results.beside``)."""
     return PAIRED.fullmatch(name) is not None
@@ -283,9 +279,11 @@ CLAIMED: dict[Metric, tuple[str, ...]] = {
 
 def is_claimed(metric: Metric, name: str) -> bool:
     """Return whether claims on a metric may compare this measure."""
-    formed = {Metric.ACCURACY: is_exact, Metric.PASS_AT_K: is_pass_at_k}.get(metric)
-    named = name in CLAIMED.get(metric, (name,)) and not name.endswith("…")
-    return named or bool(formed and formed(name))
+    if metric is Metric.ACCURACY and (name in EXACT or GOLD_PASS.fullmatch(name) or is_paired(name)):
+        return True
+    if metric is Metric.PASS_AT_K and is_pass_at_k(name):
+        return True
+    return name in CLAIMED.get(metric, (name,)) and not name.endswith("…")
 
 
 def passed(

@@ -1,14 +1,9 @@
 """Decisions on claims: each comparison against its threshold, by intervals; then gates, p-values and Holm's procedure.
 
-Every comparison gets two decisions: one for a run with other seeds and other problems, and one for these very seeds
-with other problems (``stats.estimate``: the two kinds of interval). A decision is ``undecided`` as long as its
-interval holds the threshold; the outcome then holds the sample size that would decide it. One of n comparisons is
-enough to contradict a claim, so its interval at 1 − 0.05 / n must (Bonferroni). ``not run``: an arm, a level or all
-results are missing.
-
-``not testable``: a gate of the claim fails, so that it could not have come out otherwise. A required comparison must be
-supported, and a floor left, by the interval of the kind that the decision rests on. The ceiling and the reports of
-training are the same for both kinds.
+Every comparison gets two decisions, by the two kinds of interval (stats/README.md): for other seeds and problems, and
+for these very seeds on other problems. ``undecided``: the interval holds the threshold. ``not run``: an arm, a level or
+all results are missing. ``not testable``: a gate fails, so that the claim could not have come out otherwise; gates are
+decided by the same kind of interval.
 """
 
 import math
@@ -61,30 +56,34 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
         return Outcome(comparison, missing=", ".join(absent))
     how = comparison.measure, comparison.base_measure, comparison.times, comparison.over
     estimate = contrast(rows, comparison.model, comparison.base, problems, *how)
+    untestable = partial(Outcome, comparison, decision=Decision.NOT_TESTABLE, these_seeds=Decision.NOT_TESTABLE)
     if estimate is None and rows.figures is not None:
-        reason = str(rows.figures.loc[comparison.model, "reason"])
-        return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
+        return untestable(reason=str(rows.figures.loc[comparison.model, "reason"]))
     if estimate is None:
         arms = comparison.model, comparison.base
         empty = without_share(rows, *arms, problems, comparison.measure)
         if not empty:
             return Outcome(comparison, missing="as many answers that were judged")
         names = [replicate.name for replicate in rows.replicates if replicate.name not in empty]
-        others = contrast(rows.only(names), *arms, problems, comparison.measure) if names else None
-        reason = f"no problem counts in {', '.join(empty)}" + ("; the figure is of the others" if others else "")
-        decisions = Decision.NOT_TESTABLE, Decision.NOT_TESTABLE
-        return Outcome(comparison, others, *decisions, reason=reason, n_problems=rows.size(problems))
+        rest = contrast(rows.only(names), *arms, problems, comparison.measure) if names else None
+        reason = f"no problem counts in {', '.join(empty)}" + ("; the figure is of the others" if rest else "")
+        return untestable(estimate=rest, reason=reason, n_problems=rows.size(problems))
     if comparison.rule is Rule.AHEAD:
         model, base = comparison.reference
         gain = contrast(rows, model, base, problems, comparison.measure)
         comparison = replace(comparison, threshold=max(gain.value / 2, 0.0) if gain else 0.0)  # whatever its interval
     kinds = zip((estimate.interval, estimate.over_problems), corrected(estimate, n), strict=True)
     decision, these_seeds = (by_interval(comparison, *intervals) for intervals in kinds)
-    return _with_needs(Outcome(comparison, estimate, decision, these_seeds, n_problems=rows.size(problems)), estimate)
+    need = needed(estimate, _decisive_end(comparison, estimate)) if decision is Decision.UNDECIDED else None
+    needs = (need,) if need else ()
+    return Outcome(comparison, estimate, decision, these_seeds, needs, n_problems=rows.size(problems))
 
 
 def by_interval(comparison: Comparison, interval: Interval, wider: Interval | None = None) -> Decision:
-    """Decide by the whole interval: on the right side of the threshold, ``wider`` on the wrong side, or neither."""
+    """Decide by the whole interval: on the right side of the threshold, ``wider`` on the wrong side, or neither.
+
+    ``wider``: at 1 − 0.05 / n, as one of n comparisons is enough to contradict a claim (Bonferroni).
+    """
     holds, _ = _sides(comparison, interval)
     _, fails = _sides(comparison, wider or interval)
     return Decision.SUPPORTED if holds else Decision.CONTRADICTED if fails else Decision.UNDECIDED
@@ -112,17 +111,12 @@ def verdict(comparison: Comparison, estimate: Estimate | None, decision: Decisio
     return "ahead" if decision is Decision.SUPPORTED else str(decision)
 
 
-def _with_needs(outcome: Outcome, estimate: Estimate) -> Outcome:
-    """Add to an undecided outcome the sample size at which the interval would not hold the threshold."""
-    if outcome.decision is not Decision.UNDECIDED:
-        return outcome
-    rule, end = outcome.comparison.rule, outcome.comparison.threshold
-    if rule in EITHER_SIDE:
+def _decisive_end(comparison: Comparison, estimate: Estimate) -> float:
+    """Return the end of the margin that more samples tell from the difference first."""
+    end = comparison.threshold
+    if comparison.rule in EITHER_SIDE:
         end = math.copysign(end, estimate.value)
-    if rule is Rule.AHEAD:  # the end that is farther shows sooner on which side of it the difference lies
-        end = max(0.0, end, key=lambda end: abs(end - estimate.value))
-    need = needed(estimate, end)
-    return replace(outcome, needs=(need,) if need else ())
+    return max(0.0, end, key=lambda end: abs(end - estimate.value)) if comparison.rule is Rule.AHEAD else end
 
 
 def all_of(decisions: Sequence[Decision]) -> Decision:
