@@ -23,7 +23,7 @@ LONG: dict[str, list[str]] = {
         "test_p17_an_exception_of_a_program_ends_no_loop_of_its_tests",
     ],
     "evaluate/test_accuracy.py": [
-        "test_a_table_with_fewer_checkpoints_is_refused",
+        "test_only_new_and_changed_checkpoints_are_asked",
         "test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same",
     ],
     "evaluate/test_claims.py": ["test_a_rule_with_three_answers_takes_half_of_a_gain_as_its_margin"],
