@@ -90,10 +90,10 @@ def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], p
     keys = ["group", "level", "data_source"]
     numbers = problem_sets(problems).groupby(keys, sort=False).head(GOLD_PROBLEMS)["problem"].tolist()
     part = problems.take(numbers)
-    asked = zip(part["prompt"].to_pylist(), iterate_problems(part), strict=True)
-    solutions = [read_solution(chat, problem, folder) for chat, problem in asked]
-    known = [solution for solution in solutions if isinstance(solution, GoldSolution)]
-    scored = iter(score(loaded(), [solution.row for solution in known]) if known else ())
+    pairs = zip(part["prompt"].to_pylist(), iterate_problems(part), strict=True)
+    solutions = [read_solution(chat, problem, folder) for chat, problem in pairs]
+    measurable = [solution for solution in solutions if isinstance(solution, GoldSolution)]
+    scored = iter(score(loaded(), [solution.row for solution in measurable]) if measurable else ())
     rows = []
     for number, solution in zip(numbers, solutions, strict=True):
         if isinstance(solution, str):

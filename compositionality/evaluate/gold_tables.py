@@ -43,8 +43,8 @@ def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
         if RESULTS in place.tables
     ]
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, "replicate"])
-    asked = zip(rows["cluster"], rows["skills"], strict=True)
-    functions = [[word for word in re.findall(r"\w+", text) if word in skills] for text, skills in asked]
+    pairs = zip(rows["cluster"], rows["skills"], strict=True)
+    functions = [[word for word in re.findall(r"\w+", text) if word in skills] for text, skills in pairs]
     rows["functions"] = pd.Series(functions, rows.index, dtype=object)
     values, known = gold_hand_over(rows)
     rows["hand_over"] = np.where(known, values, np.nan)

@@ -74,8 +74,8 @@ def passk(settings: PasskSettings) -> Path:
     if settings.answers_only:
         return settings.output
     with exclusive(settings.output):
-        kept = {"pairs": [list(pair) for pair in pairs]}
-        table = collect.write_results(evaluation, STEP, kept, chains=False)
+        recipe_settings = {"pairs": [list(pair) for pair in pairs]}
+        table = collect.write_results(evaluation, STEP, recipe_settings, chains=False)
     runs = {model: run for model, path in evaluation.models.items() if (run := run_until(Path(path)))}
     results = read_results([f"run:{settings.output}"], metric=Metric.PASS_AT_K)
     print_curves(results, pairs, settings.ks, runs, new_console())
@@ -98,11 +98,11 @@ def check_pairs(settings: PasskSettings) -> Pairs:
     if beyond := [k for k in settings.ks if not 1 <= k <= settings.n_samples]:
         raise UserError(f"ks: {beyond[0]} does not lie between 1 and n_samples={settings.n_samples}")
     models, rollouts, _ = collect.names_of(settings)
-    known, pairs = [*models, *rollouts], [entry.split(":") for entry in settings.pairs]
+    names, pairs = [*models, *rollouts], [entry.split(":") for entry in settings.pairs]
     for entry, pair in zip(settings.pairs, pairs, strict=True):
-        if len(pair) != 2 or not set(pair) <= set(known):
-            raise UserError(f"pairs: {entry} is no MODEL:BASE of {', '.join(known)}")
-    return [(model, base) for model, base in pairs] or [(model, known[0]) for model in known[1:]]
+        if len(pair) != 2 or not set(pair) <= set(names):
+            raise UserError(f"pairs: {entry} is no MODEL:BASE of {', '.join(names)}")
+    return [(model, base) for model, base in pairs] or [(model, names[0]) for model in names[1:]]
 
 
 def print_plan(problems: pd.DataFrame, n_samples: int, missing: int, console: Console) -> None:
@@ -143,8 +143,8 @@ def largest_k(results: Results, file: str) -> int:
     rows = results.rows[results.rows["file"] == file]
     row = rows.loc[rows["judged"].idxmin()]
     if row["judged"] < 2:
-        told = f"problem {row['problem']} has {row['judged']} judged samples; judge them again"
-        raise UserError(f"{row['arm']} on {file}: {told}")
+        reason = f"problem {row['problem']} has {row['judged']} judged samples; judge them again"
+        raise UserError(f"{row['arm']} on {file}: {reason}")
     return int(row["judged"])
 
 
@@ -221,12 +221,12 @@ def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Runs, 
     setting = f"{sampling['n_samples']} samples of each problem, temperature {sampling['temperature']:g}"
     for (arm, file), answers in results.rows.groupby(["arm", "file"], sort=False):
         if missing := int((answers["n"] - answers["judged"]).sum()):
-            told = "have no verdict (judge or server failed); curves end at the fewest judged samples of a problem"
-            console.print(f"{arm} on {file}: {missing} samples {told}")
+            note = "have no verdict (judge or server failed); curves end at the fewest judged samples of a problem"
+            console.print(f"{arm} on {file}: {missing} samples {note}")
     for (model, base, file), curve in rows.groupby(["model", "base", "problems"], sort=False):
         title = f"{model} − {base} on {file}: pass@k in points" if base else f"{model} on {file}: pass@k in %"
-        note = "paired by problem, 95 % intervals" if base else f"95 % intervals ({setting})"
-        console.print(f"\n{title}, {note}")
+        intervals = "paired by problem, 95 % intervals" if base else f"95 % intervals ({setting})"
+        console.print(f"\n{title}, {intervals}")
         console.print(rich_table(_curve_table(curve), "level"))
     for arm, base in pairs:
         title = f"{arm} against {base} with m times the samples: the least m at which {base} solves as much"

@@ -28,8 +28,6 @@ from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, Tr
 TRAINING = "training.json"
 """Beside the table: the training report of each model that has one."""
 LABELS = "labels.parquet"
-OF_BEFORE = ("accuracy.json", "by_problem.parquet")
-"""What earlier versions, which had no such tables, left in a folder of results."""
 SPLIT = "function_split"
 """The option of a task that divides its functions, as the manifest of a problem file holds it."""
 MAKERS = {
@@ -108,7 +106,7 @@ class Results:
 
     @property
     def nested(self) -> bool:
-        """Whether replicates answer different problems."""
+        """True if replicates answer different problems."""
         return len({replicate.split for replicate in self.replicates}) > 1
 
     @cached_property
@@ -240,8 +238,8 @@ def read_figures(inputs: Sequence[str]) -> Results:
     named = named_paths("inputs", with_run_names(inputs))
     if len(named) != 1:
         raise UserError(f"{', '.join(inputs)}: one fit has the runs of all seeds; give one scaling.json")
-    ((name, given),) = named.items()
-    path, again = Path(given), f"run {FIT} again"
+    ((name, place),) = named.items()
+    path, again = Path(place), f"run {FIT} again"
     if not path.is_file():
         raise UserError(f"{path}: missing; run {FIT}")
     if verify(path).step != "fit_scaling":
@@ -268,11 +266,11 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
             again = f"run {maker} again (it keeps the answers that are there)"
             raise UserError(f"{table}: missing; {again}{of_before(folder)}")
     table, training = places[RESULTS], dict[str, TrainingReport]()
-    made = _verified(table, maker)
-    if made.step != step:
-        raise UserError(f"{table}: of the step {made.step}; {metric} is measured by {maker}, give its folder")
-    if metric is Metric.FAILURES and "kept" not in made.facts:  # of a committed table labels are not kept
-        counted, made = made.inputs.get("labels"), _verified(folder / LABELS, maker)
+    manifest = _verified(table, maker)
+    if manifest.step != step:
+        raise UserError(f"{table}: of the step {manifest.step}; {metric} is measured by {maker}, give its folder")
+    if metric is Metric.FAILURES and "kept" not in manifest.facts:  # of a committed table labels are not kept
+        counted, manifest = manifest.inputs.get("labels"), _verified(folder / LABELS, maker)
         if counted != file_hash(folder / LABELS):
             raise UserError(f"{table}: not made from the {LABELS} beside it; run {maker} again")
     elif metric is Metric.ACCURACY:
@@ -281,19 +279,19 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
             raise UserError(f"{path}: comes from another evaluation than {table.name} beside it; run {maker} again")
         reports = read_json_object(path, f"run {maker} again")
         training = {arm: report_from(report, f"{path}: {arm}") for arm, report in reports.items()}
-    replicate = made.settings.get("replicate", {})
-    sampling = {key: value for key, value in made.settings.get("sampling", {}).items() if key not in FREE_SETTINGS}
+    replicate = manifest.settings.get("replicate", {})
+    sampling = {key: value for key, value in manifest.settings.get("sampling", {}).items() if key not in FREE_SETTINGS}
     seed, split = int(replicate.get("seed", 0)), int(replicate.get(SPLIT, 0))
-    return read(table), ReplicateTables(name, places, seed, split, sampling, made.inputs, training)
+    return read(table), ReplicateTables(name, places, seed, split, sampling, manifest.inputs, training)
 
 
 def _verified(table: Path, maker: str) -> Manifest:
     """Return the manifest of a table. UserError if it is altered, or rollouts beside it have changed since."""
-    made = verify(table)
-    for rollouts, value in made.inputs.items():
+    manifest = verify(table)
+    for rollouts, value in manifest.inputs.items():
         if (table.parent / rollouts).is_dir() and tree_hash(table.parent / rollouts) != value:
             raise UserError(f"{table.parent / rollouts}: newer than {table.name}; run {maker} again")
-    return made
+    return manifest
 
 
 def replicate_of(rollouts: Iterable[Path], problems: Iterable[Path]) -> dict[str, int]:
@@ -302,15 +300,13 @@ def replicate_of(rollouts: Iterable[Path], problems: Iterable[Path]) -> dict[str
     UserError for problems of two splits.
     """
     seeds = [rollout_manifest(folder).settings.get("seed", 0) for folder in rollouts]
-    splits: dict[int, Path] = {}
-    for path in problems:
-        manifest = read_manifest(path)
-        if split := manifest.settings.get(SPLIT, 0) if manifest else 0:
-            splits.setdefault(split, path)
-    if len(splits) > 1:
-        (first, path), (second, other), *_ = splits.items()
-        raise UserError(f"{path} and {other}: of function splits {first} and {second}; evaluate those of one split")
-    return {"seed": seeds[0] if seeds else 0, SPLIT: next(iter(splits), 0)}
+    manifests = {path: read_manifest(path) for path in problems}
+    splits = {path: split for path, made in manifests.items() if made and (split := made.settings.get(SPLIT, 0))}
+    (first, split), *others = splits.items() or [(Path(), 0)]
+    for path, other in others:
+        if other != split:
+            raise UserError(f"{first} and {path}: of function splits {split} and {other}; evaluate those of one split")
+    return {"seed": seeds[0] if seeds else 0, SPLIT: split}
 
 
 def _check_comparable(results: Results) -> None:
@@ -319,19 +315,19 @@ def _check_comparable(results: Results) -> None:
     keys = [*ProblemSet._fields, "replicate"]
     sizes = results.rows.groupby(keys, sort=False)["problem"].nunique().unstack(fill_value=0)
     for other in others:
-        both = f"{first.name} and {other.name}"
+        pair = f"{first.name} and {other.name}"
         changed = sorted(name for name in first.files | other.files if first.files.get(name) != other.files.get(name))
         if changed and first.split == other.split:
-            raise UserError(f"{both}: other problems in {', '.join(changed)}; evaluate every seed on the same files")
+            raise UserError(f"{pair}: other problems in {', '.join(changed)}; evaluate every seed on the same files")
         for key, *n in sizes[sizes[first.name] != sizes[other.name]][[first.name, other.name]].itertuples():
             problems = ProblemSet(*key)
             raise UserError(
-                f"{both}: {n[0]} and {n[1]} problems of {problems} in {problems.file}; make as many for every split"
+                f"{pair}: {n[0]} and {n[1]} problems of {problems} in {problems.file}; make as many for every split"
             )
         for key in sorted(first.sampling.keys() | other.sampling):
-            here, there = first.sampling.get(key), other.sampling.get(key)
-            if here != there:
-                raise UserError(f"{both}: sampled differently ({key}: {here} and {there})")
+            value, other_value = first.sampling.get(key), other.sampling.get(key)
+            if value != other_value:
+                raise UserError(f"{pair}: sampled differently ({key}: {value} and {other_value})")
     for one, other in combinations(results.replicates, 2):
         if one.inputs == other.inputs:
             raise UserError(f"{one.name} and {other.name}: the same answers twice; give each seed once")
@@ -353,8 +349,10 @@ _INFLUENCE_TYPES = pa.schema(
 def of_before(folder: Path) -> str:
     """Return, for an error, which commit reads what an earlier version left in ``folder``, or in it without a seed."""
     places = (folder, folder.parents[1] / folder.name) if len(folder.parents) > 1 else (folder,)
-    old = [place / name for place in places for name in OF_BEFORE if (place / name).is_file()]
-    return f"; {old[0]} is of an earlier version: git checkout dca9a2b5^ reads it" if old else ""
+    for path in (place / name for place in places for name in ("accuracy.json", "by_problem.parquet")):
+        if path.is_file():
+            return f"; {path} is of an earlier version: git checkout dca9a2b5^ reads it"
+    return ""
 
 
 def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, ReplicateTables]:

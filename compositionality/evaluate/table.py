@@ -113,8 +113,8 @@ def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
     reasons = np.zeros((n_problems, len(REASONS)), np.int64)
     np.add.at(reasons, (problem, reason), 1)
     counts = pd.DataFrame(reasons, columns=[REASON + reason for reason in REASONS])
-    n, failed = counts.sum(axis=1), counts[REASON + Reason.ERROR]
-    counts = counts.assign(n=n, judged=n - failed, right=counts[REASON + Reason.CORRECT])
+    samples_P, failed = counts.sum(axis=1), counts[REASON + Reason.ERROR]
+    counts = counts.assign(n=samples_P, judged=samples_P - failed, right=counts[REASON + Reason.CORRECT])
     columns = {"tokens": samples["n_tokens"]}
     if CHAIN[0] in samples:
         read = samples[CHAIN[0]].notna()
@@ -163,8 +163,8 @@ def read(path: Path) -> pd.DataFrame:
 
 def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put tables with some of the columns together."""
-    known = [table.reindex(columns=SCHEMA.names) for table in tables]
-    return pd.concat(known, ignore_index=True) if known else pd.DataFrame(columns=SCHEMA.names)
+    rows = [table.reindex(columns=SCHEMA.names) for table in tables]
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=SCHEMA.names)
 
 
 def counted(column: str, of: str) -> Measure:
@@ -209,8 +209,8 @@ def beyond(rows: pd.DataFrame, most: float) -> tuple[Values, Values]:
 def support(rows: pd.DataFrame, kind: str) -> tuple[Values, Values]:
     """Return the problems that both solve (``kept``), the model alone (``gained``) or the base alone (``lost``)."""
     probs = np.exp(rows[["gold_log_prob", "base_log_prob"]])
-    wanted = {"kept": (True, True), "gained": (True, False), "lost": (False, True)}[kind]
-    return _exact(rows, ((probs > SOLVED) == wanted).all(axis=1).where(probs.notna().all(axis=1)).astype(float))
+    pattern = {"kept": (True, True), "gained": (True, False), "lost": (False, True)}[kind]
+    return _exact(rows, ((probs > SOLVED) == pattern).all(axis=1).where(probs.notna().all(axis=1)).astype(float))
 
 
 def _exact(rows: pd.DataFrame, values: "pd.Series[float]") -> tuple[Values, Values]:

@@ -161,8 +161,10 @@ def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, *, thes
     decision = outcome.decided(these_seeds=these_seeds)
     if gate.decided_by == "value" and outcome.estimate:
         decision = by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
-    what = "" if gate.group else f": {outcome.comparison}"  # the text says all of a comparison with a group of its own
-    return "" if decision is Decision.SUPPORTED else f"not shown that {gate.text}{what} ({decision})"
+    if decision is Decision.SUPPORTED:
+        return ""
+    figure = "" if gate.group else f": {outcome.comparison}"  # with a group of its own the text says all
+    return f"not shown that {gate.text}{figure} ({decision})"
 
 
 def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these_seeds: bool) -> str:
@@ -187,10 +189,10 @@ def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these
     threshold = 0.0 if comparison.rule is Rule.AHEAD else comparison.threshold  # its margin is that of being as good
     taken, reach = comparison.times * base + threshold, gate.ceiling * room
     if taken >= reach:
-        what = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
-        return f"no headroom: {what}"
-    required = [other for other in comparison.gates if isinstance(other, Requires) and other.only_for == "no effect"]
-    asked = comparison.denies and any(other.level is None for other in required)
+        ask = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
+        return f"no headroom: {ask}"
+    required = [part for part in comparison.gates if isinstance(part, Requires) and part.only_for == "no effect"]
+    asked = comparison.denies and any(part.level is None for part in required)
     if comparison.base and not asked and max(model_low, base_low) < gate.floor:
         neither = f"neither {comparison.model} nor {comparison.base} is shown to be"
         return f"no headroom: {neither} above {_percent(gate.floor)}"
@@ -209,11 +211,11 @@ def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt
     for replicate in chain.from_iterable(found.replicates for found in reversed([rows, *results.values()])):
         reports |= {(arm, replicate.name): report for arm, report in replicate.training.items()}
     seeds, required = [replicate.name for replicate in rows.replicates], [comparison]
-    for other in comparison.gates:
-        required += other.comparisons(comparison) if isinstance(other, Requires) else []
-    for arm in dict.fromkeys(arm for other in required for arm in other.arms):
-        known = [reports[arm, seed] for seed in seeds if (arm, seed) in reports]
-        if arm not in gate.starts and (reason := _too_little(gate, arm, known, len(seeds), is_learnt)):
+    for part in comparison.gates:
+        required += part.comparisons(comparison) if isinstance(part, Requires) else []
+    for arm in dict.fromkeys(arm for part in required for arm in part.arms):
+        arm_reports = [reports[arm, seed] for seed in seeds if (arm, seed) in reports]
+        if arm not in gate.starts and (reason := _too_little(gate, arm, arm_reports, len(seeds), is_learnt)):
             return reason
     return ""
 
@@ -224,9 +226,9 @@ def _is_learnt(gate: Trained, compare: Compare, arm: str, *, these_seeds: bool) 
         return False
     level = learnt.levels.get(arm, learnt.level)
     for group in learnt.group:
-        parts = (learnt.base, 0.0), ("", learnt.mastered)
-        asked = [Comparison(group, level, arm, base, threshold=least, results=learnt.results) for base, least in parts]
-        decisions = [outcome.decided(these_seeds=these_seeds) for outcome in map(compare, asked)]
+        rivals = (learnt.base, 0.0), ("", learnt.mastered)
+        gains = [Comparison(group, level, arm, base, threshold=least, results=learnt.results) for base, least in rivals]
+        decisions = [outcome.decided(these_seeds=these_seeds) for outcome in map(compare, gains)]
         if decisions[1] is not Decision.NOT_RUN:
             return Decision.SUPPORTED in decisions
     return False
@@ -245,10 +247,10 @@ def _too_little(
     if fewest < gate.least_updates and any(report.rows is None for report in reports):
         return f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
     groups = [(mixed, one.groups) for one in reports if one.groups and (mixed := one.groups_with_signal) is not None]
-    for what, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
+    for unit, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
         signal = sum(signal for signal, _ in counts) / sum(n for _, n in counts) if counts else 1.0
         if signal < least and not is_learnt(arm):
-            return f"{arm} hardly trained: {_percent(signal)} of its {what} had signal, {_percent(least)} are needed"
+            return f"{arm} hardly trained: {_percent(signal)} of its {unit} had signal, {_percent(least)} are needed"
     return ""
 
 

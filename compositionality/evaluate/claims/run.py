@@ -110,12 +110,12 @@ def decide_claims(settings: ClaimsSettings) -> Path:
 
 def _check_agrees(decided: Sequence[dict[str, Any]], record: Path) -> None:
     """UserError for a claim that the committed record decides otherwise, from the same tables."""
-    known = read_json_object(record, "restore it") if record.is_file() else {"claims": [], "controls": []}
-    before = {claim["claim"]: claim["decision"] for claim in (*known["claims"], *known["controls"])}
+    past = read_json_object(record, "restore it") if record.is_file() else {"claims": [], "controls": []}
+    decisions = {claim["claim"]: claim["decision"] for claim in (*past["claims"], *past["controls"])}
     for claim in decided:
-        if (now := claim["decision"]) != (then := before.get(claim["claim"], claim["decision"])):
-            what = f"claim {claim['claim']}: {then}, counted at {known['code']}; {now}, counted at {code_version()}"
-            raise UserError(f"{record}: {what}; find what changed, then --post-hoc")
+        if (now := claim["decision"]) != (then := decisions.get(claim["claim"], claim["decision"])):
+            change = f"claim {claim['claim']}: {then}, counted at {past['code']}; {now}, counted at {code_version()}"
+            raise UserError(f"{record}: {change}; find what changed, then --post-hoc")
 
 
 def check(settings: ClaimsSettings, *, dry: bool = True) -> tuple[ClaimsFile, Statuses, list[str]]:
@@ -169,16 +169,16 @@ def read_claims(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | None) -> tuple[ByName, list[str]]:
+def _read(entries: Sequence[str], file: ClaimsFile, registered: Registration | None) -> tuple[ByName, list[str]]:
     """Return the given results with the arms that all their seeds have, and notes on the others."""
-    known = ", ".join(file.results)
-    if not given:
-        raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {known} as RESULTS")
+    names = ", ".join(file.results)
+    if not entries:
+        raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {names} as RESULTS")
     paths: dict[str, list[str]] = {}
-    for entry in given:
+    for entry in entries:
         name, _, path = entry.partition("/")
         if name not in file.results or not path:
-            raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH with one of {known} as RESULTS")
+            raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH with one of {names} as RESULTS")
         paths.setdefault(name, []).append(path)
     results, notes = dict[str, Results](), list[str]()
     for name in (name for name in file.results if name in paths):
@@ -189,9 +189,9 @@ def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | Non
         rows = read_results(paths[name], metric=metric)
         if registered:
             _check_replicates(name, rows, registered)
-        rest = [arm for arm in rows.in_some if not registered or arm not in registered.controls]
-        notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
-        results[name] = rows = replace(rows, rows=rows.rows[~rows.rows["arm"].isin(rest)])
+        partial_arms = [arm for arm in rows.in_some if not registered or arm not in registered.controls]
+        notes += [f"Left out of {name}: {', '.join(partial_arms)}; not every seed has it."] if partial_arms else []
+        results[name] = rows = replace(rows, rows=rows.rows[~rows.rows["arm"].isin(partial_arms)])
         if controls := rows.in_some:
             n = len(rows.with_arms(set(controls)).replicates)
             notes += [f"{', '.join(controls)}: in {n} of {len(rows.replicates)} replicates."]
@@ -200,12 +200,12 @@ def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | Non
 
 def _check_replicates(name: str, results: Results, registered: Registration) -> None:
     """UserError unless these are all the replicates that were registered, and no others."""
-    wanted = {(seed, split) for seed, splits in registered.replicates.items() for split in splits}
-    given = {(replicate.seed, replicate.split) for replicate in results.replicates}
-    for what, which in (("without", wanted - given), ("with", given - wanted)):
-        if which:
-            words = ", ".join(f"seed {seed} split {split}" for seed, split in sorted(which))
-            raise UserError(f"results: {name}: {what} {words}; give those of the registration, all and no others")
+    planned = {(seed, split) for seed, splits in registered.replicates.items() for split in splits}
+    evaluated = {(replicate.seed, replicate.split) for replicate in results.replicates}
+    for word, pairs in (("without", planned - evaluated), ("with", evaluated - planned)):
+        if pairs:
+            text = ", ".join(f"seed {seed} split {split}" for seed, split in sorted(pairs))
+            raise UserError(f"results: {name}: {word} {text}; give those of the registration, all and no others")
 
 
 def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
@@ -222,9 +222,9 @@ def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
             yield f"pass@k: N = {' to '.join(f'{n:,}' for n in ends)} samples of a problem."
     metrics = {file.results[name].metric for name in results}
     yield from (words for metric, words in UNITS.items() if metric in metrics)
-    for name, known in file.results.items():
+    for name, section in file.results.items():
         if name not in results:
-            yield f"Not run: {name}, by {known.script}."
+            yield f"Not run: {name}, by {section.script}."
 
 
 TITLES = {
@@ -268,7 +268,7 @@ def claims_text(content: Row) -> str:
 def by_origin(claims: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the claims of the paper, the variants of them and the study's own, under a title with their number."""
     rows = {origin: [row for row in claims if row["origin"] == origin] for origin in TITLES}
-    return {f"{plural(len(rows[key]), noun)} {of}": rows[key] for key, (noun, of) in TITLES.items() if rows[key]}
+    return {f"{plural(len(rows[key]), noun)} {tail}": rows[key] for key, (noun, tail) in TITLES.items() if rows[key]}
 
 
 def by_decision(claims: Sequence[Row], key: str) -> dict[str, list[Row]]:
@@ -322,7 +322,7 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
             form = f"{'+' if comparison['base'] else ''}.{decimals(comparison) or 1}f"
             points = "–" if comparison["difference"] is None else format(100 * comparison["difference"], form)
             lines.append([name, points, *(_interval(comparison, *keys) for keys in kinds.values())])
-    return pd.DataFrame([rest for _, *rest in lines], [first for first, *_ in lines], ["measured", *kinds])
+    return pd.DataFrame([cells for _, *cells in lines], [name_cell for name_cell, *_ in lines], ["measured", *kinds])
 
 
 def _interval(comparison: Row, low: str, high: str, decision: str) -> str:
