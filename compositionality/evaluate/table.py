@@ -79,7 +79,6 @@ ADDED = ("chains_read", "canonical", "gold_rank_by_step_role")
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
 GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
-EXACT = ("gold_prob", "gold_hand_over")
 READABLE = 0.8
 """Nothing is said of the steps of answers of which fewer could be read."""
 SOLVED = 0.25
@@ -269,21 +268,19 @@ def is_pass_at_k(name: str) -> bool:
 
 
 CLAIMED: dict[Metric, tuple[str, ...]] = {
-    Metric.ACCURACY: (CORRECT, *CHAIN, "gold_…"),
+    Metric.ACCURACY: (CORRECT, *CHAIN, "gold_prob", "gold_hand_over", "gold_pass@8", "beyond@1e-6", "…"),
     Metric.PASS_AT_K: (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…"),
     Metric.FAILURES: (*FAILURES, "atomic_or_miscopied"),
     Metric.INFLUENCE: (MIXED, *QUERY_VALUES),
 }
-"""What claims on a metric may compare; names that end in … stand for all that are formed so."""
+"""What claims on a metric may compare; … stands for all that are formed so (``FORMED``)."""
+FORMED = {Metric.ACCURACY: (GOLD_PASS, PAIRED), Metric.PASS_AT_K: (PASS_AT,)}
 
 
 def is_claimed(metric: Metric, name: str) -> bool:
     """Return whether claims on a metric may compare this measure."""
-    if metric is Metric.ACCURACY and (name in EXACT or GOLD_PASS.fullmatch(name) or is_paired(name)):
-        return True
-    if metric is Metric.PASS_AT_K and is_pass_at_k(name):
-        return True
-    return name in CLAIMED.get(metric, (name,)) and not name.endswith("…")
+    named = name in CLAIMED.get(metric, (name,)) and name != "…"
+    return named or any(pattern.fullmatch(name) for pattern in FORMED.get(metric, ()))
 
 
 def passed(
