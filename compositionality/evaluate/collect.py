@@ -45,8 +45,7 @@ from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
 from compositionality.types import CHAIN, Problem, Reason
 
-EXPORTED = "exported"
-"""Beside the shards of a checkpoint of verl, the same weights as a model folder."""
+EXPORTED = "exported"  # beside the shards of a checkpoint of verl, the same weights as a model folder
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 
 
@@ -100,10 +99,7 @@ class Evaluation:
 
 
 def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
-    """Check settings and names and read the problems; parts of files are written to ``output``/problems/.
-
-    UserError if levels or problems are lacking, or another than ``step`` made the table that is there.
-    """
+    """Check settings and names and read the problems; parts of files are written to ``output``/problems/."""
     models, rollouts, files = names_of(settings)
     check_table(settings, step)
     settings = _with_engine(settings, models)
@@ -214,10 +210,7 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
 
 
 def sample(evaluation: Evaluation) -> None:
-    """Ask every model, and measure its gold solutions where that is wanted; answers that are there stay.
-
-    ``force`` replaces answers of another model or with other settings, and only those.
-    """
+    """Ask every model and measure its gold solutions, if set; with ``force`` answers of other models or settings go."""
     for model, folder in evaluation.models.items():
         _ask(list(evaluation.jobs_of(model).values()), force=evaluation.settings.force)
         parts = [(path, evaluation.problems[file]) for (name, file), path in evaluation.gold.items() if name == model]
@@ -255,8 +248,7 @@ def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
 def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *, chains: bool) -> Path:
     """Write ``output``/results.parquet from the rollouts; one that is there may grow, not lose models, unless forced.
 
-    ``chains``: count too what holds of the steps of the responses. UserError unless all were sampled alike and every
-    sample is there exactly once.
+    ``chains``: count too what holds of the steps of the responses.
     """
     table, problems = evaluation.settings.output / RESULTS, evaluation.problems
     folders, n_samples = evaluation.folders, evaluation.settings.n_samples
@@ -317,10 +309,7 @@ def _grows(table: Path, recipe: Recipe) -> bool:
 def count_samples(
     folder: Path, sampled: SampledProblems, n_samples: int, problems: Sequence[Problem] | None = None
 ) -> pd.DataFrame:
-    """Return counts of the completions of the sampled problems, (P,); with ``problems`` of their chains, too.
-
-    UserError for rollouts of another file, or samples that are missing or there twice.
-    """
+    """Return counts of the completions of the sampled problems, (P,); with ``problems`` of their chains, too."""
     manifest = rollout_manifest(folder)
     whole, part = tree_hash(sampled.source), tree_hash(sampled.path)
     if (answered := manifest.inputs.get("problems", "")) not in (whole, part):

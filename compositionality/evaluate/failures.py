@@ -39,8 +39,7 @@ from compositionality.tasks.registry import task_of
 from compositionality.types import CHAIN, CORRECT, FAILURES, Completion, Metric, Problem, Reason, Verdict
 
 STEP = "find_failures"
-RULES = 2
-"""Of the classification; another number makes old labels be made again."""
+RULES = 2  # of the classification; another number makes old labels be made again
 LABELS_SCHEMA = pa.schema(
     [
         ("arm", pa.string()),
@@ -65,8 +64,7 @@ LABELS_SCHEMA = pa.schema(
 COLUMNS = ("problem", "sample", "response", "n_tokens", "finish_reason", "score", "reason", "answer")
 """Of the rollouts, what a diagnosis needs."""
 ROWS_AT_ONCE = 8192
-TITLES = {"arm": "model", "file": "problems"}
-"""What the tables by function and pair call the columns of the labels."""
+TITLES = {"arm": "model", "file": "problems"}  # what the tables by function and pair call the columns of the labels
 
 
 @dataclass

@@ -56,7 +56,7 @@ class GoldSolution(NamedTuple):
 def measure_gold(model: str, files: Iterable[tuple[Path, Path, pa.Table]]) -> None:
     """Write the values of one model, where they are not there; print what is not known and why.
 
-    ``files``: where the values are kept, the problem file, its problems.
+    ``files``: (where the values are kept, the problem file, its problems).
     """
     folder = check_model(model)
     loaded = cache(partial(load, folder.path))

@@ -23,8 +23,7 @@ LOG_PROBS, RANKS = "gold_log_prob_by_step_role", "gold_rank_by_step_role"
 COLUMNS = ["arm", "file", "problem", "level", "cluster", "skills", "gold_log_prob", LOG_PROBS, RANKS]
 TIMES = ["before", "after"]
 RANKED = ["first", "five"]
-ANY = "any"
-"""In place of a function: the mean over all of them."""
+ANY = "any"  # in place of a function: the mean over all of them
 PARTS = ("name", "input", "hand-over", "result", "end")
 
 

@@ -40,8 +40,7 @@ URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
 KEY_VARIABLES = ("JUDGE_API_KEY", "OPENAI_API_KEY")
 RETRIES, TIMEOUT_S = 5, 600.0
 DRAWS = 2000
-MALFORMED = "malformed"
-"""An answer that is none of the classes: counted, and never taken for one."""
+MALFORMED = "malformed"  # an answer that is none of the classes: counted, and never taken for one
 LONGEST_RESPONSE = 6000
 MEANINGS = {
     Failure.CORRECT: "The final answer is the true one.",
@@ -66,10 +65,8 @@ SCHEMA = {
     "required": ["class"],
     "additionalProperties": False,
 }
-RESPONSE = ["arm", "file", "problem", "sample"]
-"""Columns that name a response."""
-Texts = Iterable[tuple[tuple[str, str, int, int], Problem, str]]
-"""Responses by name, with the problem and the text."""
+RESPONSE = ["arm", "file", "problem", "sample"]  # columns that name a response
+Texts = Iterable[tuple[tuple[str, str, int, int], Problem, str]]  # responses by name, with the problem and the text
 
 
 def judge_server(settings: "FailureSettings") -> tuple[str, str]:
@@ -83,10 +80,7 @@ def judge_server(settings: "FailureSettings") -> tuple[str, str]:
 
 
 def judge_labels(settings: "FailureSettings", table: Path, labels: pd.DataFrame, texts: Texts, output: Path) -> None:
-    """Write ``output``, the judge's class beside the program's for some responses of ``level``.
-
-    ``labels`` are the program's, read from ``table``.
-    """
+    """Write ``output``, the judge's class of responses of ``level`` beside the program's (``labels``, of ``table``)."""
     _, model = judge_server(settings)
     wording = hashlib.sha256(json.dumps([SYSTEM, SCHEMA, list(MEANINGS.values())]).encode()).hexdigest()[:16]
     recipe_settings = {"judge": model, "wording": wording, "level": settings.level}
@@ -105,11 +99,8 @@ def judge_labels(settings: "FailureSettings", table: Path, labels: pd.DataFrame,
 
 
 def choose(labels: pd.DataFrame, level: int, n: int) -> pd.DataFrame:
-    """Return the labels of ``n`` responses (0: all) of every model and file, always the same: by hash of their names.
-
-    Overlong responses are left out: that they were cut off is no judgement.
-    """
-    rows = labels[(labels["level"] == level) & (labels["class"] != Failure.OVERLONG)]
+    """Return the labels of ``n`` responses (0: all) of every model and file, chosen by a hash of their names."""
+    rows = labels[(labels["level"] == level) & (labels["class"] != Failure.OVERLONG)]  # cut off: nothing to judge
     names = zip(rows["problem"], rows["sample"], strict=True)
     drawn = [hashlib.blake2b(f"{problem}/{sample}".encode(), digest_size=8).digest() for problem, sample in names]
     rows = rows.assign(drawn=drawn).sort_values("drawn")
@@ -141,10 +132,7 @@ def judged_class(answer: str) -> str:
 
 
 def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], answers: Path) -> list[str]:
-    """Return the answers in order; what ``answers`` lacks is requested, and stored there at once.
-
-    UserError if a request still fails when it is repeated.
-    """
+    """Return the answers in order; what ``answers`` lacks is requested, and stored there at once."""
     base_url, model = judge_server(settings)
     schema = {"name": "failure", "strict": True, "schema": SCHEMA}
     form = {"type": "json_schema", "json_schema": schema}

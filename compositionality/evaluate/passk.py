@@ -40,10 +40,8 @@ ALL = "all.parquet"
 POWER = 0.8
 WORST_SPREAD = math.sqrt(0.5)
 """Standard deviation of a problem's difference if it is solved always or never, and the models are unrelated."""
-POINTS = 40
-"""Values of k, or budget factors, that are looked at at most."""
-Pairs = Sequence[tuple[str, str]]
-"""(model, base): the difference is the model − the base."""
+POINTS = 40  # values of k, or budget factors, that are looked at at most
+Pairs = Sequence[tuple[str, str]]  # (model, base): the difference is the model − the base
 Runs = Mapping[str, tuple[float, TrainingReport]]
 """FLOPs and training report of the models that are checkpoints of a run."""
 
@@ -149,10 +147,7 @@ def largest_k(results: Results, file: str) -> int:
 
 
 def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -> pd.DataFrame:
-    """Return rows of pass@k by model, level and k (``ks`` of a file), then of the paired differences (``base``).
-
-    Behind the levels of a group all of them together, at level ``ALL_LEVELS``.
-    """
+    """Return rows of pass@k and paired differences (``base``) by model, level or ``ALL_LEVELS``, and the ``ks`` of a file."""
     rows: list[Row] = []
     for problems in levels_and_pools(results):
         about = labels(results, problems)

@@ -32,10 +32,7 @@ def rank_table(ranks: Row) -> tuple[pd.DataFrame, str]:
 
 
 def ranks_of(accuracy: Results, influence: Results) -> dict[str, Any]:
-    """Return the values of every arm and seed (``rows``), and the correlations.
-
-    UserError for under three arms in every seed, queries of several groups, or other seeds in the two.
-    """
+    """Return the values of every arm and seed (``rows``), and the correlations; UserError for ``why_no_ranks``."""
     if reason := why_no_ranks(accuracy, influence):
         raise UserError(reason)
     arms, seeds = arms_of(accuracy, influence), [replicate.name for replicate in influence.replicates]

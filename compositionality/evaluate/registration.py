@@ -24,8 +24,7 @@ STEP = "register_study"
 FROZEN, FROZEN_CLAIMS = "registration.yaml", "claims.yaml"
 MOST_PRIMARY = 6
 MOST_SEED = 10**9
-TUNING = range(10, 20)
-"""Seeds that recipes are found with; a registered study has others."""
+TUNING = range(10, 20)  # seeds that recipes are found with; a registered study has others
 
 
 @dataclass(kw_only=True)
@@ -145,10 +144,7 @@ class Frozen:
 
 
 def freeze(name: str, commit: str, folder: Path) -> Frozen:
-    """Keep the registration called ``name`` and its claims in ``folder``; those that are there must be the same.
-
-    UserError if results exist under another one, or a file has changed since.
-    """
+    """Keep the registration called ``name`` and its claims in ``folder``; those that are there must be the same."""
     path, frozen = registration_path(name), Frozen(folder)
     with exclusive(folder, wait=60):  # seconds; replicates may be started at the same moment
         if folder.exists():

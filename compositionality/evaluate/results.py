@@ -25,11 +25,9 @@ from compositionality.stats.estimate import ByProblem
 from compositionality.train.metrics import report_from
 from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
 
-TRAINING = "training.json"
-"""Beside the table: the training report of each model that has one."""
+TRAINING = "training.json"  # beside the table: the training report of each model that has one
 LABELS = "labels.parquet"
-SPLIT = "function_split"
-"""The option of a task that divides its functions, as the manifest of a problem file holds it."""
+SPLIT = "function_split"  # the option of a task that divides its functions, as the manifest of a problem file holds it
 MAKERS = {
     Metric.ACCURACY: ("examples/evaluate.py", "evaluate_accuracy"),
     Metric.PASS_AT_K: ("examples/passk.py", "passk"),
@@ -37,11 +35,9 @@ MAKERS = {
     Metric.INFLUENCE: ("bash/behavior_injection/influence.sh", "influence"),
 }
 """What a table of this metric is made by, and under which step."""
-FREE_SETTINGS = ("seed", "rows_per_shard")
-"""Sampling settings in which the replicates of a study may differ."""
+FREE_SETTINGS = ("seed", "rows_per_shard")  # sampling settings in which the replicates of a study may differ
 INFLUENCE = "influence.parquet"
-QUERIES, SCALING = "queries", "scaling"
-"""Groups of problems under which claims find them."""
+QUERIES, SCALING = "queries", "scaling"  # groups of problems under which claims find them
 FIT = "examples/fit_scaling.py"
 
 
@@ -59,17 +55,14 @@ class ProblemSet(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplicateTables:
-    """Where the tables of one replicate lie, and what is known of them beside their rows.
-
-    ``sampling``: its settings; ``inputs``: hash of everything that they were made from, by name.
-    """
+    """Where the tables of one replicate lie, and what is known of them beside their rows."""
 
     name: str
     tables: Mapping[str, Path] = field(default_factory=dict)
     seed: int = 0
     split: int = 0
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    sampling: Mapping[str, Any] = field(default_factory=dict)  # its settings
+    inputs: Mapping[str, str] = field(default_factory=dict)  # hash of everything that they were made from, by name
     training: Mapping[str, TrainingReport] = field(default_factory=dict)
 
     @property
@@ -82,17 +75,13 @@ class ReplicateTables:
 
 @dataclass(frozen=True)
 class Results:
-    """Rows of all replicates, with their name in the column ``replicate``.
-
-    ``arms``: those that every replicate has and that are compared, in order. ``figures``: ready-made ones in place of
-    rows, by name: value, low, high, and why it is none (``reason``); ``runs``: how many they come from.
-    """
+    """Rows of all replicates, with their name in the column ``replicate``."""
 
     rows: pd.DataFrame
     replicates: tuple[ReplicateTables, ...]
-    arms: tuple[str, ...]
-    figures: pd.DataFrame | None = None
-    runs: int = 0
+    arms: tuple[str, ...]  # those that every replicate has and that are compared, in order
+    figures: pd.DataFrame | None = None  # in place of rows, by name: value, low, high, and why it is none (reason)
+    runs: int = 0  # how many the figures come from
 
     @classmethod
     def of(cls, tables: Sequence[pd.DataFrame], replicates: Sequence[ReplicateTables]) -> "Results":
@@ -223,10 +212,7 @@ class Results:
 
 
 def read_results(inputs: Sequence[str], arms: Sequence[str] = (), metric: Metric = Metric.ACCURACY) -> Results:
-    """Read ``NAME:PATH`` or paths of an evaluation's folder or a file in it; ``arms``: these, in order; empty: all.
-
-    UserError if the evaluations cannot be compared, or a table is missing, altered or stale.
-    """
+    """Read ``NAME:PATH`` or paths of an evaluation's folder or a file in it; ``arms``: these, in order; empty: all."""
     places = named_paths("inputs", with_run_names(inputs))
     results = Results.of(*zip(*(_read(name, Path(path), metric) for name, path in places.items()), strict=True))
     _check_comparable(results)
@@ -295,10 +281,7 @@ def _verified(table: Path, maker: str) -> Manifest:
 
 
 def replicate_of(rollouts: Iterable[Path], problems: Iterable[Path]) -> dict[str, int]:
-    """Return ``seed`` (of sampling) and ``function_split`` of an evaluation, 0 where nothing says one.
-
-    UserError for problems of two splits.
-    """
+    """Return ``seed`` (of sampling) and ``function_split`` of an evaluation, 0 where nothing says one."""
     seeds = [rollout_manifest(folder).settings.get("seed", 0) for folder in rollouts]
     manifests = {path: read_manifest(path) for path in problems}
     splits = {path: split for path, made in manifests.items() if made and (split := made.settings.get(SPLIT, 0))}
@@ -356,10 +339,7 @@ def of_before(folder: Path) -> str:
 
 
 def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, ReplicateTables]:
-    """Read MODEL/influence.parquet of every model: values of each query; levels are put together.
-
-    UserError for models with other queries or settings, or a table that is altered or older than its completions.
-    """
+    """Read MODEL/influence.parquet of every model: values of each query; levels are put together."""
     paths = {path.parent.name: path for path in sorted(folder.glob(f"*/{INFLUENCE}"))}
     if not paths:
         raise UserError(f"{folder}: no MODEL/{INFLUENCE}; run {maker}")

@@ -14,16 +14,13 @@ from compositionality.stats.estimate import ByProblem, difference, over_problems
 from compositionality.types import CORRECT, QUERY_VALUES, Estimate, Interval, TrainingReport
 
 Row = dict[str, Any]
-Term = tuple[float, str, str]
-"""Factor, model and measure."""
-HELDOUT, LEVEL = "heldout", 3
-"""The problems that the gain is of."""
+Term = tuple[float, str, str]  # factor, model and measure
+HELDOUT, LEVEL = "heldout", 3  # the problems that the gain is of
 TITLES = [
     *("arm", "whose answers", "sampled", "wrong ones", "normalised"),
     *("updates", "loss tokens an update", "share of RL’s gain"),
 ]
-LARGEST_SHARE = 1e3
-"""Of a gain; where an end lies beyond, the gain is not known to be one."""
+LARGEST_SHARE = 1e3  # of a gain; where an end lies beyond, the gain is not known to be one
 
 
 def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRECT, base: str = "") -> Estimate | None:
@@ -66,10 +63,7 @@ def contrast(
 
 
 def without_share(results: Results, arm: str, base: str, problems: ProblemSet, measure: str) -> list[str]:
-    """Return the replicates in which no problem counts for a measure of two models, though both were measured.
-
-    Of other measures none, nor where a replicate has no exact probabilities of one of them.
-    """
+    """Return the replicates in which no problem counts for a measure of two models, if both were measured in all."""
     if not is_paired(measure):
         return []
     beside = results.beside(base)
@@ -147,10 +141,7 @@ def shares(results: Results, measure: str, value: str, sets: Sequence[ProblemSet
 
 
 def differences(results: Results, measure: str, sets: Sequence[ProblemSet] = (), first: str = "") -> list[Row]:
-    """Return a row for each set of problems and pair of models, the later one − the earlier one; as ``shares``.
-
-    ``first``: only the differences to this model.
-    """
+    """Return rows as ``shares`` of each pair of models (of those with ``first``), the later one − the earlier one."""
     pairs = [(arm, base) for base, arm in combinations(results.arms, 2) if first in ("", base)]
     return _rows(results, pairs, measure, "difference", sets)
 

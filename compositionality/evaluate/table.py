@@ -43,8 +43,7 @@ from compositionality.types import (
 
 RESULTS = "results.parquet"
 REASONS = tuple(reason.value for reason in Reason)
-REASON, FAILURE = "reason_", "failure_"
-"""What the names of columns of counts begin with: ``reason_wrong``, ``failure_format``."""
+REASON, FAILURE = "reason_", "failure_"  # what the names of columns of counts begin with: reason_wrong, failure_format
 KEYS = ("arm", "file", "problem", "group", "level", "data_source", "cluster")
 SCHEMA = pa.schema(
     [
@@ -79,10 +78,8 @@ ADDED = ("chains_read", "canonical", "gold_rank_by_step_role")
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
 GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
-READABLE = 0.8
-"""Nothing is said of the steps of answers of which fewer could be read."""
-SOLVED = 0.25
-"""A problem counts as solved by a model that gives its gold solution a larger probability."""
+READABLE = 0.8  # nothing is said of the steps of answers of which fewer could be read
+SOLVED = 0.25  # a problem counts as solved by a model that gives its gold solution a larger probability
 
 
 def problem_sets(problems: pa.Table) -> pd.DataFrame:

@@ -15,8 +15,7 @@ from compositionality.console import new_table
 from compositionality.types import NESTED, PROBLEMS, QUERY_VALUES, SEEDS_AND_PROBLEMS, TrainingReport
 
 Row = Mapping[str, Any]
-WIDTH = 100
-"""Columns of a terminal on which tables of claims fit."""
+WIDTH = 100  # columns of a terminal on which tables of claims fit
 TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())
 """Of groups of problems."""
 ALL = "all levels"
@@ -39,8 +38,7 @@ INTERVALS = {
     "it covers less (compositionality/stats/README.md)",
 }
 """What the column ``interval`` of tables says."""
-Reports = Mapping[str, Mapping[str, Row]]
-"""Training reports as JSON has them, by seed and arm."""
+Reports = Mapping[str, Mapping[str, Row]]  # training reports as JSON has them, by seed and arm
 COUNTS = {
     "updates": "updates",
     "updates_without_signal": "without signal",
@@ -51,8 +49,7 @@ COUNTS = {
     "rows": "SFT rows",
 }
 """Counts of a report, and their titles."""
-NOT_TESTABLE = "not testable"
-"""In place of a figure of an arm of RL in which no group had signal."""
+NOT_TESTABLE = "not testable"  # in place of a figure of an arm of RL in which no group had signal
 
 
 def rich_table(frame: pd.DataFrame, title: str = "") -> Table:

@@ -21,8 +21,7 @@ from compositionality.stats.estimate import CONFIDENCE
 from compositionality.stats.significance import Needed, corrected, holm, needed, needed_words, p_value
 from compositionality.types import CORRECT, GROWTH, Decision, Estimate, Interval, Metric, TrainingReport
 
-ByName = Mapping[str, Results]
-"""Results by the name that comparisons use (``Comparison.results``)."""
+ByName = Mapping[str, Results]  # results by the name that comparisons use (Comparison.results)
 COMPARED = ("metric", "measure", "base_measure", "group", "level", "model", "base", "times", "rule", "threshold")
 """What claims.json says of a comparison."""
 
@@ -127,8 +126,7 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
     return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
-Compare = Callable[[Comparison], Outcome]
-"""Decides a comparison without its gates."""
+Compare = Callable[[Comparison], Outcome]  # decides a comparison without its gates
 
 
 def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, these_seeds: bool) -> str:

@@ -57,8 +57,7 @@ class RegistrationStatus(StrEnum):
     EXPLORATORY = "exploratory"  # not registered
 
 
-Statuses = dict[str, RegistrationStatus]
-"""By name of the claim; none where no registration was made."""
+Statuses = dict[str, RegistrationStatus]  # by name of the claim; none where no registration was made
 
 
 @dataclass
@@ -119,10 +118,7 @@ def _check_agrees(decided: Sequence[dict[str, Any]], record: Path) -> None:
 
 
 def check(settings: ClaimsSettings, *, dry: bool = True) -> tuple[ClaimsFile, Statuses, list[str]]:
-    """Return the claims of the settings, their registration status, and notes on what was changed.
-
-    UserError for an output, claims or a registration that cannot be.
-    """
+    """Return the claims of the settings, their registration status, and notes on what was changed."""
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
     check_maker(settings.output, STEP, force=settings.force)
