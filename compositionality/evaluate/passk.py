@@ -147,7 +147,7 @@ def largest_k(results: Results, file: str) -> int:
 
 
 def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -> pd.DataFrame:
-    """Return rows of pass@k and paired differences (``base``) by model, level or ``ALL_LEVELS``, and the ``ks`` of a file."""
+    """Return rows of pass@k and of paired differences (``base``) by model, level or ``ALL_LEVELS``, and k."""
     rows: list[Row] = []
     for problems in levels_and_pools(results):
         about = labels(results, problems)
