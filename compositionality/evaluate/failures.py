@@ -289,8 +289,7 @@ def by_function(labels: pd.DataFrame) -> pd.DataFrame:
     steps = labels[[*keys, "problem", "applied", "wrong"]].explode(["applied", "wrong"]).dropna(subset="applied")
     rates = _rates(steps.rename(columns={"applied": "function"}), [*keys, "function"], "wrong", "error_rate")
     place = rates.groupby(keys, sort=False).ngroup()
-    rates = rates.assign(place=place, natural=rates["function"].map(lambda name: tuple(natural_key(name))))
-    rates = rates.sort_values(["place", "natural"]).drop(columns=["place", "natural"])
+    rates = rates.loc[sorted(rates.index, key=lambda row: (place[row], natural_key(rates.at[row, "function"])))]
     single = labels[labels["inner"].isna()].assign(alone=labels["class"] == CORRECT, function=labels["outer"])
     alone = single.groupby([*keys, "function"])["alone"].mean()
     rates = rates.rename(columns={"n": "reached", "hits": "wrong"}).join(alone, on=[*keys, "function"])
