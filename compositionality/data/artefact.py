@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -185,8 +185,9 @@ def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
     """Refuse what ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
     check_place(target, recipe)
     if manifest := check_maker(target, recipe.step, force=force):
-        settings = json.loads(json.dumps(recipe.settings, default=str))
-        _refuse_other(target, _changed_settings(manifest.settings, settings))
+        old, new = manifest.settings, json.loads(json.dumps(recipe.settings, default=str))
+        keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        _refuse_other(target, [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in keys])
 
 
 def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | None:
@@ -220,31 +221,55 @@ def check_place(target: Path, recipe: Recipe) -> None:
             raise UserError(f"{target}: lies in the input {path}, which it would change; choose another place")
 
 
-def check_no_strangers(target: Path) -> None:
-    """Raise UserError if a folder of ours holds a file that its manifest does not name."""
-    manifest = read_manifest(target) if target.is_dir() else None
-    named = manifest.files if manifest else {}
-    for path in target.rglob("*") if manifest else ():
-        name = path.relative_to(target).as_posix()
-        if not path.is_dir() and path.name != MANIFEST and name not in named:
-            raise UserError(f"{target / name}: not of this result; move it away, or pass --force to delete it")
-
-
 def make(
-    target: Path, recipe: Recipe, body: Callable[[Path], Mapping[str, Any] | None], *, force: bool = False
+    target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False, follows: bool = False
 ) -> dict[str, Any] | None:
     """Make ``target`` by this recipe unless it is there: what a step does. Return its facts, None if it was there.
 
-    ``body`` writes a file or folder at the path it is given, and returns figures to keep. UserErrors are ``is_done``'s.
+    ``body`` writes a file or folder at the path it is given; a mapping that it returns is kept as facts. With
+    ``follows``, a result of this step from other settings or inputs is replaced without ``force``, as it can always be
+    made again. UserErrors are ``is_done``'s.
     """
     with exclusive(target):
-        if is_done(target, recipe, force=force):
-            print(f"{target} is already there")
-            return None
-        facts: dict[str, Any] = {}
-        with new_artefact(target, recipe, facts) as partial:
-            facts.update(body(partial) or {})
+        facts = _made(target, recipe, body, force=force, follows=follows)
+    if facts is None:
+        print(f"{target} is already there")
     return facts
+
+
+def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False) -> bool:
+    """Write within a step, which holds the lock, what follows its inputs; return False if it is there already."""
+    return _made(target, recipe, body, force=force, follows=True) is not None
+
+
+def _made(
+    target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool, follows: bool
+) -> dict[str, Any] | None:
+    if is_done(target, recipe, force=force or (follows and _is_outdated(target, recipe))):
+        return None
+    facts: dict[str, Any] = {}
+    with new_artefact(target, recipe, facts) as partial:
+        figures = body(partial)
+        facts.update(figures if isinstance(figures, Mapping) else {})
+    return facts
+
+
+def _is_outdated(target: Path, recipe: Recipe) -> bool:
+    """Return whether the step made ``target`` from other settings or inputs.
+
+    UserError for a folder with a file that the manifest does not name, which would be lost with it.
+    """
+    manifest = read_manifest(target) if target.exists() else None
+    if manifest is None or manifest.step != recipe.step:
+        return False
+    _, settings, inputs = recipe.identity()
+    if (manifest.settings, manifest.inputs) == (json.loads(settings), inputs):
+        return False
+    for path in target.rglob("*"):  # of a file: nothing
+        name = path.relative_to(target).as_posix()
+        if not path.is_dir() and path.name != MANIFEST and name not in manifest.files:
+            raise UserError(f"{path}: not of this result; move it away, or pass --force to delete it")
+    return True
 
 
 @contextlib.contextmanager
@@ -265,33 +290,6 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
         remove(partial)
         raise
     publish(partial, target, identity, dict(facts or {}))
-
-
-def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False) -> bool:
-    """Write what follows its inputs without asking, as it can always be made again; False if it is there already.
-
-    UserError only where another step made ``target``.
-    """
-    return bool(write_all_derived({target: body}, recipe, force=force))
-
-
-def write_all_derived(
-    bodies: Mapping[Path, Callable[[Path], object]], recipe: Recipe, *, force: bool = False
-) -> list[Path]:
-    """Do so for targets that belong together, all checked before the first is written; return those written."""
-    wanted = [target for target in bodies if not _is_derived(target, recipe, force=force)]
-    for target in wanted:
-        with new_artefact(target, recipe) as partial:
-            bodies[target](partial)
-    return wanted
-
-
-def _is_derived(target: Path, recipe: Recipe, *, force: bool) -> bool:
-    old = read_manifest(target) if target.is_file() else None
-    if old is not None and old.step == recipe.step:
-        _, settings, inputs = recipe.identity()
-        force = force or (old.settings, old.inputs) != (json.loads(settings), inputs)
-    return is_done(target, recipe, force=force)
 
 
 def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:
@@ -368,11 +366,6 @@ def _file_hashes(path: Path) -> dict[str, str]:
     return {file.relative_to(path).as_posix(): file_hash(file) for file in sorted(files)}
 
 
-def _changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    keys = sorted(old.keys() | new.keys())
-    return [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in keys if old.get(key) != new.get(key)]
-
-
 def _changed_inputs(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     """Return what differs; a name that only one of the two has counts by its content, as names follow their list."""
     changed = [f"{name} has changed" for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
@@ -392,9 +385,9 @@ def name_inputs(role: str, paths: Sequence[str | Path]) -> list[str]:
     So a message names the file that was added or left out, wherever the data lie. The same path twice has one name.
     """
     parts = [Path(path).absolute().parts for path in paths]
-    return [f"{role}/{'/'.join(_shortest_end(mine, set(parts) - {mine}))}" for mine in parts]
-
-
-def _shortest_end(path: tuple[str, ...], others: Set[tuple[str, ...]]) -> tuple[str, ...]:
-    ends = (path[-length:] for length in range(1, len(path)))
-    return next((end for end in ends if all(other[-len(end) :] != end for other in others)), path[1:])
+    names = []
+    for path in parts:
+        ends = (path[-length:] for length in range(1, len(path)))
+        unique = (end for end in ends if all(path == other or other[-len(end) :] != end for other in parts))
+        names.append(f"{role}/{'/'.join(next(unique, path[1:]))}")
+    return names
