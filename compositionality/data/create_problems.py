@@ -58,7 +58,7 @@ def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
 
 
 def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
-    """Return settings for a call from Python. UserError if there is no such task or mode."""
+    """Return settings for a call from Python."""
     return _schema(task, mode)(task=task, mode=mode, **values)
 
 
@@ -66,12 +66,8 @@ def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
 def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
     task = find_task(task_name)
     name, mode = _mode(task, mode_name)
-    kinds = get_type_hints(mode.options)
-    said = phrases(mode.options)
-    own = [
-        (entry.name, _plain(kinds[entry.name]), _default(entry, said.get(entry.name, "")))
-        for entry in fields(mode.options)
-    ]
+    kinds, helps = get_type_hints(mode.options), phrases(mode.options)
+    own = [(key.name, _plain(kinds[key.name]), _default(key, helps.get(key.name, ""))) for key in fields(mode.options)]
     about = f"{task.title}, mode={name}. {mode.options.__doc__}"
     namespace = {"__doc__": about, "entry_point": f"{CreateProblems.entry_point}/{task.name}"}
     return make_dataclass("CreateProblemsOfTask", own, bases=(CreateProblems,), namespace=namespace)

@@ -84,7 +84,8 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
 
     A task whose problems name a split of their own in the metadata has that instead.
     """
-    columns: dict[str, list[Any]] = {"index": [one.index for one in problems], "split": [split] * len(problems)}
+    columns: dict[str, list[Any]] = {"index": [problem.index for problem in problems]}
+    columns["split"] = [split] * len(problems)
     for name in problems[0].metadata if problems else ():
         columns[name] = [problem.metadata[name] for problem in problems]
     truths = [problem.ground_truth for problem in problems]
@@ -152,10 +153,13 @@ def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
         _check_column(path, row_format.source_key, table["data_source"], pa.string())
     else:
         _check_sources(path, table["data_source"])
-    truths = _truths(path, table)
+    kind = table["reward_model"].type
+    if not pa.types.is_struct(kind) or kind.get_field_index("ground_truth") < 0:
+        raise UserError(f"{path}: reward_model has no ground_truth; give rows of verl's RL schema")
     _check_prompts(path, table["prompt"])
     if row_format.any_source:
         return with_level_and_group(table, path, inferred=False)
+    truths = pc.struct_field(table["reward_model"], "ground_truth").to_pylist()
     infos = table["extra_info"].to_pylist()
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         task = task_of(data_source)
@@ -171,10 +175,8 @@ def say_what_is_left_out(path: Path, row_format: RowFormat | None = None) -> Non
     """Print which columns of a problem file are not among those that ``read_problems`` returns or makes them of."""
     row_format = row_format or RL_SCHEMA
     read = {*row_format.prompt_columns(), *row_format.truth_key, row_format.source_key, *COLUMNS, "level", "group"}
-    if others := [name for name in column_names(path) if name not in read]:
-        print(
-            f"{path}: its columns {', '.join(others)} are left out; verl's RL schema has none of them", file=sys.stderr
-        )
+    if foreign := ", ".join(name for name in column_names(path) if name not in read):
+        print(f"{path}: its columns {foreign} are left out; verl's RL schema has none of them", file=sys.stderr)
 
 
 def is_rl_schema(path: Path, row_format: RowFormat) -> bool:
@@ -189,20 +191,20 @@ def _in_rl_schema(path: Path, row_format: RowFormat, fix: str) -> pa.Table:
     source, truth_key = row_format.source_key, list(row_format.truth_key)
     needed = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
     optional = ("ability", "extra_info", "level", "group", source)
-    others = [name for name in optional if name not in needed]
-    raw = read_table(path, list(dict.fromkeys(needed)), optional=others, fix=fix)
+    unneeded = [name for name in optional if name not in needed]
+    raw = read_table(path, list(dict.fromkeys(needed)), optional=unneeded, fix=fix)
     if row_format.source and source in raw.column_names:
         raise UserError(f"{path}: has a column {source}; leave source={row_format.source} out, or drop that column")
     rows = raw.num_rows
-    made = {
+    columns = {
         "data_source": [row_format.source] * rows if row_format.source else raw[source],
         "prompt": _chats(path, raw, row_format),
         "ability": ["reasoning"] * rows,
         "reward_model": _reward_model(raw, truth_key) if truth_key else raw["reward_model"],
         "extra_info": _structs({"index": list(range(rows))}),
     }
-    kept = {name: raw[name] for name in ("ability", "extra_info", "level", "group") if name in raw.column_names}
-    return pa.table(made | kept)
+    columns |= {name: raw[name] for name in ("ability", "extra_info", "level", "group") if name in raw.column_names}
+    return pa.table(columns)
 
 
 def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray | pa.ListArray:
@@ -220,7 +222,7 @@ def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray 
 
 
 def _filled(template: str, row: Mapping[str, Any]) -> str:
-    return _PLACEHOLDER.sub(lambda found: str(row[found[1]]), template)
+    return _PLACEHOLDER.sub(lambda match: str(row[match[1]]), template)
 
 
 def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:
@@ -238,17 +240,17 @@ def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) 
         _check_column(path, name, table[name], columns[name])
     if not missing:
         return table
-    found: dict[str, list[Any]] = {name: [] for name in columns}
+    values: dict[str, list[Any]] = {name: [] for name in columns}
     sources, infos = table["data_source"].to_pylist(), table["extra_info"].to_pylist()
     for row, (source, info) in enumerate(zip(sources, infos, strict=True)):
         try:
             level, group = level_and_group(source, info) if inferred else (0, "all")
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
-        found["level"].append(level)
-        found["group"].append(group)
+        values["level"].append(level)
+        values["group"].append(group)
     for name in missing:
-        table = table.append_column(name, pa.array(found[name], columns[name]))
+        table = table.append_column(name, pa.array(values[name], columns[name]))
     return table
 
 
@@ -321,15 +323,6 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _truths(path: Path, table: pa.Table) -> list[Any]:
-    """Return the ground truths as the file holds them."""
-    kind = table["reward_model"].type
-    if not pa.types.is_struct(kind) or kind.get_field_index("ground_truth") < 0:
-        raise UserError(f"{path}: reward_model has no ground_truth; give rows of verl's RL schema")
-    truths: list[Any] = pc.struct_field(table["reward_model"], "ground_truth").to_pylist()
-    return truths
 
 
 def _with_truths(table: pa.Table, truths: list[str]) -> pa.Table:
