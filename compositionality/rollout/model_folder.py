@@ -62,29 +62,23 @@ def resolve_model(path_or_id: str | Path) -> Path:
 def _snapshot(hub_id: str) -> Path:
     """Return the cached folder of a Hub model, with safetensors, or pytorch_model*.bin where it has none."""
     import httpx
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError
 
     try:
         folder = snapshot_download(hub_id, allow_patterns=list(MODEL_FILES), ignore_patterns=list(OTHER_FILES))
         if not list(Path(folder).glob("*.safetensors")):
             folder = snapshot_download(hub_id, allow_patterns="pytorch_model*.bin")
     except (OSError, ValueError, httpx.HTTPError) as error:
+        reason = "the Hub cannot be reached"
+        if isinstance(error, HfHubHTTPError):
+            reason = "the Hub knows no such model, or only after hf auth login"
+        reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else reason
         raise UserError(
-            f"{hub_id}: no such folder, and no such model in the Hugging Face cache ({_why_not_the_hub(error)}); "
+            f"{hub_id}: no such folder, and no such model in the Hugging Face cache ({reason}); "
             f"download it first with hf download {hub_id}, or give a folder"
         ) from error
     return Path(folder)
-
-
-def _why_not_the_hub(error: Exception) -> str:
-    from huggingface_hub import constants
-    from huggingface_hub.errors import HfHubHTTPError
-
-    if constants.HF_HUB_OFFLINE:
-        return "HF_HUB_OFFLINE is set"
-    if isinstance(error, HfHubHTTPError):
-        return "the Hub knows no such model, or only after hf auth login"
-    return "the Hub cannot be reached"
 
 
 def check_family(folder: Path) -> None:
@@ -108,9 +102,12 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
     vocabulary = text_config(config).get("vocab_size")
     if isinstance(vocabulary, int) and len(tokenizer) > vocabulary:
         raise UserError(f"{path}: the tokenizer has {len(tokenizer)} tokens, the model only {vocabulary}")
+    generation = path / "generation_config.json"
+    eos = (read_json_object(generation, AGAIN) if generation.is_file() else config).get("eos_token_id")
+    eos_ids = {tokenizer.eos_token_id, *(eos if isinstance(eos, list) else [eos])} - {None}
     max_positions = text_config(config).get("max_position_embeddings")
     longest = max_positions if isinstance(max_positions, int) else None
-    return ModelFolder(path, tokenizer, _eos_ids(path, config, tokenizer), longest)
+    return ModelFolder(path, tokenizer, tuple(sorted(eos_ids)), longest)
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -197,15 +194,6 @@ def check_weights(path: Path) -> None:
             raise UserError(f"{file}: damaged weights (truncated?); {AGAIN}") from error
 
 
-def _eos_ids(path: Path, config: dict[str, Any], tokenizer: Any) -> tuple[int, ...]:
-    """Return the EOS of the tokenizer, and those of generation_config.json or config.json."""
-    generation = path / "generation_config.json"
-    source = read_json_object(generation, AGAIN) if generation.is_file() else config
-    more = source.get("eos_token_id")
-    ids = {tokenizer.eos_token_id, *(more if isinstance(more, list) else [more])}
-    return tuple(sorted(eos for eos in ids if eos is not None))
-
-
 # ---- sizes
 
 
@@ -239,9 +227,9 @@ def shape_of(config: dict[str, Any], source: str) -> ModelShape:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     flat = text_config(config)
-    known = {key: value for key, value in flat.items() if key not in ("model_type", "quantization_config")}
+    shape = {key: value for key, value in flat.items() if key not in ("model_type", "quantization_config")}
     try:
-        settings = AutoConfig.for_model(flat["model_type"], **known)
+        settings = AutoConfig.for_model(flat["model_type"], **shape)
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(settings)
         heads = settings.num_attention_heads

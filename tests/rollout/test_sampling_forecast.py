@@ -10,7 +10,7 @@ import torch
 from compositionality import memory
 from compositionality.errors import UserError
 from compositionality.memory import GPU, HOST, Vllm, builtin_parts, check_needs
-from compositionality.rollout.engines.factory import check_sampling, sampling_needs
+from compositionality.rollout.engines.factory import check_engine, sampling_needs
 from compositionality.rollout.model_folder import known_shape, shape_of, shape_of_model
 from compositionality.rollout.settings import SamplingSettings
 
@@ -52,8 +52,8 @@ def test_p18_an_engine_is_checked_before_it_is_opened(tmp_path: Path, monkeypatc
     monkeypatch.setattr(memory, "host_bytes", lambda: 1e9)
     settings = SamplingSettings(engine="transformers", max_tokens=1024)
     with pytest.raises(UserError, match=r"sampling: needs [\d.]+ GB of memory of each node .*; lower max_tokens"):
-        check_sampling(settings, Path("Llama-3.1-8B"), 100)
-    check_sampling(SamplingSettings(engine="openai"), tmp_path, 100)
+        check_engine(settings, Path("Llama-3.1-8B"), 100)
+    check_engine(SamplingSettings(engine="openai"), tmp_path, 100)
 
 
 def test_a_model_whose_sizes_are_not_known_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_a_model_whose_sizes_are_not_known_is_not_refused(tmp_path: Path, monkey
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "config.json").write_text(json.dumps(config))
         assert known_shape(tmp_path / str(number)) is None
-        check_sampling(SamplingSettings(engine="transformers", max_tokens=10**9), tmp_path / str(number), 100)
+        check_engine(SamplingSettings(engine="transformers", max_tokens=10**9), tmp_path / str(number), 100)
     assert shape_of({"model_type": "gpt2"}, "gpt2").feed_forward == 4 * 768
 
 

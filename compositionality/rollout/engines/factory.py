@@ -37,30 +37,22 @@ def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
         return "vllm"
     vllm = installed and all(map(takes_heads, folders))
     builtin = all(read_config(folder).get("model_type") in FAMILIES for folder in folders)
-    if builtin and (not vllm or all(_weight_bytes(folder) <= SMALL for folder in folders)):
+    weights = [[*folder.glob("*.safetensors"), *folder.glob("*.bin")] for folder in folders]
+    if builtin and (not vllm or all(sum(file.stat().st_size for file in files) <= SMALL for files in weights)):
         return "builtin"
     return "vllm" if vllm else "transformers"
 
 
-def _weight_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
-
-
-def check_engine(settings: CollectSettings, model: Path, longest_prompt: int) -> None:
-    """Raise UserError for a model that the engine does not take, or that does not fit this machine with its prompts."""
-    if settings.engine in ("vllm", "ray"):
-        check_heads(model, "engine=builtin or engine=transformers")
-    if settings.engine == "builtin":
-        check_family(model)
-    check_sampling(settings, model, longest_prompt)
-
-
-def check_sampling(settings: SamplingSettings, model: Path, longest_prompt: int) -> None:
-    """Raise UserError unless the engine fits this machine.
+def check_engine(settings: SamplingSettings, model: Path, longest_prompt: int) -> None:
+    """Raise UserError for a model that the engine does not take, or that does not fit this machine with its prompts.
 
     What a server or a Ray cluster elsewhere has is not known, nor, in a dry run of bash/ with DEVICE=gpu on a machine
     without a GPU, the machine that is meant.
     """
+    if settings.engine in ("vllm", "ray"):
+        check_heads(model, "engine=builtin or engine=transformers")
+    if settings.engine == "builtin":
+        check_family(model)
     machine = memory.this_machine()
     gpu = machine.gpu_bytes is not None
     on_a_cluster = settings.engine == "ray" and bool(settings.ray_address)
