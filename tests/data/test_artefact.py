@@ -151,10 +151,15 @@ def test_tree_hash_sees_names_and_contents(tmp_path: Path) -> None:
     assert len({first, second, tree_hash(tmp_path)}) == 3
 
 
-@pytest.fixture(params=[errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def no_flock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_p08_two_at_once_do_not_make_one_result(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "out"), pytest.raises(UserError, match="another process is writing it"):
+        artefact.make(tmp_path / "out", recipe(tmp_path), lambda partial: partial.write_text("x"))
+
+
+@pytest.fixture
+def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int, operation: int) -> None:
-        raise OSError(request.param, os.strerror(request.param))
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
 
@@ -305,11 +310,8 @@ def test_p21_a_result_may_not_be_hold_or_lie_in_its_input(tmp_path: Path) -> Non
     source.mkdir()
     (source / "weights").write_text("w")
     made_of_it = Recipe("step", {}, {"model": source})
-    for target, said in (
-        (source, "holds the input"),
-        (tmp_path, "holds the input"),
-        (source / "out", "lies in the input"),
-    ):
+    places = {source: "holds the input", tmp_path: "holds the input", source / "out": "lies in the input"}
+    for target, said in places.items():
         with pytest.raises(UserError, match=said):
             is_done(target, made_of_it, force=True)
         with pytest.raises(UserError, match=said), new_artefact(target, made_of_it):
