@@ -58,7 +58,6 @@ class Recipe:
 
 
 def file_hash(path: Path) -> str:
-    """Return the sha256 of one file."""
     status = path.stat()
     if status.st_size < LARGE:
         return _hash(path)
@@ -116,7 +115,6 @@ def combined_hash(path: Path, hashes: Mapping[str, str]) -> str:
 
 
 def config_hash(settings: Mapping[str, Any]) -> str:
-    """Return a short, stable hash of a configuration."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -339,7 +337,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file or a folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

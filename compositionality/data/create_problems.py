@@ -58,7 +58,6 @@ def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
 
 
 def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
-    """Return settings for a call from Python."""
     return _schema(task, mode)(task=task, mode=mode, **values)
 
 

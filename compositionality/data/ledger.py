@@ -33,7 +33,6 @@ class SplitLedger:
         self._places: dict[tuple[str, str], tuple[Path, int]] = {}  # file and row by kind and key
 
     def add_training(self, path: Path) -> None:
-        """Enter a training file."""
         for row, _, keys in identities(path):
             for kind, key in keys._asdict().items():
                 if key is not None:

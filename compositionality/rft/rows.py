@@ -140,7 +140,6 @@ class OutcomeCounts:
     prompts_kept: int = 0
 
     def add(self, group: str, level: int, skills: Iterable[str], outcomes: Sequence[str]) -> None:
-        """Count the outcomes of one prompt's completions."""
         counts = Counter(outcomes)
         self.total.update(counts)
         self.by_level.setdefault((group, level), Counter()).update(counts)
@@ -164,7 +163,6 @@ class OutcomeCounts:
 
 
 def print_facts(facts: dict[str, Any]) -> None:
-    """Print the counts of ``OutcomeCounts.facts`` as two tables."""
     console, total = new_console(), facts["outcomes"]
     shown = [outcome for outcome in OUTCOMES if total.get(outcome)]
     by_level = facts["outcomes_by_level"]

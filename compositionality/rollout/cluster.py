@@ -178,7 +178,6 @@ def check_seen(files: Sequence[Path], shown: Path | None = None) -> None:
 
 
 def unseen(paths: Sequence[Path]) -> list[Path]:
-    """Return the paths that do not exist here."""
     return [path for path in paths if not path.exists()]
 
 

@@ -149,7 +149,6 @@ class _Job:
     working: WorkingFolder
 
     def run(self, engine: Engine, missing: Sequence[int], console: Console) -> None:
-        """Make the missing shards."""
         settings, replicas = self.settings, engine.parallel_calls
         total = sum(map(len, self.shards))
         rows = sum(len(self.shards[shard]) for shard in missing)

@@ -125,6 +125,5 @@ def _opened_and_closed(messages: list[Message], tokenizer: Any) -> tuple[str, st
 
 
 def chat_text(tokenizer: Any, messages: list[Message], *, add_generation_prompt: bool = False) -> str:
-    """Return ``messages`` rendered by the chat template."""
     text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
     return text

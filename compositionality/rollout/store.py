@@ -162,7 +162,6 @@ class WorkingFolder:
         return pq.read_table(self.shards / shard_name(shard))
 
     def publish(self, facts: dict[str, object]) -> None:
-        """Write the manifest of the complete shards and rename their folder to the output."""
         publish(self.shards, self._output, self._identity, facts)
         remove(self.path)
 

@@ -48,7 +48,6 @@ class BuiltinEngine:
         return [Completion(text, one.n_tokens, one.finish_reason) for text, one in zip(texts, sampled, strict=True)]
 
     def close(self) -> None:
-        """Free the weights."""
         import torch
 
         self._sampler = None

@@ -46,7 +46,6 @@ class TransformersEngine:
         return [completions[row] for row in range(len(prompts))]
 
     def close(self) -> None:
-        """Free the weights."""
         import torch
 
         self._model = None

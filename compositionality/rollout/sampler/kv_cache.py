@@ -40,7 +40,6 @@ class CachedBatch:
 
     @property
     def begin(self) -> int:
-        """Return the first column that is read."""
         return min(int(self.starts.min()), self.end - self.min_columns)
 
     @property
