@@ -82,10 +82,7 @@ def tree_hash(path: Path) -> str:
 
 
 def input_hash(path: Path) -> str:
-    """Return as ``tree_hash``, but of what has a manifest only the files that it names.
-
-    UserError for one that is not what the manifest says: altered, truncated, missing.
-    """
+    """Return the ``tree_hash``, where there is a manifest of the files that it names alone, checked against it."""
     path = path.resolve()
     manifest = read_manifest(path)
     if manifest is None:
@@ -164,10 +161,7 @@ def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
 
 
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
-    """Return True if ``target`` was made by this very recipe and is intact.
-
-    UserError if it was made from something else and ``force`` is off, and for a place where no result may be.
-    """
+    """Return whether ``target`` was made by this very recipe. UserError if by another, unless ``force``, or altered."""
     check_place(target, recipe)
     _finish_publishing(target)
     check_target(target, recipe, force=force)
@@ -272,10 +266,9 @@ def _is_outdated(target: Path, recipe: Recipe) -> bool:
 
 @contextlib.contextmanager
 def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None = None) -> Iterator[Path]:
-    """Yield a temporary path beside ``target``; on success it becomes ``target``, with its manifest.
+    """Yield a path for a file or folder that becomes ``target`` at the end; on an error the old result stays.
 
-    The body writes a file or makes a folder there, and may fill ``facts`` with figures to keep (rows, shares).
-    On any error the old result stays as it was.
+    The body may fill ``facts`` with figures to keep in the manifest.
     """
     check_place(target, recipe)
     partial = beside(target, "partial")
@@ -377,10 +370,7 @@ def _fsync(path: Path) -> None:
 
 
 def name_inputs(role: str, paths: Sequence[str | Path]) -> list[str]:
-    """Return a name for every input of a list: ``role`` and the shortest end of its path that no other path has.
-
-    So a message names the file that was added or left out, wherever the data lie. The same path twice has one name.
-    """
+    """Return a name for every input of a list: ``role`` and the shortest end of its path that no other path has."""
     parts = [Path(path).absolute().parts for path in paths]
     names = []
     for path in parts:

@@ -30,7 +30,6 @@ class CreateProblems:
     ``split`` and ``seed`` name the stream that the problems are taken from, ``count`` is over all levels. Seeds that
     are equal modulo 8 (Countdown: 4) may share problems. ``avoid``: problem files that the new one may share no
     problem with (nor, where functions were held out, a composition).
-    ``workers`` changes the speed only.
     """
 
     entry_point: ClassVar[str] = "create_problems"  # the name of these settings in a profile

@@ -102,10 +102,7 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
 
 
 def problem_of(row: Mapping[str, Any], number: int = 0) -> Problem:
-    """Return a row of ``read_problems`` as a ``Problem``: the last turn is its prompt, ``extra_info`` its metadata.
-
-    ``number``, the place in the file, is the index of a row that has none of its own.
-    """
+    """Return a row of ``read_problems`` as a ``Problem``; ``number`` is the index of a row that has none of its own."""
     metadata = dict(row["extra_info"] or {})
     index = metadata.get("index")
     return Problem(
@@ -141,10 +138,7 @@ def _one_turn(prompts: list[Any]) -> pa.ListArray:
 
 
 def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
-    """Return a problem file; columns, data sources, prompts and ground truths are checked, and ground truths are text.
-
-    UserError that names file and row where a model could not be asked, or a judge could not judge.
-    """
+    """Read a problem file, with ground truths as text. UserError names a row that cannot be asked or judged."""
     fix = "; give rows of verl's RL schema" if row_format is None else COLUMN_KEYS
     row_format = row_format or RL_SCHEMA
     table = _in_rl_schema(path, row_format, fix)

@@ -1,7 +1,4 @@
-"""Judged rollouts in; out rows for SFT (the rejection filter), or the problems that a model solves now and then.
-
-Both stream prompt by prompt.
-"""
+"""Filters of judged rollouts: rows for SFT (rejection sampling), or the problems that a model solves now and then."""
 
 import hashlib
 import heapq
@@ -50,10 +47,7 @@ REPLACEMENT = "\ufffd"
 
 
 def filter_rollouts(settings: FilterSettings) -> Path:
-    """Filter rollout folders to ``output``/{train,test}.parquet; print what was dropped and why.
-
-    UserError for rollouts of another problem file, settings out of range, or if nothing passes.
-    """
+    """Filter rollout folders to ``output``/{train,test}.parquet; print what was dropped and why."""
     check_rollouts(settings, dry=False)
     output = Path(settings.output)
     if facts := make(output, _rollouts_recipe(settings), partial(_filter, settings), force=settings.force):
@@ -195,10 +189,7 @@ def validation_keys(keys: Collection[str], count: int, seed: int) -> set[str]:
 
 
 def validation_count(n_prompts: int, val_prompts: int | None, val_fraction: float) -> int:
-    """Return how many of ``n_prompts`` ≥ 1 to set aside, so that one stays to train on.
-
-    ``val_prompts`` or, if it is None, the given share, at least one if that is above zero.
-    """
+    """Return how many of ``n_prompts`` to set aside: ``val_prompts``, or if None a share (at least one), never all."""
     if val_prompts is None:
         val_prompts = max(1, round(val_fraction * n_prompts)) if val_fraction else 0
     return min(val_prompts, n_prompts - 1)

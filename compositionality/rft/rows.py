@@ -1,7 +1,4 @@
-"""SFT rows: which judged completions of a prompt become one, and their form; the loss is on the assistant turn.
-
-Opens no files.
-"""
+"""SFT rows: which judged completions of a prompt become one, and their form; the loss is on the assistant turn."""
 
 import hashlib
 import json
@@ -79,17 +76,14 @@ class FilterSettings(RowSettings):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One judged completion; ``length``: tokens of the whole chat (0: not measured).
-
-    ``lost``: it holds characters that the tokenizer does not write back, as one of which not all bytes were sampled.
-    """
+    """One judged completion."""
 
     text: str
     n_tokens: int
     finish_reason: str
     reason: str
-    length: int = 0
-    lost: bool = False
+    length: int = 0  # tokens of the whole chat; 0: not measured
+    lost: bool = False  # holds characters that the tokenizer does not write back, such as half-sampled ones
 
 
 def decide(candidates: Sequence[Candidate], rules: FilterSettings) -> list[str]:

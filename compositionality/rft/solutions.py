@@ -70,10 +70,7 @@ def _write(settings: SolutionSettings, folder: Path) -> dict[str, Any]:
 
 
 def check(settings: SolutionSettings, *, dry: bool = True) -> Recipe:
-    """Return what the rows are made from.
-
-    UserError for settings that do not go together, or that the first problem's task does not know.
-    """
+    """Return the recipe. UserError for settings that do not go together, or that the first problem's task lacks."""
     check_ranges(settings)
     settings.behaviours()
     if settings.prompt_orders > 1 and settings.solution_orders > 1:

@@ -47,11 +47,7 @@ class ChunkSettings:
     force: bool = False  # replace a result that was made from something else
 
     def size(self, n_problems: int) -> int:
-        """Return the problems of a chunk: given, or from the budget of rollouts, or as many as there are for all.
-
-        RL samples steps x prompts per step x group size responses, groups that dynamic sampling dropped included; the
-        chunks together sample at most as many.
-        """
+        """Return the problems of a chunk: as set, or within the budget of rollouts, or an equal part of all."""
         if self.rows_per_chunk is not None and (self.rollout_budget or self.completions_of):
             raise UserError("give rows_per_chunk or rollout_budget, not both")
         if (rollouts := budget(self)) is None:
@@ -65,10 +61,7 @@ class ChunkSettings:
 
 
 def budget(settings: ChunkSettings) -> int | None:
-    """Return the completions of all chunks together; None without a budget, or if the run that gives it is unfinished.
-
-    UserError for a run that does not say how many it has sampled.
-    """
+    """Return the completions of all chunks together; None without a budget, or if its run is unfinished."""
     run = Path(settings.completions_of)
     if settings.rollout_budget or not settings.completions_of or not (run / "final").is_dir():
         return settings.rollout_budget
@@ -80,10 +73,7 @@ def budget(settings: ChunkSettings) -> int | None:
 
 
 def stream_of(settings: ChunkSettings) -> dict[str, Any] | None:
-    """Return ``seed`` and ``shuffle`` of the stream of prompts of the run prompts_of, and how many ``groups`` it asked.
-
-    None without such a run, or where it is not finished. UserError for a run on other problems.
-    """
+    """Return ``seed``, ``shuffle`` and number of ``groups`` of the prompts of the run prompts_of, if it is finished."""
     manifest = read_manifest(Path(settings.prompts_of, "final")) if settings.prompts_of else None
     if manifest is None:
         return None

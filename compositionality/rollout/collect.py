@@ -77,20 +77,17 @@ def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | N
 
 
 def calls_of(shard: range, rows: int, replicas: int) -> list[range]:
-    """Return the completions of a shard, of ``rows`` in all shards, by call of an engine with so many ``replicas``.
+    """Cut a shard, of ``rows`` in all shards, into one call for each time that a replica of the engine is asked.
 
-    One replica makes a shard at a time. Of several each gets four calls, so that none idles long at the end, but of no
-    fewer rows than fill its batch by half.
+    One replica makes a shard at a time. Several get four calls each, so that none idles long at the end, but no calls
+    that fill less than half of a batch.
     """
     size = len(shard) if replicas == 1 else max(-(-rows // (4 * replicas)), MIN_ROWS_BESIDE_OTHERS)
     return [shard[first : first + size] for first in range(0, len(shard), size)]
 
 
 def settle_engine(settings: CollectSettings, *, dry: bool = False) -> CollectSettings:
-    """Return the settings, checked, with the engine that ``auto`` stands for.
-
-    In a dry run without the model that decides it they stay as they are.
-    """
+    """Check the settings and resolve engine=auto; not in a dry run whose model, which decides it, does not exist."""
     unknown = settings.engine == AUTO and not settings.base_url
     if unknown and not is_to_be_checked(settings.model, dry=dry):
         check_ranges(settings)

@@ -1,7 +1,4 @@
-"""From a model folder or a Hub id to a checked model folder, and the sizes of its model, before any engine starts.
-
-Also the texts of a folder that is written here, in the words of transformers 4 as well as of 5.
-"""
+"""Model folders and Hub ids, checked before an engine starts; sizes of models; configurations for transformers 4."""
 
 import json
 import re
@@ -47,8 +44,7 @@ class ModelFolder:
 def resolve_model(path_or_id: str | Path) -> Path:
     """Return the folder of a model: ``path_or_id`` itself if it is one, else the snapshot of that Hub id.
 
-    Weights, config and tokenizer are downloaded unless they are in the Hugging Face cache; with HF_HUB_OFFLINE=1 only
-    the cache is used. UserError if there is neither such a folder nor such a model.
+    Weights, config and tokenizer are downloaded unless they are in the Hugging Face cache, or HF_HUB_OFFLINE=1.
     """
     path, name = Path(path_or_id).expanduser(), str(path_or_id)
     if path.is_dir():
@@ -89,10 +85,7 @@ def check_family(folder: Path) -> None:
 
 
 def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelFolder:
-    """Check config, weights, tokenizer, chat template and EOS of a folder or Hub id. UserError says what is missing.
-
-    Without ``chat_template`` the tokenizer gets ``text_template`` in place of its own, which it need not have.
-    """
+    """Check config, weights, tokenizer, chat template (without ``chat_template``, text_template is taken) and EOS."""
     path = resolve_model(path_or_id)
     config = read_config(path)
     if (path / ADAPTER).is_file():  # transformers would load it on top, without a word
@@ -201,7 +194,6 @@ def shape_of_model(model: str | Path) -> ModelShape:
     """Return the shape of a model folder (its config.json is enough), a config.json, a Hub id or a known name.
 
     Nothing is downloaded: of a Hub id the config in the cache counts, else the files of config/models/.
-    UserError if there is none of them.
     """
     path = Path(model).expanduser()
     if path.is_file():
@@ -219,10 +211,7 @@ def shape_of_model(model: str | Path) -> ModelShape:
 
 
 def shape_of(config: dict[str, Any], source: str) -> ModelShape:
-    """Return the shape of the model that a config.json describes, from parameters on ``meta`` tensors.
-
-    UserError naming ``source`` for a model whose sizes are not known.
-    """
+    """Return the shape of the model that a config.json describes, from parameters on ``meta`` tensors."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 

@@ -135,10 +135,7 @@ class WorkingFolder:
             folder.mkdir(exist_ok=True)
 
     def missing(self, shards: Sequence[range]) -> list[int]:
-        """Return the numbers of the shards still to be made, and delete what is no whole shard.
-
-        Such are one that has changed since it was written, and the manifest of a run killed while publishing.
-        """
+        """Return the numbers of the shards still to be made; delete what has changed, or is half published."""
         names = {shard_name(number): len(rows) for number, rows in enumerate(shards)}
         for path in sorted(self.shards.iterdir()):
             if path.name not in names or not self._is_whole(path, names[path.name]):
@@ -146,10 +143,7 @@ class WorkingFolder:
         return [number for number, name in enumerate(names) if not (self.shards / name).exists()]
 
     def write(self, shard: int, table: pa.Table) -> None:
-        """Add one finished shard, whole or not at all; its hash is written first.
-
-        The unfinished file lies beside the folder of shards, not in it.
-        """
+        """Add one finished shard, whole or not at all; its hash is written first."""
         name = shard_name(shard)
         partial = self.path / f".{name}.partial"
         pq.write_table(table, partial, compression="zstd")

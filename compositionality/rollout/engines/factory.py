@@ -46,8 +46,8 @@ def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
 def check_engine(settings: SamplingSettings, model: Path, longest_prompt: int) -> None:
     """Raise UserError for a model that the engine does not take, or that does not fit this machine with its prompts.
 
-    What a server or a Ray cluster elsewhere has is not known, nor, in a dry run of bash/ with DEVICE=gpu on a machine
-    without a GPU, the machine that is meant.
+    The memory of a server or a Ray cluster elsewhere is not checked, nor that of the machine that a dry run of bash/
+    with DEVICE=gpu is for, if this one has no GPU.
     """
     if settings.engine in ("vllm", "ray"):
         check_heads(model, "engine=builtin or engine=transformers")
@@ -64,10 +64,9 @@ def check_engine(settings: SamplingSettings, model: Path, longest_prompt: int) -
 def sampling_needs(
     settings: SamplingSettings, shape: ModelShape, longest_prompt: int, *, gpu: bool, rows: int = ROWS
 ) -> list[Need]:
-    """Return what sampling needs with the engine that ``settings`` name; with vLLM one completion of full length.
+    """Return the memory for one completion of full length with vLLM, and for ``rows`` of them with the other engines.
 
-    ``rows`` of full length at a time with the other engines; by default all that they take at once, which is the most
-    they can need. On a GPU the built-in sampler takes as many as fit: one must.
+    By default these are all that an engine takes at once. On a GPU the built-in sampler takes as many as fit: one must.
     """
     vllm = vllm_of(settings, shape, longest_prompt, gpu=gpu)
     if settings.engine not in ("vllm", "ray"):
@@ -94,10 +93,7 @@ def vllm_of(settings: SamplingSettings, shape: ModelShape, longest_prompt: int, 
 
 
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
-    """Open the engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens.
-
-    UserError if it would compute here and GPUs are visible that cannot be used.
-    """
+    """Open the engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens."""
     if settings.engine == "openai":
         return OpenAIEngine(settings)
     if not (settings.engine == "ray" and settings.ray_address):

@@ -51,10 +51,7 @@ class Sampler:
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """Sample one completion per prompt and seed, in order, with token ids, log-probs and no text.
-
-        UserError if a prompt with ``max_tokens`` does not fit the model's context.
-        """
+        """Sample one completion per prompt and seed, in order, with token ids, log-probs and no text."""
         self._model.check_loaded()
         _check_prompts(self._model, prompts, options)
         if not prompts:
@@ -63,7 +60,7 @@ class Sampler:
             return _Run(self._model, self._eos_ids, prompts, seeds, options).finish(self._max_rows, tick)
 
     def close(self) -> None:
-        """Nothing stays open: the weights go with the sampler."""
+        """Do nothing: the weights go with the sampler."""
 
 
 class _Run:
@@ -212,10 +209,7 @@ def uniforms(seeds: np.ndarray[Any, np.dtype[np.uint64]], counters: Numbers) -> 
 
 
 def _rows_that_fit(model: Decoder, columns: int) -> int:
-    """Return how many rows of ``columns`` columns fit in half of a GPU's free memory; the rest is for copies.
-
-    Where lanes share the GPU, of what is free within this process's share of it.
-    """
+    """Return how many rows fit in half of what is free of this process's share of a GPU; the rest is for copies."""
     if model.device.type != "cuda":
         return sys.maxsize
     free, total = torch.cuda.mem_get_info(model.device)
