@@ -8,6 +8,7 @@ a manifest depends on the time or the machine.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -19,16 +20,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from compositionality.data.git import code_version
-from compositionality.data.locks import acquire
 from compositionality.errors import UserError
 
 MANIFEST, PENDING = "manifest.json", "pending.json"
-OURS = {"step", "files", "inputs", "settings"}
-"""Keys of which a manifest of ours has at least one, however damaged."""
+OURS = {"step", "files", "inputs", "settings"}  # keys of which a manifest of ours has one, however damaged
 LARGE = 64 << 20  # bytes from which on a file's hash is remembered, in this process, by its size and times
+NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # file systems without, as some NFS
 NOT_THERE: dict[str, None] = {}  # inputs that a dry run of this process could not look at, in order
 
 
@@ -338,10 +339,29 @@ def remove(path: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold ``target`` for this process alone; UserError if another process works on it for ``wait`` seconds more."""
-    busy = f"{target}: another process is writing it; wait for it or choose another path"
+    """Hold ``target`` for this process alone; UserError if another process works on it for ``wait`` seconds more.
+
+    Without flock the file ``.NAME.owner`` names the process; one left behind is taken over on its machine.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    lock = acquire(beside(target, "lock"), beside(target, "owner"), busy, wait)
+    path, owner = beside(target, "lock"), beside(target, "owner")
+    busy = f"{target}: another process is writing it; wait for it or choose another path"
+    lock: BaseFileLock = FileLock(path, timeout=wait, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        if not path.exists():  # filelock takes a folder that it cannot write to for a lock that others hold
+            path.touch()
+        raise UserError(busy) from error
+    except OSError as error:
+        if error.errno not in NO_FLOCK:
+            raise
+        lock = SoftFileLock(owner, timeout=max(wait, 1))  # an owner that is gone is found out at the second try
+        try:
+            lock.acquire()
+        except Timeout:
+            process = " on ".join(owner.read_text().split()[:2]) if owner.is_file() else "gone by now"
+            raise UserError(f"{busy}, or delete {owner} if it is gone (process {process})") from error
     try:
         yield
     finally:

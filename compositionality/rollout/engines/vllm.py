@@ -77,7 +77,7 @@ def takes_heads(model: Path) -> bool:
 
 
 def check_heads(model: Path, instead: str) -> None:
-    """Raise UserError that names ``instead`` if vLLM does not take the model; not in a dry run for GPUs (DEVICE=gpu)."""
+    """Raise UserError that names ``instead`` if vLLM does not take the model; not in a dry run with DEVICE=gpu."""
     if not takes_heads(model) and os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu":
         widths = ", ".join(map(str, CPU_HEAD_WIDTHS))
         raise UserError(
