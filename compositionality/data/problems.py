@@ -285,21 +285,14 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
     for name in ("role", "content"):
         if kind.get_field_index(name) < 0 or not _is_text(kind.field(name).type):
             raise UserError(f"{path}: row 0: the prompt's turns have no {name} of text; give {turn}")
-    empty = pc.index(pc.fill_null(pc.list_value_length(prompts), 0), 0).as_py()
-    if empty >= 0:
-        raise UserError(f"{path}: row {empty} has an empty prompt; give {turn}")
-    first = 0
-    for chunk in prompts.chunks:
+    for row, chat in enumerate(prompts.to_pylist()):
+        if not chat:
+            raise UserError(f"{path}: row {row} has an empty prompt; give {turn}")
         for name in ("role", "content"):
-            bad = pc.index(pc.is_null(pc.struct_field(chunk.flatten(), name)), True).as_py()
-            if bad >= 0:
-                row = first + pc.list_parent_indices(chunk)[bad].as_py()
+            if any(message is None or message[name] is None for message in chat):
                 raise UserError(f"{path}: row {row}: a turn of the prompt has no {name}; give {turn}")
-        ends = pc.subtract(pc.cumulative_sum(pc.list_value_length(chunk)), 1)
-        answered = pc.index(pc.take(pc.struct_field(chunk.flatten(), "role"), ends), "assistant").as_py()
-        if answered >= 0:
-            raise UserError(f"{path}: row {first + answered}: the prompt ends with an assistant's turn; leave that out")
-        first += len(chunk)
+        if chat[-1]["role"] == "assistant":
+            raise UserError(f"{path}: row {row}: the prompt ends with an assistant's turn; leave that out")
 
 
 def _check_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> None:

@@ -263,11 +263,11 @@ def write_for_both_generations(folder: Path) -> None:
     transformers 5 writes the base of rotary positions inside ``rope_parameters``, where 4 does not look: it would take
     its own default and answer wrong without a word. The tokenizer's class and extra tokens have new names too.
     """
-    config = json.loads((folder / "config.json").read_text())
-    _write(folder / "config.json", with_old_config_keys(config))
-    tokenizer = folder / "tokenizer_config.json"
-    if tokenizer.is_file():
-        _write(tokenizer, with_old_tokenizer_words(json.loads(tokenizer.read_text())))
+    rewritten = {"config.json": with_old_config_keys, "tokenizer_config.json": with_old_tokenizer_words}
+    for path, with_old_words in ((folder / name, function) for name, function in rewritten.items()):
+        if path.is_file():
+            content = with_old_words(json.loads(path.read_text()))
+            write_text(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def with_old_config_keys(config: dict[str, Any]) -> dict[str, Any]:
@@ -304,7 +304,3 @@ def _old_rope_keys(rope: dict[str, Any]) -> dict[str, Any]:
     if scaling and scaling != {"rope_type": "default"}:
         old["rope_scaling"] = scaling
     return old
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    write_text(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")

@@ -27,8 +27,8 @@ def test_settings_open_it_with_their_dtype(tiny_model, engine):
     options = SamplingOptions(temperature=0.0, max_tokens=1)
     one, other = coarse.generate(*inputs(40), options), engine.generate(*inputs(40), options)
     assert sum(a == b for a, b in zip(one, other, strict=True)) >= 35
-    assert open_engine(settings, 20)._sampler._model.dtype is torch.bfloat16
-    assert engine._sampler._model.dtype is torch.float32
+    assert open_engine(settings, 20)._sampler.model.dtype is torch.bfloat16
+    assert engine._sampler.model.dtype is torch.float32
     with pytest.raises(UserError, match="dtype=flaot32: must be one of"):
         check_settings(replace(settings, problems=tiny_model, output=tiny_model, dtype="flaot32"))
 

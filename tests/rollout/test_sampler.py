@@ -117,8 +117,8 @@ def test_another_seed_is_another_answer_and_the_same_call_the_same_bits(model):
 
 def test_a_prompt_asked_sixteen_times_is_read_once(model):
     sampler, read = sampler_of(model, max_rows=64), []
-    hidden = sampler._model.hidden
-    sampler._model.hidden = lambda tokens, positions, attend: (
+    hidden = sampler.model.hidden
+    sampler.model.hidden = lambda tokens, positions, attend: (
         read.append(len(tokens)) or hidden(tokens, positions, attend)
     )
     answers = sampler.sample([[5, 6, 7, 8]] * 16, range(16), replace(SAMPLING, max_tokens=2))
