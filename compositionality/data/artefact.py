@@ -135,8 +135,8 @@ def read_manifest(target: Path) -> Manifest | None:
         return None
     content = path.read_bytes()
     with contextlib.suppress(ValueError):
-        found = json.loads(content)
-        if isinstance(found, dict) and not found.keys() & OURS:
+        manifest = json.loads(content)
+        if isinstance(manifest, dict) and not manifest.keys() & OURS:
             return None
     try:
         return Manifest.model_validate_json(content)

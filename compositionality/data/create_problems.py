@@ -47,13 +47,13 @@ class CreateProblems:
 
 def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
     """Return the settings of the task and mode in ``words`` (key=value). UserError if there is none such."""
-    given = dict(word.split("=", 1) for word in words if "=" in word)
-    if "task" not in given:
+    values = dict(word.split("=", 1) for word in words if "=" in word)
+    if "task" not in values:
         if "--help" in words or "-h" in words:
             return CreateProblems
-        meant = "".join(f" ({name} is no key)" for name in get_close_matches("task", given, 1))
+        meant = "".join(f" ({name} is no key)" for name in get_close_matches("task", values, 1))
         raise UserError(f"no value for task{meant}; give set=NAME, or task=NAME, one of {', '.join(all_tasks())}")
-    return _schema(given["task"], given.get("mode", ""))
+    return _schema(values["task"], values.get("mode", ""))
 
 
 def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
@@ -135,8 +135,8 @@ def check(settings: CreateProblems) -> tuple[Task, Mode, Recipe]:
 def _options(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
     task = find_task(settings.task)
     name, mode = _mode(task, settings.mode)
-    given = {entry.name: getattr(settings, entry.name) for entry in fields(mode.options)}
-    options = mode.options(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+    values = {entry.name: getattr(settings, entry.name) for entry in fields(mode.options)}
+    options = mode.options(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
     draw = partial(task.problems, options, settings.split, settings.seed)
     drawn = draw(settings.count)  # refused by their number
     few = len(getattr(options, "levels", ()))

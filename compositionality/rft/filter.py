@@ -79,16 +79,15 @@ def _rollouts_recipe(settings: FilterSettings) -> Recipe:
     inputs = {**dict(zip(names, map(Path, settings.rollouts), strict=True)), "problems": Path(settings.problems)}
     if settings.tokenizer is not None:
         inputs["tokenizer"] = resolve_model(settings.tokenizer)
-    kept = {key: value for key, value in asdict(settings).items() if key not in apart} | settings.changed()
-    return Recipe(
-        "filter_rollouts", {**kept, "rollouts": names}, inputs | settings.inputs()
-    )  # in the order of the rows
+    values = {key: value for key, value in asdict(settings).items() if key not in apart} | settings.changed()
+    values["rollouts"] = names  # in the order of the rows
+    return Recipe("filter_rollouts", values, inputs | settings.inputs())
 
 
 def _asked(settings: RowSettings, problems: Path, rollouts: Iterable[Path]) -> pa.Table:
     """Return the problems; where a reward function of the user's judged rollouts, of any data source."""
-    made_of = (name for folder in rollouts for name in rollout_manifest(folder).inputs)
-    return read_problems(problems, settings.row_format(any_source=any(name.startswith(INPUT) for name in made_of)))
+    inputs = (name for folder in rollouts for name in rollout_manifest(folder).inputs)
+    return read_problems(problems, settings.row_format(any_source=any(name.startswith(INPUT) for name in inputs)))
 
 
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
@@ -232,9 +231,8 @@ def filter_problems(settings: FilterProblemsSettings) -> Path:
     output = settings.output
     recipe = _problems_recipe(settings)
     if facts := make(output, recipe, partial(_solved_now_and_then, settings), force=settings.force):
-        rest = f"never solved {facts['never']:,}, always {facts['always']:,}"
-        kept = pq.read_metadata(output).num_rows
-        print(f"{output}: {kept:,} of {facts['asked']:,} problems; {rest}")
+        counts = f"{pq.read_metadata(output).num_rows:,} of {facts['asked']:,} problems"
+        print(f"{output}: {counts}; never solved {facts['never']:,}, always {facts['always']:,}")
     return output
 
 

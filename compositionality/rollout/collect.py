@@ -60,9 +60,9 @@ def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | N
         working = WorkingFolder(output, recipe(settings).identity(), force=settings.force)
         shards = layout(problems.num_rows * settings.n_samples, settings.rows_per_shard)
         if missing := working.missing(shards):
-            with contextlib.ExitStack() as own:
+            with contextlib.ExitStack() as stack:
                 if engine is None:
-                    engine = own.enter_context(contextlib.closing(open_engine(settings, longest_prompt)))
+                    engine = stack.enter_context(contextlib.closing(open_engine(settings, longest_prompt)))
                 opened = engine() if callable(engine) else engine
                 _Job(settings, problems, shards, working).run(opened, missing, console)
         summary = RolloutSummary(problems)
@@ -88,8 +88,8 @@ def calls_of(shard: range, rows: int, replicas: int) -> list[range]:
 
 def settle_engine(settings: CollectSettings, *, dry: bool = False) -> CollectSettings:
     """Check the settings and resolve engine=auto; not in a dry run whose model, which decides it, does not exist."""
-    unknown = settings.engine == AUTO and not settings.base_url
-    if unknown and not is_to_be_checked(settings.model, dry=dry):
+    by_model = settings.engine == AUTO and not settings.base_url
+    if by_model and not is_to_be_checked(settings.model, dry=dry):
         check_ranges(settings)
         return settings
     settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, [settings.model]))
@@ -185,9 +185,9 @@ class _Job:
     def _asked(self, numbers: range) -> tuple[list[tuple[int, int]], dict[int, dict[str, Any]]]:
         """Return (problem, sample) of each of these consecutive completions, and the problems by row number."""
         units = [divmod(number, self.settings.n_samples) for number in numbers]
-        first, last = units[0][0], units[-1][0]
-        own = ["extra_info"] if self.settings.reward.function else []
-        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *own])
+        (first, _), (last, _) = units[0], units[-1]
+        more = ["extra_info"] if self.settings.reward.function else []
+        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *more])
         return units, dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
 
 

@@ -161,9 +161,9 @@ class WorkingFolder:
 
     def _is_whole(self, path: Path, rows: int) -> bool:
         recorded = self.hashes / path.name
-        if not (path.is_file() and recorded.is_file()):
+        if not path.is_file() or not recorded.is_file() or recorded.read_text() != file_hash(path):
             return False
-        return recorded.read_bytes() == file_hash(path).encode() and pq.read_metadata(path).num_rows == rows
+        return bool(pq.read_metadata(path).num_rows == rows)
 
 
 def working_path(output: Path) -> Path:
@@ -196,11 +196,11 @@ def rollout_manifest(folder: Path) -> Manifest:
 
 def check_answers(folder: Path, problems: Path, model: Path | None = None) -> None:
     """Raise UserError if rollouts answer another problem file than ``problems``, or are of another ``model``."""
-    made = rollout_manifest(folder).inputs
-    for name, path in (("problems", problems), ("model", model)):
-        if path is not None and name in made and made[name] != input_hash(path):
-            what = {"problems": "of another problem file", "model": "by another model"}[name]
-            raise UserError(f"{folder}: its rollouts are {what} than {path}; give those of this one")
+    inputs = rollout_manifest(folder).inputs
+    others = (("problems", problems, "of another problem file"), ("model", model, "by another model"))
+    for name, path, difference in others:
+        if path is not None and name in inputs and inputs[name] != input_hash(path):
+            raise UserError(f"{folder}: its rollouts are {difference} than {path}; give those of this one")
 
 
 def read_rollouts(folder: Path) -> Iterator[pa.Table]:
@@ -261,10 +261,10 @@ class RolloutSummary:
 
     def table(self) -> Table:
         """Return accuracy, 95 % interval (problems as clusters), mean length, shares of other reasons by cell."""
-        seen = set().union(*self._reasons.values())
-        others = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
-        shown = [f"{reason} %" for reason in others]
-        table = new_table("group", "level", "n", "correct %", "95 % interval", "mean tokens", *shown)
+        counted = set().union(*self._reasons.values()) - {Reason.CORRECT}
+        reasons = [reason for reason in Reason if reason in counted]
+        headers = [f"{reason} %" for reason in reasons]
+        table = new_table("group", "level", "n", "correct %", "95 % interval", "mean tokens", *headers)
         for (group, level), counts in sorted(self._reasons.items()):
             rows = (self._groups == group) & (self._levels == level)
             accuracy, n = over_problems(self._correct[rows], self._judged[rows]), counts.total()
@@ -272,6 +272,6 @@ class RolloutSummary:
             if accuracy is not None:
                 value = f"{100 * accuracy.value:.1f}"
                 interval = f"{100 * accuracy.low:.1f} – {100 * accuracy.high:.1f}"
-            shares = [f"{100 * counts[reason] / n:.1f}" for reason in others]
+            shares = [f"{100 * counts[reason] / n:.1f}" for reason in reasons]
             table.add_row(group, str(level), str(n), value, interval, f"{self._tokens[group, level] / n:.1f}", *shares)
         return table
