@@ -118,13 +118,9 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
     """Return the longest prompt in tokens, after checking the model and any prompts; a server checks its own (0)."""
     if settings.engine == "openai":
         return 0
-    model = check_model(settings.model)
-    if problems is None:
-        check_engine(settings, model.path, 0)
-        check_context(model, settings.max_tokens, "max_tokens")
-        return 0
-    chats = (chat for batch in problems.to_batches(max_chunksize=1024) for chat in batch["prompt"].to_pylist())
-    return check_chats(settings, model, chats, str(settings.problems))
+    batches = [] if problems is None else problems.to_batches(max_chunksize=1024)
+    chats = (chat for batch in batches for chat in batch["prompt"].to_pylist())
+    return check_chats(settings, check_model(settings.model), chats, str(settings.problems))
 
 
 def check_chats(settings: CollectSettings, model: ModelFolder, chats: Iterable[Chat], source: str) -> int:
