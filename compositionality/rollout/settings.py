@@ -51,7 +51,7 @@ class SamplingSettings:
     max_prompt_tokens: PositiveInt = 4096  # longer prompts are refused before the start
     tensor_parallel: PositiveInt = 1  # vllm, ray: GPUs that share a model
     replicas: NonNegativeInt = 0  # ray: engines side by side; 0: as many as the GPUs allow
-    ray_address: str = ""  # ray: an existing cluster ("auto" or HOST:PORT); empty: one is started here
+    ray_address: str = ""  # ray: an existing cluster ("auto", HOST:PORT); empty: RAY_ADDRESS, else one is started here
     gpu_memory: PositiveFraction = 0.9  # vllm, ray: share of the GPU
     concurrency: PositiveInt = 64  # openai: requests at a time
     timeout_s: PositiveFloat = 600.0  # openai: seconds that a request may take

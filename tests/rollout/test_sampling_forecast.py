@@ -56,6 +56,20 @@ def test_p18_an_engine_is_checked_before_it_is_opened(tmp_path: Path, monkeypatc
     check_engine(SamplingSettings(engine="openai"), tmp_path, 100)
 
 
+@pytest.mark.parametrize("by_variable", [True, False])
+def test_the_memory_of_a_ray_cluster_elsewhere_is_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_variable: bool
+) -> None:
+    monkeypatch.setattr(memory, "host_bytes", lambda: 1e9)
+    large = {"model_type": "llama", **CONFIG, "vocab_size": 10**7, "head_dim": 64}
+    (tmp_path / "config.json").write_text(json.dumps(large))
+    with pytest.raises(UserError, match=r"sampling: needs [\d.]+ GB of memory of each node"):
+        check_engine(SamplingSettings(engine="ray"), tmp_path, 100)
+    if by_variable:
+        monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    check_engine(SamplingSettings(engine="ray", ray_address="" if by_variable else "head:6379"), tmp_path, 100)
+
+
 def test_a_model_whose_sizes_are_not_known_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another family, or weights in four bits that config.json counts as sixteen."""
     monkeypatch.setattr(memory, "host_bytes", lambda: 1e9)

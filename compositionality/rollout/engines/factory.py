@@ -55,10 +55,14 @@ def check_engine(settings: SamplingSettings, model: Path, longest_prompt: int) -
         check_family(model)
     machine = memory.this_machine()
     gpu = machine.gpu_bytes is not None
-    on_a_cluster = settings.engine == "ray" and bool(settings.ray_address)
-    elsewhere = not gpu and (on_a_cluster or os.environ.get("COMPOSITIONALITY_DEVICE") == "gpu")
+    elsewhere = not gpu and (bool(cluster_of(settings)) or os.environ.get("COMPOSITIONALITY_DEVICE") == "gpu")
     if settings.engine != "openai" and not elsewhere and (shape := known_shape(model)):
         memory.check_needs(sampling_needs(settings, shape, longest_prompt, gpu=gpu, rows=1), machine)
+
+
+def cluster_of(settings: SamplingSettings) -> str:
+    """Return the address of the Ray cluster to join; empty without one: Ray, if asked for, is started here."""
+    return (settings.ray_address or os.environ.get("RAY_ADDRESS", "")) if settings.engine == "ray" else ""
 
 
 def sampling_needs(
@@ -96,7 +100,7 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
     """Open the engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens."""
     if settings.engine == "openai":
         return OpenAIEngine(settings)
-    if not (settings.engine == "ray" and settings.ray_address):
+    if not cluster_of(settings):
         check_gpus_are_used()
     model = resolve_model(settings.model)
     check_engine(settings, model, longest_prompt)
@@ -112,5 +116,5 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
         seed=settings.seed,
     )
     if settings.engine == "ray":
-        return RayEngine(model, options, replicas=settings.replicas, address=settings.ray_address or None)
+        return RayEngine(model, options, replicas=settings.replicas, address=cluster_of(settings))
     return VllmEngine(model, options)

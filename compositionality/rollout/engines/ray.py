@@ -1,6 +1,5 @@
 """Data-parallel vLLM: one engine per GPU (or tensor-parallel group) over all GPUs and nodes that Ray sees."""
 
-import os
 import queue
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,15 +15,15 @@ from compositionality.types import Completion
 class RayEngine:
     """A call goes as a whole to the next free replica: what a shard holds does not depend on how many there are.
 
-    ``address`` (or RAY_ADDRESS): a cluster to join; without one Ray is started on this machine.
+    ``address``: a cluster to join; without one Ray is started on this machine.
     """
 
-    def __init__(self, model: Path, options: VllmOptions, *, replicas: int = 0, address: str | None = None) -> None:
+    def __init__(self, model: Path, options: VllmOptions, *, replicas: int = 0, address: str = "") -> None:
         import ray
 
         model = model.absolute()  # a worker's directory is that of ray start
         self._started = not ray.is_initialized()
-        if self._started and (address := address or os.environ.get("RAY_ADDRESS")):
+        if self._started and address:
             cluster.join(address)
             cluster.check_seen([model])
         elif self._started:  # a cluster of its own, whatever else runs on this machine
