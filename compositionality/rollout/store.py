@@ -161,7 +161,7 @@ class WorkingFolder:
 
     def _is_whole(self, path: Path, rows: int) -> bool:
         recorded = self.hashes / path.name
-        if not path.is_file() or not recorded.is_file() or recorded.read_text() != file_hash(path):
+        if not path.is_file() or not recorded.is_file() or recorded.read_bytes() != file_hash(path).encode():
             return False
         return bool(pq.read_metadata(path).num_rows == rows)
 
