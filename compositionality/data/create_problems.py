@@ -65,7 +65,7 @@ def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
     task = find_task(task_name)
     name, mode = _mode(task, mode_name)
     kinds, helps = get_type_hints(mode.options), phrases(mode.options)
-    own = [(key.name, _plain(kinds[key.name]), _default(key, helps.get(key.name, ""))) for key in fields(mode.options)]
+    own = [_setting(option, kinds[option.name], helps.get(option.name, "")) for option in fields(mode.options)]
     about = f"{task.title}, mode={name}. {mode.options.__doc__}"
     namespace = {"__doc__": about, "entry_point": f"{CreateProblems.entry_point}/{task.name}"}
     return make_dataclass("CreateProblemsOfTask", own, bases=(CreateProblems,), namespace=namespace)
@@ -163,16 +163,13 @@ def _warn_of_shared_seeds(task: Task, mode: Mode, seed: int) -> None:
         )
 
 
-def _plain(kind: Any) -> Any:
-    """Return a type that settings can have: a list where the options have a tuple, a dictionary for a mapping."""
-    if get_origin(kind) is tuple:
-        return list[get_args(kind)[0]]  # type: ignore[misc]
-    return dict[str, Any] if get_origin(kind) in (dict, Mapping) else kind
-
-
-def _default(entry: Field[Any], phrase: str) -> Any:
-    value = entry.default if entry.default_factory is MISSING else entry.default_factory()
+def _setting(option: Field[Any], kind: Any, phrase: str) -> tuple[str, Any, Any]:
+    """Return an option as settings can have it: as a list where it is a tuple, a dictionary where it is a mapping."""
+    value = option.default if option.default_factory is MISSING else option.default_factory()
     metadata = {"help": phrase}
-    if isinstance(value, tuple | list | dict):
-        return field(default_factory=partial(dict if isinstance(value, dict) else list, value), metadata=metadata)
-    return field(default=value, metadata=metadata)
+    if get_origin(kind) is tuple:
+        many = list[get_args(kind)[0]]  # type: ignore[misc]
+        return option.name, many, field(default_factory=partial(list, value), metadata=metadata)
+    if get_origin(kind) in (dict, Mapping):
+        return option.name, dict[str, Any], field(default_factory=partial(dict, value), metadata=metadata)
+    return option.name, kind, field(default=value, metadata=metadata)
