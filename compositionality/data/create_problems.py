@@ -6,6 +6,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from compositionality.data.artefact import Recipe, check_target, make, name_inputs
@@ -166,10 +167,9 @@ def _warn_of_shared_seeds(task: Task, mode: Mode, seed: int) -> None:
 def _setting(option: Field[Any], kind: Any, phrase: str) -> tuple[str, Any, Any]:
     """Return an option as settings can have it: as a list where it is a tuple, a dictionary where it is a mapping."""
     value = option.default if option.default_factory is MISSING else option.default_factory()
-    metadata = {"help": phrase}
+    default: dict[str, Any] = {"default": value}
     if get_origin(kind) is tuple:
-        many = list[get_args(kind)[0]]  # type: ignore[misc]
-        return option.name, many, field(default_factory=partial(list, value), metadata=metadata)
-    if get_origin(kind) in (dict, Mapping):
-        return option.name, dict[str, Any], field(default_factory=partial(dict, value), metadata=metadata)
-    return option.name, kind, field(default=value, metadata=metadata)
+        kind, default = GenericAlias(list, get_args(kind)[0]), {"default_factory": partial(list, value)}
+    elif get_origin(kind) in (dict, Mapping):
+        kind, default = dict[str, Any], {"default_factory": partial(dict, value)}
+    return option.name, kind, field(**default, metadata={"help": phrase})
