@@ -57,7 +57,6 @@ LONG: dict[str, list[str]] = {
     "rollout/test_engines.py": ["test_a_whole_collection_with_a_real_model"],
     "rollout/test_hub_model.py": [],
     "rollout/test_sampler.py": [
-        "test_greedy_answers_are_those_of_generate",
         "test_logps_are_those_of_a_full_forward_pass",
         "test_an_answer_does_not_depend_on_neighbours_order_or_batch",
     ],
