@@ -16,7 +16,16 @@ from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, va
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm import TASK, generate
 from compositionality.tasks.igsm.draw import MAX_PARENTS
-from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmItem, IgsmOptions, level_at
+from compositionality.tasks.igsm.generate import (
+    BINS,
+    KNOWN_SHARES,
+    N_BINS,
+    IgsmItem,
+    IgsmOptions,
+    answer_shares,
+    level_at,
+    measure_shares,
+)
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.solution import plan_steps
 from compositionality.tasks.igsm.task import graph_in
@@ -110,6 +119,18 @@ def test_no_answer_is_right_too_often() -> None:
     """0 is the answer to one problem in four as they come; 400 problems show 6 % to ± 2.4."""
     counts = Counter(item.problem.answer for item in items(IgsmOptions(levels=(15,)), 400))
     assert counts.most_common(1)[0][1] / 400 < 0.09
+
+
+@pytest.mark.parametrize(
+    ("law", "level"),
+    [
+        pytest.param(law, level, marks=pytest.mark.slow if level > 15 else ())
+        for law, levels in KNOWN_SHARES.items()
+        for level in levels
+    ],
+)
+def test_the_known_shares_are_those_that_are_measured(law: str, level: int) -> None:
+    assert measure_shares(IgsmOptions(law=law), level) == answer_shares(IgsmOptions(law=law), level)
 
 
 def test_names_are_many_and_each_text_is_well_formed() -> None:
