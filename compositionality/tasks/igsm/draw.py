@@ -44,7 +44,7 @@ def draw_problem(
 
 
 class _Graph:
-    """A problem while it is drawn: ``order`` of what it needs, and ``parents``, which instances do not have at first."""
+    """A problem while it is drawn: ``order`` of what it needs, ``parents`` (of an instance one at most, found late)."""
 
     def __init__(self, instances: list[Quantity]) -> None:
         self.instances = instances

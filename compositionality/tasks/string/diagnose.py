@@ -97,7 +97,7 @@ def applications(reference: Reference, trace: Trace) -> list[tuple[str, bool]]:
     for stated in trace.steps:
         step = steps.get(stated.name)
         if step is not None and stated.given is not None and len(stated.given) == len(step.call.open_slots):
-            applied.append((step.call.operator, step.on(stated.given) != stated.result))
+            applied.append((step.call.operator, step.call(*stated.given) != stated.result))
     return applied
 
 
@@ -108,7 +108,7 @@ def _ignores_composition(reference: Reference, trace: Trace, answer: str | None)
         only = trace.steps[0]
         on_input = only.given is None or set(only.given) == {reference.input}
         return trace.broken is None and (reference.compact or (on_input and answer == only.result))
-    single = (step.on([reference.input] * len(step.call.open_slots)) for step in reference.steps)
+    single = (step.call(*[reference.input] * len(step.call.open_slots)) for step in reference.steps)
     return answer is not None and (answer == reference.input or answer in set(single))
 
 
@@ -157,7 +157,7 @@ def _check(reference: Reference, number: int, stated: StatedStep, known: dict[in
     given = stated.given if stated.given is not None and len(stated.given) == len(expected) else expected
     if given != expected:
         return Fault.INPUT_AGAIN if set(given) == {reference.input} else Fault.MISCOPIED
-    return None if step.on(given) == stated.result else Fault.RESULT
+    return None if step.call(*given) == stated.result else Fault.RESULT
 
 
 def _incorrect(reference: Reference, trace: Trace, left: Sequence[int]) -> Diagnosis:

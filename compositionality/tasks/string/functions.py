@@ -23,9 +23,9 @@ DEPTHS = (1, 2, 3)
 TEXT_LENGTHS = (2, 4)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """One atomic function.
+    """One atomic function; those below 0 are Python's own, which trees may hold.
 
     A parameter comes from ``choices``, or is a random text if ``takes_text``; with neither the function takes the
     text alone. ``binary``: the second argument may also be a sub-expression (trees). ``frozen`` is the parameter
@@ -42,8 +42,8 @@ class Function:
 
     @property
     def alias(self) -> str:
-        """Return the name that prompts show: see ``alias_of``."""
-        return alias_of(self.id)
+        """Return the name that prompts show: see ``alias_of``; Python's own keep theirs."""
+        return alias_of(self.id) if self.id >= 0 else self.name
 
     @property
     def parametrised(self) -> bool:
@@ -54,42 +54,9 @@ class Function:
         return definition(self.run, self.alias)
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A function with its parameter; if ``frozen``, the compact style leaves the parameter out."""
-
-    function: Function
-    parameter: Parameter | None = None
-    frozen: bool = False
-
-    def __call__(self, text: str) -> str:
-        if self.parameter is None:
-            return self.function.run(text)
-        return self.function.run(text, self.parameter)
-
-
-Chain = tuple[Operation, ...]  # outermost first
-
-
 def alias_of(id: int) -> str:
     """Return ``func_N`` of the study's functions, ``other_N`` of the others that pretraining text is about."""
     return f"{'func' if id in ATOMS else 'other'}_{id}"
-
-
-def apply_all(steps: Iterable[Operation], text: str) -> str:
-    """Return what ``steps``, the first one first, make of ``text``."""
-    for operation in steps:
-        text = operation(text)
-    return text
-
-
-def run_steps(chain: Chain, text: str) -> list[str]:
-    """Return the strings after each step, innermost operation first."""
-    results = []
-    for operation in reversed(chain):
-        text = operation(text)
-        results.append(text)
-    return results
 
 
 # ---- the functions
@@ -291,11 +258,6 @@ PRESETS: dict[str, tuple[int, ...]] = {
 # Functions that can be applied again and again and leave no string longer. A random split's held-out side has one of
 # them: without, there may be no irreducible problem of level 8 on short strings.
 ENDLESS = frozenset({11, 19})
-
-
-def frozen_operation(function: Function) -> Operation:
-    """Return ``function`` with the parameter that stands for all."""
-    return Operation(function, function.frozen, frozen=True)
 
 
 def select_functions(

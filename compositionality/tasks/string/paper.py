@@ -64,7 +64,7 @@ class PaperSampler:
         self.random = Random(SEED)
         self.plain = [ATOMS[id] for id in PLAIN_ORDER if id in ids]
         self.parametrised = [ATOMS[id] for id in PARAMETRISED_ORDER if id in ids]
-        self.interlace = ATOMS[7 if 7 in ids else 20].alias
+        self.interlace = ATOMS[7 if 7 in ids else 20]
 
     def items(self, levels: Iterable[int], count: int) -> Iterator[PaperItem]:
         """Yield ``count`` problems of each level; an expression that was seen before is drawn again.
@@ -96,8 +96,8 @@ class PaperSampler:
         function = self.random.choice(self.plain if self.random.random() < P_PLAIN else self.parametrised)
         inner = self.program(depth - 1)
         if function.takes_text:
-            return join(function.alias, [inner], self._letters(TEXT_LENGTHS))
-        return join(function.alias, [inner], self.random.choice(function.choices) if function.choices else None)
+            return join(function, [inner], self._letters(TEXT_LENGTHS))
+        return join(function, [inner], self.random.choice(function.choices) if function.choices else None)
 
     def _letters(self, lengths: tuple[int, int]) -> str:
         length = self.random.randint(*lengths)

@@ -55,7 +55,7 @@ class Reference:
         """Return the value of a step: as stated, else what follows from the stated ones."""
         if number in known:
             return known[number]
-        return self.steps[number].on(self.given(number, known))
+        return self.steps[number].call(*self.given(number, known))
 
 
 @lru_cache(maxsize=16384)

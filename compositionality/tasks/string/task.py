@@ -27,9 +27,9 @@ from compositionality.tasks.string.program import (
     Applied,
     Program,
     another_order,
-    as_chain,
     is_reducible,
     parse_program,
+    steps_of,
 )
 from compositionality.tasks.string.reference import read_reference
 from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt, write_solution
@@ -130,13 +130,10 @@ class StringTask(Task):
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"is no row of the string task ({error})") from error
         if truth.get("style") == "compact":
-            chain = as_chain(parse_program(code))
-            if chain is None:
-                return False
-            free = chain[::-1]
-            frozen = tuple([replace(operation, frozen=True) for operation in free])
-            return problem.prompt in {
-                compact_prompt(named, x, show_definitions=shown) for named in (free, frozen) for shown in (False, True)
+            free = parse_program(code)
+            frozen = replace(free, calls=tuple([call._replace(frozen=True) for call in free.calls]))
+            return steps_of(free) is not None and problem.prompt in {
+                compact_prompt(chain, x, show_definitions=shown) for chain in (free, frozen) for shown in (False, True)
             }
         whole = json_prompt(code, x)
         if problem.prompt.startswith(_OUR_WORDS):
@@ -156,7 +153,7 @@ class StringTask(Task):
         applied = list(program.apply(x))
         depths = real_depths(applied)
         value = program.value(x)
-        chain = as_chain(program)
+        steps = steps_of(program)
         shares = {
             "wrong_gold": value != output,
             "wrong_stream": _in_wrong_stream(x, problem.metadata),
@@ -167,7 +164,7 @@ class StringTask(Task):
             "real_depth": (depths[-1] if depths else 0) == problem.level,
             "reducible": is_reducible(program, x),
         }
-        other_order = None if chain is None else another_order(chain, x, value)
+        other_order = None if steps is None else another_order(steps, x, value)
         return {"shares": shares, "other_order": other_order, "length": len(output), "functions": program.functions}
 
     def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
