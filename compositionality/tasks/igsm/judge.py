@@ -24,6 +24,7 @@ from compositionality.tasks.answers import CLOSE, OPEN, last_between
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
 from compositionality.tasks.igsm.graph import (
     Equation,
+    Expression,
     Item,
     Quantity,
     QuantityGraph,
@@ -237,79 +238,71 @@ def _named(phrase: re.Match[str], items: Mapping[str, Item], categories: Mapping
 
 def _fault(line: Line, chain: Chain) -> ChainFault | None:
     quantity, problem = line.quantity, chain.problem
-    if quantity is None or not _is_of(quantity, problem):
+    if quantity is None or not (problem.parents(quantity) if quantity.is_abstract else quantity in problem.equations):
         return ChainFault.UNKNOWN
-    known = chain.symbols.setdefault(line.letter, quantity)
-    if known != quantity or quantity in chain.values:
+    if chain.symbols.setdefault(line.letter, quantity) != quantity or quantity in chain.values:
         return ChainFault.AGAIN
     missing = [parent for parent in problem.parents(quantity) if parent not in chain.values]
     if not line.forms:
         return None if line.awaited and set(line.awaited) <= set(missing) else ChainFault.NOT_BLOCKED
     if missing:
         return ChainFault.TOO_EARLY
-    fault = _wrong_forms(line, quantity, chain)
+    numbers = numbers_in(problem.expression(quantity), chain.values)
+    fault = _wrong_forms(line, numbers, set(problem.parents(quantity)), chain)
     if fault is None:
-        chain.values[quantity] = evaluate(numbers_in(problem.expression(quantity), chain.values), problem.modulus)
+        chain.values[quantity] = evaluate(numbers, problem.modulus)
     return fault
 
 
-def _is_of(quantity: Quantity, problem: QuantityGraph) -> bool:
-    return bool(problem.parents(quantity)) if quantity.is_abstract else quantity in problem.equations
-
-
-def _wrong_forms(line: Line, quantity: Quantity, chain: Chain) -> ChainFault | None:
+def _wrong_forms(line: Line, numbers: Expression, parents: set[Quantity], chain: Chain) -> ChainFault | None:
     """Check the forms of an equation: symbols, then numbers, then what some operations leave, then the value.
 
     The first may be numbers in the compact style only. The whole equation has its value before it is reduced by the
     modulus, too: 1*(5+5) is not 1*(5-5).
     """
-    forms, problem, parents = line.forms, chain.problem, set(chain.problem.parents(quantity))
-    numbers = numbers_in(problem.expression(quantity), chain.values)
-    value, terms = evaluate(numbers, problem.modulus), sizes_of(numbers)
-    for place, form in enumerate(forms):
-        quantities = symbols_in(form, chain.symbols)
-        if quantities is None or any(other not in chain.values for other in quantities):
+    modulus = chain.problem.modulus
+    value, terms = evaluate(numbers, modulus), sizes_of(numbers)
+    starts_with_names = False
+    for place, form in enumerate(line.forms):
+        readable = _with_values(form, chain)
+        if readable is None:
             return ChainFault.TOO_EARLY
+        quantities, text = readable
         must_name = bool(quantities) or (not place and _SYMBOL.fullmatch(line.letter))
         if must_name and (place or set(quantities) != parents):
             return ChainFault.DEPENDENCIES
-        tokens = tokenize(with_values(form, chain))
+        tokens = tokenize(text)
         if tokens is None or not is_legal(tokens, "+-*"):
             return ChainFault.UNREADABLE
-        is_whole_equation = not place or (place == 1 and bool(symbols_in(forms[0], chain.symbols)))
+        starts_with_names |= not place and bool(quantities)
+        is_whole_equation = not place or (place == 1 and starts_with_names)
         if is_whole_equation and sizes_of(tokens) != terms:
             return ChainFault.DEPENDENCIES
         result = value_of(to_postfix(tokens))
         if result is None or (is_whole_equation and result != evaluate(numbers)):
             return ChainFault.ARITHMETIC
-        if (result % problem.modulus if problem.modulus else result) != value:
+        if (result % modulus if modulus else result) != value:
             return ChainFault.ARITHMETIC
-    return None if forms and forms[-1].strip() == str(value) else ChainFault.ARITHMETIC
+    return None if line.forms[-1].strip() == str(value) else ChainFault.ARITHMETIC
+
+
+def _with_values(form: str, chain: Chain) -> tuple[list[Quantity], str] | None:
+    """Return the quantities that a form names, by code or by letter, and the form with their values in parentheses.
+
+    None if it names one that is not known.
+    """
+    pattern = _CODE if _CODE.search(form) else _SYMBOL
+    named = [read_quantity(symbol) or chain.symbols.get(symbol) for symbol in pattern.findall(form)]
+    quantities = [quantity for quantity in named if quantity in chain.values]
+    if len(quantities) < len(named):
+        return None
+    values = iter([chain.values[quantity] for quantity in quantities])
+    return quantities, pattern.sub(lambda _: f"({next(values)})", form)
 
 
 def sizes_of(tokens: Sequence[object]) -> Counter[int]:
     """Return the numbers among tokens without their signs, each as often as it occurs."""
     return Counter(abs(token) for token in tokens if isinstance(token, int))
-
-
-def symbols_in(form: str, symbols: Mapping[str, Quantity]) -> list[Quantity] | None:
-    """Return the quantities that a form names, by code or by letter; None if one has no meaning yet."""
-    codes = _CODE.findall(form)
-    if codes:
-        quantities = [read_quantity(code) for code in codes]
-        return None if None in quantities else [quantity for quantity in quantities if quantity]
-    letters = _SYMBOL.findall(form)
-    return [symbols[letter] for letter in letters] if all(letter in symbols for letter in letters) else None
-
-
-def with_values(form: str, chain: Chain) -> str:
-    """Return the form with values for quantities, in parentheses."""
-
-    def value(symbol: re.Match[str]) -> str:
-        quantity = read_quantity(symbol[0]) or chain.symbols[symbol[0]]
-        return f"({chain.values[quantity]})"
-
-    return (_CODE if _CODE.search(form) else _SYMBOL).sub(value, form)
 
 
 # ---- the answer
