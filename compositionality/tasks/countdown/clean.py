@@ -159,7 +159,9 @@ class Search:
         self.options, self.level = options, level
         self.plan = make_plan(level, options.operators)
         self._key = key_bits(repr((options.content(), level, split, seed)))
-        self._owned = owned_classes(split, seed)
+        check_split(split, SPLITS)
+        classes = [(share, number) for share in SHARES for number in range(SEED_CLASSES)]
+        self._owned = np.array([name == (split, seed % SEED_CLASSES) for name in classes])
         self._blocks = [mask for mask in allowed_blocks(self.plan, options.use) if mask.bit_count() > 1]
         self._width = max(1, min(MAX_WIDTH, MAX_CELLS // self.plan.rows))
 
@@ -269,12 +271,6 @@ def numbers_bits(ordered: Whole) -> Bits:
 def class_of(bits: Bits, targets: Whole) -> Whole:
     """Return the classes of problems with these numbers and targets: place in SHARES times SEED_CLASSES, plus seed."""
     return ((combine(bits, targets) >> np.uint64(32)) % np.uint64(len(SHARES) * SEED_CLASSES)).astype(np.int64)
-
-
-def owned_classes(split: str, seed: int) -> NDArray[np.bool_]:
-    """Return for each class whether the stream (split, seed) owns it."""
-    check_split(split, SPLITS)
-    return np.array([share == split and own == seed % SEED_CLASSES for share in SHARES for own in range(SEED_CLASSES)])
 
 
 def owner(numbers: Sequence[int], target: int) -> tuple[str, int]:

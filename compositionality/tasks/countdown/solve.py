@@ -48,7 +48,12 @@ def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: 
 
     Equal numbers cannot be told apart. ``use``: "all" numbers or "any" of them. UserError if the problem is none.
     """
-    check_problem(numbers, target, operators, use)
+    if not 1 <= len(numbers) <= LEVELS[-1]:
+        raise UserError(f"{len(numbers)} numbers: the solver takes 1 to {LEVELS[-1]}")
+    if not all(type(value) is int and value >= 1 for value in (*numbers, target)):
+        raise UserError(f"numbers {list(numbers)}, target {target}: give positive whole numbers")
+    if operators not in OPERATOR_SETS or use not in ("all", "any"):
+        raise UserError(f"operators={operators} use={use}: operators from {' '.join(OPERATOR_SETS)}, use all or any")
     ordered = sorted(numbers)
     plan = make_plan(len(ordered), operators)
     exact = (2 * ordered[-1]) ** len(ordered) < EXACT
@@ -56,23 +61,14 @@ def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: 
     labels = labels_of(ordered)
     solutions: dict[str, Solution] = {}
     for mask in allowed_blocks(plan, use):
-        for row in _hits(tables[mask], target):
+        num, den = tables[mask].num[:, 0], tables[mask].den[:, 0]
+        for row in np.flatnonzero((np.abs(num) == target * np.abs(den)) & (num != 0)):  # the target, up to its sign
             form = plan.form(mask, int(row))
             key = form_key(form, labels)[0]
             if key not in solutions:
                 written = write(form, ordered)
                 solutions[key] = Solution(written.text, mask.bit_count() - 1, written.whole, written.steps)
     return list(solutions.values())
-
-
-def check_problem(numbers: Sequence[int], target: int, operators: str, use: str) -> None:
-    """Raise UserError, in one line, for what cannot be solved because it is no problem."""
-    if not 1 <= len(numbers) <= LEVELS[-1]:
-        raise UserError(f"{len(numbers)} numbers: the solver takes 1 to {LEVELS[-1]}")
-    if not all(type(value) is int and value >= 1 for value in (*numbers, target)):
-        raise UserError(f"numbers {list(numbers)}, target {target}: give positive whole numbers")
-    if operators not in OPERATOR_SETS or use not in ("all", "any"):
-        raise UserError(f"operators={operators} use={use}: operators from {' '.join(OPERATOR_SETS)}, use all or any")
 
 
 def allowed_blocks(plan: "Plan", use: str) -> list[int]:
@@ -83,12 +79,6 @@ def allowed_blocks(plan: "Plan", use: str) -> list[int]:
 def labels_of(ordered: Sequence[int]) -> tuple[int, ...]:
     """Return for each of the ordered numbers the position of the first that equals it."""
     return tuple([ordered.index(value) for value in ordered])
-
-
-def _hits(table: "Table", target: int) -> NDArray[np.int64]:
-    """Return the forms of one problem whose value is ``target``, up to their sign."""
-    num, den = table.num[:, 0], table.den[:, 0]
-    return np.flatnonzero((np.abs(num) == target * np.abs(den)) & (num != 0))
 
 
 # ---- forms: expressions up to commutativity and associativity
@@ -150,14 +140,10 @@ def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
         if place:
             if whole:
                 steps.append(Calculation(int(value), operator, int(part.value)))
-            value = _operate(value, operator, part.value)
+            value = Fraction(value) / part.value if operator == "/" else WHOLE[operator](value, part.value)
+            value = value.numerator if value.denominator == 1 else value
             whole = whole and isinstance(value, int) and value > 0
     return Written(value, sign if value else 1, "".join(texts), kind, whole, tuple(steps) if whole else ())
-
-
-def _operate(left: Value, operator: str, right: Value) -> Value:
-    value = Fraction(left) / right if operator == "/" else WHOLE[operator](left, right)
-    return value.numerator if value.denominator == 1 else value
 
 
 @lru_cache(maxsize=100_000)
@@ -332,16 +318,12 @@ def _finish(block: Block, table: Table) -> None:
     nonzero = (products.num != 0) & (products.den != 0)
     np.logical_and(products.parts, nonzero, out=products.whole)
     over = table.rows(0, block.dividing)
-    over.whole[:] &= _divides(over.num, np.where(over.den == 0, 1, over.den))
+    num, den = over.num, np.where(over.den == 0, 1, over.den)
+    # a product of floats that is rounded is too large to equal ``num``
+    over.whole[:] &= num % den == 0 if num.dtype == object else np.rint(num / den) * den == num
     sums = table.rows(block.terms, block.count)
     sums.num[sums.den == 0] = 0  # else dividing by what is undefined would give 0
     sums.whole[:] = sums.parts
-
-
-def _divides(num: Array, den: Array) -> NDArray[np.bool_]:
-    """Return where ``num`` is a multiple of ``den``; a product of floats that is rounded is too large to equal it."""
-    multiples: NDArray[np.bool_] = num % den == 0 if num.dtype == object else np.rint(num / den) * den == num
-    return multiples
 
 
 def _combine(operator: str, left: Table, right: Table, out: Table) -> None:

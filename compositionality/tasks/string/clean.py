@@ -32,7 +32,6 @@ from compositionality.tasks.string.program import (
     Walk,
     another_order,
     chain_of,
-    frozen_call,
     is_reducible,
     join,
 )
@@ -133,9 +132,10 @@ class StringGenerator:
         self.functions = select_functions(
             options.functions, options.ids, options.drop, options.function_split, options.always_trained
         )
-        self.set_name = _set_name(self.functions, options)
+        ids = {function.id for function in self.functions}
+        division = options.function_split, options.drop, options.always_trained
+        self.set_name = next((name for name in PRESETS if ids <= side(name, *division)), "mixed")
         self.group = options.group or self.set_name + ORDERED * options.order_sensitive
-        self._frozen = {function.id: frozen_call(function) for function in self.functions}
         self._pairs = last_pairs(options.alphabet)
         self._salt = blake2b(
             repr((options.content(), [f.id for f in self.functions])).encode(), digest_size=16
@@ -246,9 +246,7 @@ class StringGenerator:
 
     def _call(self, draws: Draws) -> Call:
         function = draws.choice(self.functions)
-        if self.options.frozen_parameters or not function.parametrised:
-            return self._frozen[function.id]
-        return Call(function, parameter=self._parameter(draws, function))
+        return Call(function, parameter=self._parameter(draws, function), frozen=self.options.frozen_parameters)
 
     def _parameter(self, draws: Draws, function: Function) -> int | str | None:
         if self.options.frozen_parameters or not function.parametrised:
@@ -270,14 +268,6 @@ class StringGenerator:
         source = f"string-{self.set_name}-level{item.level}"
         metadata = {"seed": seed, "functions": names}
         return Problem(source, item.level, self.group, prompt, truth, item.index, metadata)
-
-
-def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
-    ids = {function.id for function in functions}
-    for name in PRESETS:
-        if ids <= side(name, options.function_split, options.drop, options.always_trained):
-            return name
-    return "mixed"
 
 
 def sound_value(program: Program, x: str, max_length: int) -> str | None:
