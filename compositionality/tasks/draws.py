@@ -52,7 +52,10 @@ class Draws:
         """Return a whole number from 0 to n - 1."""
         bits = n.bit_length()
         if self._bits < bits + _SPARE_BITS:
-            self._refill(bits + _SPARE_BITS)
+            blocks = range(self._counter, self._counter + 1 + (bits + _SPARE_BITS) // _BLOCK_BITS)
+            fresh = b"".join([blake2b(self.key + counter.to_bytes(8, "big")).digest() for counter in blocks])
+            self._counter, self._bits = blocks.stop, _BLOCK_BITS * len(blocks)
+            self._value = int.from_bytes(fresh, "big")  # what was left is dropped
         self._bits -= bits
         self._value, drawn = divmod(self._value, n)
         return drawn
@@ -88,14 +91,6 @@ class Draws:
             value, drawn = divmod(value, size)
             chars.append(alphabet[drawn])
         return "".join(chars)
-
-    def _refill(self, needed: int) -> None:
-        """Drop what is left and take as many new blocks as hold ``needed`` bits."""
-        blocks = range(self._counter, self._counter + 1 + needed // _BLOCK_BITS)
-        fresh = b"".join([blake2b(self.key + counter.to_bytes(8, "big")).digest() for counter in blocks])
-        self._counter = blocks.stop
-        self._value = int.from_bytes(fresh, "big")
-        self._bits = _BLOCK_BITS * len(blocks)
 
 
 def owner(content: Hashable) -> tuple[str, int]:

@@ -167,7 +167,11 @@ class _Graph:
         while rest:
             quantity = rest.pop(draws.below(len(rest)))
             is_apart = draws.unit() < 0.5
-            pool = list(apart) if is_apart else known + self._computable(known)
+            solved = set(known)
+            computable = [
+                total for total in self.totals if total not in solved and solved.issuperset(self.parents[total])
+            ]
+            pool = list(apart) if is_apart else known + computable
             size = 1
             while size < MAX_PARENTS and draws.unit() < 0.5:
                 size += 1
@@ -180,11 +184,6 @@ class _Graph:
             known.append(quantity)
             if is_apart:
                 apart.append(quantity)
-
-    def _computable(self, known: Sequence[Quantity]) -> list[Quantity]:
-        """Return the totals whose parts are all known."""
-        solved = set(known)
-        return [total for total in self.totals if total not in solved and solved.issuperset(self.parents[total])]
 
 
 def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, modulus: int) -> Equation:

@@ -72,12 +72,11 @@ def draw_names(draws: Draws, systems: Sequence[Sequence[Category]], layers: int)
     """Draw a system, neighbouring categories of it, one list of kinds for each, in an order of its own."""
     system = draws.choice(systems)
     start = draws.below(len(system) - layers + 1)
-    return Names(tuple(_layer(draws, one) for one in reversed(system[start : start + layers])))
-
-
-def _layer(draws: Draws, category: Category) -> LayerNames:
-    kinds = draws.shuffled(draws.choice(category.kinds))
-    return LayerNames(category.noun, category.plural, tuple(kinds))
+    names = []
+    for category in reversed(system[start : start + layers]):
+        kinds = draws.shuffled(draws.choice(category.kinds))
+        names.append(LayerNames(category.noun, category.plural, tuple(kinds)))
+    return Names(tuple(names))
 
 
 @lru_cache(maxsize=8)

@@ -152,20 +152,21 @@ class _Reader:
         done, self.open = self.open, None
         if done is None or done.result is None:
             return
-        step = StatedStep(done.name, self._full(done), done.result)
-        if any((step.name, step.result) == (old.name, old.result) and _agree(step, old) for old in self.steps):
-            return
-        if self.steps and self.steps[-1].name == step.name and self._is_correction(step):
-            self.steps.pop()
+        is_complete = done.given and len(done.given) == len(self._slots(done.name))
+        step = StatedStep(done.name, done.given if is_complete else None, done.result)
+        for old in self.steps:
+            if (
+                old.name == step.name
+                and old.result == step.result
+                and (not step.given or old.given in (None, step.given))
+            ):
+                return
+        if self.steps and self.steps[-1].name == step.name:
+            old = self.steps[-1]
+            states_both = step.given and old.given
+            if step.given == old.given if states_both else self.reference.names.count(step.name) < 2:
+                self.steps.pop()  # a correction
         self.steps.append(step)
-
-    def _is_correction(self, step: StatedStep) -> bool:
-        old = self.steps[-1]
-        return step.given == old.given if step.given and old.given else self.reference.names.count(step.name) < 2
-
-    def _full(self, done: _Open) -> tuple[str, ...] | None:
-        """Return what goes in, if there is a string for every slot of the function."""
-        return done.given if done.given and len(done.given) == len(self._slots(done.name)) else None
 
     def _slots(self, name: str) -> tuple[int, ...]:
         return next((step.call.open_slots for step in self.reference.steps if step.name == name), (0,))
@@ -182,10 +183,6 @@ def read_english(response: str, reference: Reference) -> Trace:
 def _quoted(code: re.Match[str]) -> str:
     """Return what is marked as code, in quotes unless it is a function, an equation or quoted already."""
     return code[1] if _NO_WORD & set(code[1]) or code[1].startswith("func_") else f'"{code[1]}"'
-
-
-def _agree(step: StatedStep, old: StatedStep) -> bool:
-    return step.given is None or old.given is None or step.given == old.given
 
 
 def _arguments(text: str, start: int) -> tuple[str | None, int]:

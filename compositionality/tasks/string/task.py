@@ -152,11 +152,12 @@ class StringTask(Task):
             raise UserError("is no row of the string task (no ref_output)")
         applied = list(program.apply(x))
         depths = real_depths(applied)
+        seed = problem.metadata.get("seed")
         value = program.value(x)
         steps = steps_of(program)
         shares = {
             "wrong_gold": value != output,
-            "wrong_stream": _in_wrong_stream(x, problem.metadata),
+            "wrong_stream": seed is not None and owner(x) != (problem.metadata.get("split"), seed % SEED_CLASSES),
             "input_named": program.uses_input,
             "input_matters": _input_matters(program),
             "with_no_op": any(step.value in step.given for step in applied),
@@ -259,12 +260,6 @@ def real_depths(applied: Sequence[Applied]) -> list[int]:
 @lru_cache(maxsize=200_000)
 def _input_matters(program: Program) -> bool:
     return program.uses_input and len({program.value(probe) for probe in PROBES}) > 1
-
-
-def _in_wrong_stream(x: str, metadata: Mapping[str, Any]) -> bool:
-    """Return whether a clean row's input has a checksum that belongs to another split or seed."""
-    seed = metadata.get("seed")
-    return seed is not None and owner(x) != (metadata.get("split"), seed % SEED_CLASSES)
 
 
 @lru_cache(maxsize=64)
