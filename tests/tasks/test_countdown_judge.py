@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks.arithmetic import MAX_DIGITS, MAX_LENGTH, is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.arithmetic import MAX_DIGITS, MAX_LENGTH, parse, value_of
 from compositionality.tasks.countdown import judge as judge_module
 from compositionality.tasks.countdown.judge import MAX_NUMBERS, judge_countdown
 from compositionality.tasks.countdown.wording import compact_prompt, text_prompt
@@ -223,10 +223,7 @@ def test_p04_values_stay_small(sign: str) -> None:
     """The largest problem that is judged: no numerator or denominator exceeds the digits of its numbers together."""
     numbers = [10**MAX_DIGITS - 1 - i for i in range(MAX_NUMBERS)]
     answer = sign.join(f"{left}/{right}" for left, right in zip(numbers[::2], numbers[1::2], strict=True))
-    tokens = tokenize(answer)
-    assert tokens is not None
-    assert is_legal(tokens, "+-*/")
-    value = Fraction(value_of(to_postfix(tokens)) or 0)
+    value = Fraction(value_of(parse(answer, "+-*/") or []) or 0)
     assert max(abs(value.numerator), value.denominator) < 10 ** (MAX_DIGITS * MAX_NUMBERS + 2)
     assert judge_countdown(tagged("*".join(map(str, numbers))), truth(numbers, 1)).reason == "wrong_value"
 

@@ -12,7 +12,7 @@ import pytest
 from igsm_reader import nouns_of, read_prompt
 
 from compositionality.errors import UserError
-from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.arithmetic import parse, value_of
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm import TASK, generate
 from compositionality.tasks.igsm.draw import MAX_PARENTS
@@ -176,15 +176,8 @@ def test_no_solution_states_a_wrong_value(name: str, behaviours: str) -> None:
             assert TASK.verdict(text, problem.ground_truth).score == 1, text
             for chain in re.findall(r"\w+ = (.+)\.$" if style == "text" else r"^\w+=(.+)$", text, re.MULTILINE):
                 forms = [form for form in chain.split("=") if not re.search("[A-Za-z]", form)]
-                values = [_value(form) for form in forms]
+                values = [value_of(parse(form, "+-*") or []) for form in forms]
                 assert len({value % options.modulus if options.modulus else value for value in values}) == 1, chain
-
-
-def _value(form: str) -> int:
-    tokens = tokenize(form)
-    assert tokens is not None
-    assert is_legal(tokens, "+-*")
-    return int(value_of(to_postfix(tokens)) or 0)
 
 
 def test_how_often_behaviours_occur() -> None:

@@ -20,10 +20,8 @@ from compositionality.tasks.arithmetic import (
     MAX_LENGTH,
     SPACE,
     apply,
-    is_legal,
+    parse,
     plain_signs,
-    to_postfix,
-    tokenize,
     value_of,
     whole_number,
 )
@@ -117,19 +115,19 @@ def _judge_text(response: str, truth: Truth) -> Verdict:
     if len(answer) > MAX_LENGTH:
         return _verdict(Reason.ILLEGAL, answer)
     expression, equals, claim = plain_signs(answer).partition("=")
-    tokens = tokenize(expression)
+    postfix = parse(expression, truth.operators)
     claim = claim.strip(SPACE)
     is_claim = not equals or whole_number(claim.removeprefix("-")) is not None
-    if tokens is None or not is_legal(tokens, truth.operators) or not is_claim:
+    if postfix is None or not is_claim:
         return _verdict(Reason.ILLEGAL, answer)
-    literals = [token for token in tokens if isinstance(token, int)]
+    literals = [token for token in postfix if isinstance(token, int)]
     if truth.use == "any":
         are_given = Counter(literals) <= Counter(truth.numbers)
     else:
         are_given = tuple(sorted(literals)) == truth.numbers
     if not are_given:
         return _verdict(Reason.WRONG_NUMBERS, answer)
-    if (equals and claim != str(truth.target)) or value_of(to_postfix(tokens)) != truth.target:
+    if (equals and claim != str(truth.target)) or value_of(postfix) != truth.target:
         return _verdict(Reason.WRONG_VALUE, answer)
     return _verdict(Reason.CORRECT, answer)
 

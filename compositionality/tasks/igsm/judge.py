@@ -21,7 +21,7 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.answers import CLOSE, OPEN, last_between
-from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.arithmetic import parse, value_of
 from compositionality.tasks.igsm.graph import (
     Equation,
     Expression,
@@ -271,14 +271,14 @@ def _wrong_forms(line: Line, numbers: Expression, parents: set[Quantity], chain:
         must_name = bool(quantities) or (not place and _SYMBOL.fullmatch(line.letter))
         if must_name and (place or set(quantities) != parents):
             return ChainFault.DEPENDENCIES
-        tokens = tokenize(text)
-        if tokens is None or not is_legal(tokens, "+-*"):
+        postfix = parse(text, "+-*")
+        if postfix is None:
             return ChainFault.UNREADABLE
         starts_with_names |= not place and bool(quantities)
         is_whole_equation = not place or (place == 1 and starts_with_names)
-        if is_whole_equation and sizes_of(tokens) != terms:
+        if is_whole_equation and sizes_of(postfix) != terms:
             return ChainFault.DEPENDENCIES
-        result = value_of(to_postfix(tokens))
+        result = value_of(postfix)
         if result is None or (is_whole_equation and result != evaluate(numbers)):
             return ChainFault.ARITHMETIC
         if (result % modulus if modulus else result) != value:
