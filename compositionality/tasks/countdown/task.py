@@ -70,7 +70,6 @@ class CountdownTask(Task):
     )
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        """Return the problem at ``index``; mode=paper is one sequence, which has no random access (UserError)."""
         if isinstance(options, CountdownPaperOptions):
             raise UserError("mode=paper is one sequence; make its whole file")
         return next(problems(options, split, seed, [index]))
@@ -89,7 +88,6 @@ class CountdownTask(Task):
         return super().problems(options, split, seed, count, workers)
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """Judge the last closed ``<answer>``, or every step of the compact style."""
         return judge_countdown(answer_text, ground_truth)
 
     def parse_truth(self, ground_truth: str) -> Truth:
@@ -116,7 +114,6 @@ class CountdownTask(Task):
         return Identity(short_name(truth.numbers, truth.target))
 
     def level(self, problem: Problem) -> int:
-        """Return how many numbers are given."""
         return len(read_ground_truth(problem.ground_truth).numbers)
 
     def asks_its_truth(self, problem: Problem) -> bool | None:

@@ -89,7 +89,6 @@ class IgsmTask(Task):
         return Verdict(0.0, _REASONS.get(fault, Reason.ILLEGAL), verdict.answer) if fault else verdict
 
     def parse_truth(self, ground_truth: str) -> IgsmTruth:
-        """Return answer, style, and the problem where the chain is judged."""
         return read_ground_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
@@ -118,7 +117,6 @@ class IgsmTask(Task):
         return problem.prompt == prompt_of(graph, names) and graph.answer == answer
 
     def facts(self, problem: Problem) -> dict[str, Any]:
-        """Return sizes, and whether the question's level is right."""
         graph, _ = graph_in(problem)
         return {
             **super().facts(problem),

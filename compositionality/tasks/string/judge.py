@@ -37,10 +37,10 @@ _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)
 _MALFORMED = Verdict(0.0, Reason.MALFORMED)
 
 
-def judge_string(response: str, ground_truth: str) -> Verdict:
+def judge_string(answer_text: str, ground_truth: str) -> Verdict:
     """Judge a response of the string task; linear in its length, never raises on what a model wrote."""
     gold, style = read_ground_truth(ground_truth)
-    return _judge_compact(response, gold) if style == "compact" else _judge_json(response, gold)
+    return _judge_compact(answer_text, gold) if style == "compact" else _judge_json(answer_text, gold)
 
 
 @lru_cache(maxsize=4096)

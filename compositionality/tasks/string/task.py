@@ -34,7 +34,7 @@ from compositionality.tasks.string.program import (
 from compositionality.tasks.string.reference import read_reference
 from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt, write_solution
 from compositionality.tasks.task import Behaviours, Column, Identity, Mode, Task
-from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Verdict
+from compositionality.types import Problem
 
 _FUNCTION = re.compile(r"func_\d+")
 PROBES = (
@@ -70,9 +70,13 @@ class StringTask(Task):
         Column("functions", lambda level: f"{level['functions_mean']:.2f}"),
         Column("balance", lambda level: f"{level['balance']:.2f}"),
     )
+    judge = staticmethod(judge_string)
+    parse_truth = staticmethod(read_ground_truth)
+    hide_definitions = staticmethod(hide_definitions)
+    diagnose = staticmethod(diagnose)
+    read_chain = staticmethod(read_chain)
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        """Return the problem at ``index``; mode=paper is one sequence, which has no random access (UserError)."""
         if isinstance(options, StringPaperOptions):
             raise UserError("mode=paper is one sequence; make its whole file")
         return _generator(options).problem(split, seed, index)
@@ -84,18 +88,9 @@ class StringTask(Task):
         return [((item.level, item.input, item.output), generator.render(item, seed)) for item in items]
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """Return the problems of a file; in mode=paper those of the original, in its order."""
         if isinstance(options, StringPaperOptions):
             return paper_problems(options, split, count)
         return super().problems(options, split, seed, count, workers)
-
-    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """Judge the last JSON object with an ``output``, or the text after the last ``=``."""
-        return judge_string(answer_text, ground_truth)
-
-    def parse_truth(self, ground_truth: str) -> tuple[str, str]:
-        """Return gold answer and style."""
-        return read_ground_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
         """Return the JSON object with the answer, or the trace of the compact style."""
@@ -119,7 +114,6 @@ class StringTask(Task):
         return Identity(f"{program.text} on {x}", *_composition_keys(program))
 
     def level(self, problem: Problem) -> int:
-        """Return how many operators the program nests."""
         return read_row(problem)[0].depth
 
     def asks_its_truth(self, problem: Problem) -> bool:
@@ -190,17 +184,6 @@ class StringTask(Task):
         """Return the distinct functions: the row's own list, else the names in the program (of rows made elsewhere)."""
         named = problem.metadata.get("functions")
         return tuple(dict.fromkeys(_FUNCTION.findall(_program(problem)) if named is None else named))
-
-    def hide_definitions(self, prompt: str) -> str:
-        return hide_definitions(prompt)
-
-    def diagnose(self, problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
-        """Return the first fault of the trace, by executing the problem's operators on the strings that it states."""
-        return diagnose(problem, completion, verdict)
-
-    def read_chain(self, problem: Problem, text: str) -> ReadChain:
-        """Read names and strings of the trace; nothing can be told of a row that does not hold its program."""
-        return read_chain(problem, text)
 
     def reference(self, problem: Problem) -> str | None:
         """Return definitions, input, and the true string after every operator."""
