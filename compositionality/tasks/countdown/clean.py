@@ -167,18 +167,19 @@ class Search:
 
     def find(self, indices: Sequence[int]) -> Iterator[SolvedDraw]:
         """Yield the problems at ``indices`` in no particular order, without those not found after all attempts."""
-        left = np.array(indices, dtype=np.int64)
-        first, more = 0, 1  # attempts made, and made at once
-        while len(left) and first < MAX_ATTEMPTS:
-            done: set[int] = set()
-            for start in range(0, len(left), max(1, self._width // more)):
-                batch = left[start : start + max(1, self._width // more)]
-                for draw in self._try(np.repeat(batch, more), np.tile(np.arange(first, first + more), len(batch))):
-                    if draw.index not in done:  # the first sound attempt counts, however many are made at once
-                        done.add(draw.index)
+        unsolved = np.array(indices, dtype=np.int64)
+        tried, at_once = 0, 1  # attempts made, and made at once
+        while len(unsolved) and tried < MAX_ATTEMPTS:
+            solved: set[int] = set()
+            for start in range(0, len(unsolved), max(1, self._width // at_once)):
+                batch = unsolved[start : start + max(1, self._width // at_once)]
+                attempts = np.tile(np.arange(tried, tried + at_once), len(batch))
+                for draw in self._try(np.repeat(batch, at_once), attempts):
+                    if draw.index not in solved:  # the first sound attempt counts, however many are made at once
+                        solved.add(draw.index)
                         yield draw
-            left = np.array([index for index in left.tolist() if index not in done], dtype=np.int64)
-            first, more = first + more, min(2 * more, 64)
+            unsolved = np.array([index for index in unsolved.tolist() if index not in solved], dtype=np.int64)
+            tried, at_once = tried + at_once, min(2 * at_once, 64)
 
     def _try(self, indices: Whole, attempts: Whole) -> Iterator[SolvedDraw]:
         """Yield the sound ones among candidates, in their order."""
@@ -236,8 +237,8 @@ class Search:
         places = []
         for mask in self._blocks:
             rows, problems = nonzero(right[mask])
-            asked = position[problems] >= 0
-            rows, problems = rows[asked], problems[asked]
+            is_sound = position[problems] >= 0
+            rows, problems = rows[is_sound], problems[is_sound]
             whole = tables[mask].parts[rows, problems]
             places.append(np.stack([position[problems], np.full(len(rows), mask), rows, whole]))
         together = np.concatenate(places, axis=1)

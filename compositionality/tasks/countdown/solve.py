@@ -300,7 +300,7 @@ class Plan:
         rest = self.form(segment.right, segment.low + right)
         parts = rest.parts if isinstance(rest, Node) and rest.kind == kind else ((1, rest),)
         first = (1, self.form(segment.left, start + left))
-        return Node(kind, (first, *((side * its, part) for its, part in parts)))
+        return Node(kind, (first, *((side * inner, part) for inner, part in parts)))
 
 
 def splits(mask: int) -> Iterator[tuple[int, int]]:

@@ -145,27 +145,27 @@ class _Graph:
 
     def _equation(self, draws: Draws, quantity: Quantity, place: int, modulus: int) -> Equation:
         operations = self.operations[quantity]
-        kept = list(self.parents[quantity])
-        size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(kept))
-        others = [other for other in self.order[:place] if other not in kept]
-        has_constant = size + (operations == 1) > len(kept) and (not others or draws.unit() < 0.5)
-        while len(kept) + has_constant < size:
+        parents = list(self.parents[quantity])
+        size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(parents))
+        others = [other for other in self.order[:place] if other not in parents]
+        has_constant = size + (operations == 1) > len(parents) and (not others or draws.unit() < 0.5)
+        while len(parents) + has_constant < size:
             pick = draws.below(len(others) + (not has_constant))
             if pick == len(others):
                 has_constant = True
             else:
-                kept.append(others.pop(pick))
-        return _combine(draws, kept, has_constant=has_constant, modulus=modulus)
+                parents.append(others.pop(pick))
+        return _combine(draws, parents, has_constant=has_constant, modulus=modulus)
 
     # ---- stage 5: what is stated though nothing needs it
 
     def _add_redundant(self, draws: Draws, equations: dict[Quantity, Equation], modulus: int) -> None:
         """Draw an equation for every other instance: half apart from the necessary ones, half depending on them."""
-        rest = [quantity for quantity in self.instances if quantity not in equations]
+        unstated = [quantity for quantity in self.instances if quantity not in equations]
         apart: list[Quantity] = []
         known = list(self.order)
-        while rest:
-            quantity = rest.pop(draws.below(len(rest)))
+        while unstated:
+            quantity = unstated.pop(draws.below(len(unstated)))
             is_apart = draws.unit() < 0.5
             solved = set(known)
             computable = [

@@ -78,8 +78,8 @@ class IgsmOptions:
     def content(self) -> list[tuple[str, Any]]:
         """Return the options that decide which problems are drawn, where they are not the defaults."""
         words = ("style", "process", "names", "levels", "group")
-        given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
-        return [(name, value) for name, value, default in given if name not in words and value != default]
+        entries = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
+        return [(name, value) for name, value, default in entries if name not in words and value != default]
 
     def __post_init__(self) -> None:
         check_choice("style", self.style, STYLES)
@@ -117,10 +117,10 @@ def draw_item(options: IgsmOptions, split: str, seed: int, index: int) -> IgsmIt
     content = options.content()
     draws = Draws(f"igsm/{content}/{split}/{seed}/{index}".encode())
     level = level_at(options, draws, index)
-    kept = answer_shares(IgsmOptions(**dict(content)), level)  # the same for all wordings
+    shares = answer_shares(IgsmOptions(**dict(content)), level)  # the same for all wordings
     for _ in range(MAX_DRAWS):
         problem = _draw(draws, options, level)
-        if problem is None or draws.unit() >= kept.get(problem.answer, 1.0):
+        if problem is None or draws.unit() >= shares.get(problem.answer, 1.0):
             continue
         template = template_of(problem)
         if bin_of(problem, level, template) in BINS[split]:
@@ -156,9 +156,9 @@ def bin_of(problem: QuantityGraph, level: int, template: str) -> int:
 
 def template_of(problem: QuantityGraph) -> str:
     """Return the sha256 of the question's graph: kind and equation of each quantity, sums in any order, no numbers."""
-    known: dict[Quantity, str] = {}
+    digests: dict[Quantity, str] = {}
     for quantity in problem.order:
-        parents = [known[parent] for parent in problem.parents(quantity)]
+        parents = [digests[parent] for parent in problem.parents(quantity)]
         if quantity.is_abstract:
             height = quantity.owner.layer - quantity.layer
             pairs = parents if height == 1 else [a + b for a, b in zip(parents[::2], parents[1::2], strict=True)]
@@ -168,8 +168,8 @@ def template_of(problem: QuantityGraph) -> str:
             constant = "" if equation.constant is None else "*" if equation.times else "+"
             terms = parents if equation.minus else sorted(parents)
             text = f"{constant}{'-' if equation.minus else ''}:{','.join(terms)}"
-        known[quantity] = sha256(text.encode()).hexdigest()
-    return known[problem.asked]
+        digests[quantity] = sha256(text.encode()).hexdigest()
+    return digests[problem.asked]
 
 
 @lru_cache(maxsize=256)

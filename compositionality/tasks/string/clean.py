@@ -78,9 +78,9 @@ class StringOptions:
 
     def content(self) -> list[tuple[str, Any]]:
         """Return the options beside the functions that decide which problems are drawn, where not the defaults."""
-        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
-        given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
-        return [(name, value) for name, value, default in given if name not in others and value != default]
+        words = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
+        entries = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
+        return [(name, value) for name, value, default in entries if name not in words and value != default]
 
     def __post_init__(self) -> None:
         check_choice("shape", self.shape, ("chain", "tree"))
@@ -178,14 +178,14 @@ class StringGenerator:
 
     def _extended(self, draws: Draws, walk: Walk | None, owned: int) -> Walk | None:
         """Return the walk with one step more: on its own input or, where that is not sound, on another one."""
-        before = walk.steps if walk else ()
+        steps = walk.steps if walk else ()
         for _ in range(OPERATIONS_PER_STEP):
             call = self._call(draws)
             longer = walk and walk.step(call, self.options.max_length)
             if longer and self._order_matters(longer):
                 return longer
-            for _ in range(INPUTS_PER_STEP >> len(before)):
-                longer = self._walk((*before, call), self._input(draws, owned))
+            for _ in range(INPUTS_PER_STEP >> len(steps)):
+                longer = self._walk((*steps, call), self._input(draws, owned))
                 if longer and self._order_matters(longer):
                     return longer
         return None

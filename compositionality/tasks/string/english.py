@@ -100,29 +100,29 @@ class _Reader:
         """Take a function's name: what was open before is complete."""
         self._close()
         self.named = True
-        inside, end = _arguments(self.text, token.end())
+        arguments, end = _arguments(self.text, token.end())
         whole = self.text[token.start() : end]
         self._rewritten(whole)
         inner = _INNER.search(whole, 1)
         self.nested = (whole[: inner.start()], inner[0], whole[inner.end() :]) if inner else None
-        if inside is None or "func_" not in inside:
-            self.open = self._opened(token["call"], inside)
+        if arguments is None or "func_" not in arguments:
+            self.open = self._opened(token["call"], arguments)
         self.link = ("", end - LONGEST_GAP - 1)
         return end
 
-    def _opened(self, name: str, inside: str | None) -> _Open:
-        return _Open(name, None if inside is None else _literals(inside, self._slots(name)))
+    def _opened(self, name: str, arguments: str | None) -> _Open:
+        return _Open(name, None if arguments is None else _literals(arguments, self._slots(name)))
 
     def _rewritten(self, call: str) -> None:
         """Read ``f(g("ab")) = f("ba")``, which states what g gives."""
         if self.nested is None:
             return
-        before, inner, after = self.nested
-        if call.startswith(before) and call.endswith(after):
-            middle = _ARGUMENT.fullmatch(call[len(before) : max(len(before), len(call) - len(after))])
+        head, inner, tail = self.nested
+        if call.startswith(head) and call.endswith(tail):
+            middle = _ARGUMENT.fullmatch(call[len(head) : max(len(head), len(call) - len(tail))])
             if middle and middle[3] is None:
-                name, _, inside = inner[:-1].partition("(")
-                self.open = self._opened(name, inside)
+                name, _, arguments = inner[:-1].partition("(")
+                self.open = self._opened(name, arguments)
                 self.open.take(middle[1] if middle[1] is not None else middle[2])
                 self._close()
 
@@ -203,11 +203,11 @@ def _arguments(text: str, start: int) -> tuple[str | None, int]:
     return None, start
 
 
-def _literals(inside: str, slots: tuple[int, ...]) -> tuple[str, ...] | None:
+def _literals(arguments: str, slots: tuple[int, ...]) -> tuple[str, ...] | None:
     """Return the strings in the open slots of a call; strings joined by + are one. None if one is no literal."""
     literals: list[str] = []
     joined, position = "", 0
-    while piece := _ARGUMENT.match(inside, position):
+    while piece := _ARGUMENT.match(arguments, position):
         joined += piece[1] if piece[1] is not None else piece[2]
         position = piece.end()
         if piece[3] != "+":

@@ -290,7 +290,7 @@ def side(preset: str, split: int = 0, drop: Iterable[int] = (), always_trained: 
     presets = {name: set(ids).difference(drop) for name, ids in PRESETS.items()}
     if bad := sorted(set(always_trained).difference(PRESETS["trained"])):
         raise UserError(f"always_trained={list(always_trained)}: func_{bad[0]} is none of {list(PRESETS['trained'])}")
-    kept = presets["trained"].intersection(always_trained)
+    always = presets["trained"].intersection(always_trained)
     if split == 0:
         return presets[preset]
     everything = presets["all"]
@@ -301,9 +301,9 @@ def side(preset: str, split: int = 0, drop: Iterable[int] = (), always_trained: 
         )
     for attempt in count():
         order = sorted(everything, key=lambda id: blake2b(f"function split {split}/{attempt}/{id}".encode()).digest())
-        order.sort(key=lambda id: id not in kept)
+        order.sort(key=lambda id: id not in always)
         trained, heldout = set(order[: sizes[0]]), set(order[sizes[0] :])
-        if heldout & ENDLESS or not (everything - kept) & ENDLESS:
+        if heldout & ENDLESS or not (everything - always) & ENDLESS:
             break
     return {"all": everything, "trained": trained, "heldout": heldout}[preset]
 

@@ -61,14 +61,14 @@ class PaperSampler:
 
         A rejected one has drawn its input too, as in the original.
         """
-        seen: set[str] = set()
+        texts: set[str] = set()
         for level in levels:
-            end = len(seen) + count
-            while len(seen) < end:
+            end = len(texts) + count
+            while len(texts) < end:
                 program = self.program(level)
                 text, x = program.text, self._letters(INPUT_LENGTHS)
-                if text not in seen:
-                    seen.add(text)
+                if text not in texts:
+                    texts.add(text)
                     yield StringItem(level, 0, program, x, program.value(x))
 
     def program(self, depth: int) -> Program:

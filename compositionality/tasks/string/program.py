@@ -104,10 +104,10 @@ class Program:
 
     def fold(self, leaf: Callable[[Source], Made], join: Callable[[Call, list[Made]], Made]) -> Made:
         """Return what ``join`` makes of the last call and of what it made of the arguments; ``leaf`` of x, literals."""
-        made: list[Made] = []
+        results: list[Made] = []
         for call in self.calls:
-            made.append(join(call, [made[s] if isinstance(s, int) and s >= 0 else leaf(s) for s in call.sources]))
-        return made[-1] if made else leaf(self.result)
+            results.append(join(call, [results[s] if isinstance(s, int) and s >= 0 else leaf(s) for s in call.sources]))
+        return results[-1] if results else leaf(self.result)
 
     @property
     def text(self) -> str:
@@ -276,10 +276,10 @@ def is_reducible(program: Program, x: str) -> bool:
     """
     parts: list[list[str]] = []  # of every call: its value, then those of shorter programs, in a fixed order
     for call in program.calls:
-        given = [[s] if isinstance(s, str) else [x] if s == INPUT else parts[s] for s in call.sources]
-        kept = [given[slot] for slot in call.open_slots] or given
-        shorter = dict.fromkeys(text for texts in kept for text in texts)
-        choices = product(*given)
+        parts_of_call = [[s] if isinstance(s, str) else [x] if s == INPUT else parts[s] for s in call.sources]
+        open_parts = [parts_of_call[slot] for slot in call.open_slots] or parts_of_call
+        shorter = dict.fromkeys(text for texts in open_parts for text in texts)
+        choices = product(*parts_of_call)
         value = call.apply(next(choices))
         for values in choices:
             if value in shorter or len(shorter) >= MAX_VALUES:

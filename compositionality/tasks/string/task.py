@@ -187,15 +187,15 @@ class StringTask(Task):
 
     def reference(self, problem: Problem) -> str | None:
         """Return definitions, input, and the true string after every operator."""
-        asked = read_reference(problem.ground_truth, problem.prompt)
-        names = dict.fromkeys(step.call.operator for step in asked.steps if step.name)
+        reference = read_reference(problem.ground_truth, problem.prompt)
+        names = dict.fromkeys(step.call.operator for step in reference.steps if step.name)
         sources = "\n\n".join(ALIASES[name].source() for name in names)
         lines = []
-        for number, step in enumerate(asked.steps, 1):
+        for number, step in enumerate(reference.steps, 1):
             given = ", ".join(map(json.dumps, step.given))
             parameter = "" if step.call.parameter is None else f", {step.call.parameter!r}"
             lines.append(f"{number}. {step.call.operator}({given}{parameter}) = {json.dumps(step.value)}")
-        head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(asked.input)}\nTrue steps, in order:\n"
+        head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(reference.input)}\nTrue steps, in order:\n"
         return head + "\n".join(lines)
 
 

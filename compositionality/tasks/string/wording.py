@@ -92,13 +92,13 @@ def write_solution(names: Sequence[str], trace: str, behaviours: Behaviours, key
     draws = Draws(key)
     lines: list[str] = []
     for number, line in enumerate(trace.split("\n")):
-        left = names[number:]
-        if len(left) > 1 and _happens(draws, behaviours.reflection):
-            later = draws.between(1, len(left) - 1)
-            lines.append(f"{left[later]}?{left[later - 1]}")
-        if _happens(draws, behaviours.analysis_chance(len(left))):
+        remaining = names[number:]
+        if len(remaining) > 1 and _happens(draws, behaviours.reflection):
+            later = draws.between(1, len(remaining) - 1)
+            lines.append(f"{remaining[later]}?{remaining[later - 1]}")
+        if _happens(draws, behaviours.analysis_chance(len(remaining))):
             given = line.rpartition("=")[0].rpartition(":")[2]
-            lines.append(f"{''.join(reversed(left))}:{given}")
+            lines.append(f"{''.join(reversed(remaining))}:{given}")
         lines.append(line)
     text = "\n".join(lines)
     if not behaviours.padded:
