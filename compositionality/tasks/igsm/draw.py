@@ -44,7 +44,10 @@ def draw_problem(
 
 
 class _Graph:
-    """A problem while it is drawn: ``order`` of what it needs, ``parents`` (of an instance one at most, found late)."""
+    """A problem while it is drawn.
+
+    ``order``: the quantities that it needs. ``parents``: of a total all, of an instance at most one until ``finish``.
+    """
 
     def __init__(self, instances: list[Quantity]) -> None:
         self.instances = instances
