@@ -163,9 +163,10 @@ class _Reader:
                 return
         if self.steps and self.steps[-1].name == step.name:
             old = self.steps[-1]
-            states_both = step.given and old.given
-            if step.given == old.given if states_both else self.reference.names.count(step.name) < 2:
-                self.steps.pop()  # a correction
+            comparable = step.given and old.given
+            is_correction = step.given == old.given if comparable else self.reference.names.count(step.name) < 2
+            if is_correction:
+                self.steps.pop()
         self.steps.append(step)
 
     def _slots(self, name: str) -> tuple[int, ...]:
