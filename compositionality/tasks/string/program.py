@@ -112,7 +112,7 @@ class Program:
     @property
     def text(self) -> str:
         """Return the Python text of the expression."""
-        return self.fold(_leaf_text, Call.text)
+        return self.fold(lambda source: repr(source) if isinstance(source, str) else "x", Call.text)
 
     @property
     def depth(self) -> int:
@@ -143,10 +143,6 @@ class Program:
     def value(self, x: str) -> str:
         """Return the value for the input ``x``. UserError if one on the way gets too long."""
         return self.fold(lambda source: source if isinstance(source, str) else x, Call.apply)
-
-
-def _leaf_text(source: Source) -> str:
-    return repr(source) if isinstance(source, str) else "x"
 
 
 def _moved(call: Call, by: int) -> Call:
