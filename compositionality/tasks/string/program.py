@@ -84,12 +84,12 @@ class Call(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """A call with the strings of its arguments and its value; ``name``: what traces call it ("": they cannot)."""
+    """A call with the strings of its arguments and its value; ``name``: what the traces of a problem call it."""
 
     call: Call
     given: tuple[str, ...]
     value: str
-    name: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Program:
         for call in self.calls:
             given = tuple([s if isinstance(s, str) else x if s == INPUT else values[s] for s in call.sources])
             values.append(call.apply(given))
-            yield Applied(call, given, values[-1], call.operator if call.function.id >= 0 else "")
+            yield Applied(call, given, values[-1])
 
     def value(self, x: str) -> str:
         """Return the value for the input ``x``. UserError if one on the way gets too long."""

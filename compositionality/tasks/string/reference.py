@@ -66,14 +66,14 @@ def read_reference(ground_truth: str, prompt: str) -> Reference:
         code, x, compact = truth["ref_code"], truth["ref_input"]["x"], truth.get("style") == "compact"
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError("ground_truth holds no ref_code and ref_input; make the problem file again") from error
-    steps = tuple(parse_program(code).apply(x))
-    if compact:  # names as the prompt shows them: with a parameter in brackets unless that is frozen
+    steps = list(parse_program(code).apply(x))
+    names = [step.call.operator if step.call.function.id >= 0 else "" for step in steps]
+    if compact:  # as the prompt shows them: with a parameter in brackets unless that is frozen
         request = hide_definitions(prompt).partition(":")[0]
-        names = re.findall(COMPACT_NAME, request)[::-1]
-        if [name.partition("[")[0] for name in names] != [step.name for step in steps]:
+        aliases, names = names, re.findall(COMPACT_NAME, request)[::-1]
+        if [name.partition("[")[0] for name in names] != aliases:
             raise UserError(f"prompt {request[:60]!r} does not name the functions of its ref_code")
-        steps = tuple([step._replace(name=name) for step, name in zip(steps, names, strict=True)])
-    return Reference(compact, x, steps)
+    return Reference(compact, x, tuple([step._replace(name=name) for step, name in zip(steps, names, strict=True)]))
 
 
 # ---- what a completion states
