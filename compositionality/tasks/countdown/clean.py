@@ -141,7 +141,7 @@ def _row(options: CountdownOptions, level: int, seed: int, draw: SolvedDraw) -> 
         "solutions": count,  # up to order, brackets and moved minus signs
         "operations": draw.solutions[0][0].bit_count() - 1,  # the fewest in any of them
         "fewest_numbers": draw.fewest,
-        "expression": gold.text,
+        "expression": gold.expression,
         "trace": compact_trace(draw.numbers, gold.steps),
     }
     return Problem(f"countdown-clean-level{level}", level, GROUP, prompt, truth, draw.index, metadata)

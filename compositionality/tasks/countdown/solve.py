@@ -33,17 +33,7 @@ Array = NDArray[Any]
 """Whole numbers as float64, exact below ``EXACT``; Python's own (dtype object) where that is too little."""
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """One solution: an expression, its number of operations, and its steps if they are whole and positive."""
-
-    expression: str
-    operations: int
-    whole: bool
-    steps: tuple[Calculation, ...]
-
-
-def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> list[Solution]:
+def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> list["Written"]:
     """Return all solutions that differ by more than order, brackets and moved minus signs, few operations first.
 
     Equal numbers cannot be told apart. ``use``: "all" numbers or "any" of them. UserError if the problem is none.
@@ -59,15 +49,14 @@ def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: 
     exact = (2 * ordered[-1]) ** len(ordered) < EXACT
     tables = plan.evaluate(np.array(ordered, dtype=np.float64 if exact else object)[:, None])
     labels = labels_of(ordered)
-    solutions: dict[str, Solution] = {}
+    solutions: dict[str, Written] = {}
     for mask in allowed_blocks(plan, use):
         num, den = tables[mask].num[:, 0], tables[mask].den[:, 0]
         for row in np.flatnonzero((np.abs(num) == target * np.abs(den)) & (num != 0)):  # the target, up to its sign
             form = plan.form(mask, int(row))
             key = form_key(form, labels)[0]
             if key not in solutions:
-                written = write(form, ordered)
-                solutions[key] = Solution(written.text, mask.bit_count() - 1, written.whole, written.steps)
+                solutions[key] = write(form, ordered)
     return list(solutions.values())
 
 
@@ -101,12 +90,13 @@ class Written(NamedTuple):
     steps: one operation each, with only whole, positive values; empty if there is no such way.
     """
 
+    expression: str
     value: Value
-    sign: int
-    text: str
-    kind: str
-    whole: bool
-    steps: tuple[Calculation, ...]
+    sign: int = 1
+    kind: str = ""
+    operations: int = 0
+    whole: bool = True
+    steps: tuple[Calculation, ...] = ()
 
 
 _SIDE: Callable[[tuple[int, Written]], int] = itemgetter(0)
@@ -115,7 +105,7 @@ _SIDE: Callable[[tuple[int, Written]], int] = itemgetter(0)
 def write(form: Form, numbers: Sequence[int]) -> Written:
     """Return a form over ``numbers`` in writing. ZeroDivisionError if it is undefined."""
     if isinstance(form, int):
-        return Written(numbers[form], 1, str(numbers[form]), "", True, ())
+        return Written(str(numbers[form]), numbers[form])
     parts = [(side, write(part, numbers)) for side, part in form.parts]
     if form.kind == "*":
         sign = prod([part.sign for _, part in parts])
@@ -135,7 +125,7 @@ def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
     whole = False not in [part.whole for _, part in parts]
     for place, (side, part) in enumerate(parts):
         operator = ("+" if side > 0 else "-") if kind == "+" else ("*" if side > 0 else "/")
-        text = f"({part.text})" if kind == "*" and part.kind == "+" else part.text
+        text = f"({part.expression})" if kind == "*" and part.kind == "+" else part.expression
         texts.append(text if place == 0 else operator + text)
         if place:
             if whole:
@@ -143,7 +133,9 @@ def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
             value = Fraction(value) / part.value if operator == "/" else WHOLE[operator](value, part.value)
             value = value.numerator if value.denominator == 1 else value
             whole = whole and isinstance(value, int) and value > 0
-    return Written(value, sign if value else 1, "".join(texts), kind, whole, tuple(steps) if whole else ())
+    operations = len(parts) - 1 + sum([part.operations for _, part in parts])
+    sign = sign if value else 1
+    return Written("".join(texts), value, sign, kind, operations, whole, tuple(steps) if whole else ())
 
 
 @lru_cache(maxsize=100_000)
