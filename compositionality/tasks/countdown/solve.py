@@ -10,12 +10,11 @@ block are the rows of one table, ordered so that every use needs one slice:
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, lru_cache
 from math import prod
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,11 +98,11 @@ class Written(NamedTuple):
     steps: tuple[Calculation, ...] = ()
 
 
-_SIDE: Callable[[tuple[int, Written]], int] = itemgetter(0)
-
-
 def write(form: Form, numbers: Sequence[int]) -> Written:
-    """Return a form over ``numbers`` in writing. ZeroDivisionError if it is undefined."""
+    """Return a form over ``numbers`` in writing, with brackets around sums in products.
+
+    ZeroDivisionError if it is undefined.
+    """
     if isinstance(form, int):
         return Written(str(numbers[form]), numbers[form])
     parts = [(side, write(part, numbers)) for side, part in form.parts]
@@ -113,19 +112,14 @@ def write(form: Form, numbers: Sequence[int]) -> Written:
         total = sum([side * part.sign * part.value for side, part in parts])
         sign = 1 if total >= 0 else -1
         parts = [(side * part.sign * sign, part) for side, part in parts]
-    parts.sort(key=_SIDE, reverse=True)  # stable: what is added or multiplied stays in order, before the rest
-    return _join(form.kind, sign, parts)
-
-
-def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
-    """Write the parts from left to right, with brackets around sums in products."""
+    parts.sort(key=lambda pair: pair[0], reverse=True)  # what is added or multiplied first, in its order
     value = parts[0][1].value
     texts: list[str] = []
     steps = [step for _, part in parts for step in part.steps]
     whole = False not in [part.whole for _, part in parts]
     for place, (side, part) in enumerate(parts):
-        operator = ("+" if side > 0 else "-") if kind == "+" else ("*" if side > 0 else "/")
-        text = f"({part.expression})" if kind == "*" and part.kind == "+" else part.expression
+        operator = ("+" if side > 0 else "-") if form.kind == "+" else ("*" if side > 0 else "/")
+        text = f"({part.expression})" if form.kind == "*" and part.kind == "+" else part.expression
         texts.append(text if place == 0 else operator + text)
         if place:
             if whole:
@@ -135,7 +129,7 @@ def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
             whole = whole and isinstance(value, int) and value > 0
     operations = len(parts) - 1 + sum([part.operations for _, part in parts])
     sign = sign if value else 1
-    return Written("".join(texts), value, sign, kind, operations, whole, tuple(steps) if whole else ())
+    return Written("".join(texts), value, sign, form.kind, operations, whole, tuple(steps) if whole else ())
 
 
 @lru_cache(maxsize=100_000)
