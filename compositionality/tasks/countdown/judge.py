@@ -102,10 +102,10 @@ def _damaged(ground_truth: str, fault: str) -> UserError:
 # ---- verdicts
 
 
-def judge_countdown(response: str, ground_truth: str) -> Verdict:
+def judge_countdown(answer_text: str, ground_truth: str) -> Verdict:
     """Judge a response; never raises on what a model wrote, work bounded by the limits of the grammar."""
     truth = read_ground_truth(ground_truth)
-    return _judge_compact(response, truth) if truth.style == "compact" else _judge_text(response, truth)
+    return _judge_compact(answer_text, truth) if truth.style == "compact" else _judge_text(answer_text, truth)
 
 
 def _judge_text(response: str, truth: Truth) -> Verdict:

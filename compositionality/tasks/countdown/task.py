@@ -22,7 +22,7 @@ from compositionality.tasks.countdown.wording import (
 from compositionality.tasks.draws import SEED_CLASSES
 from compositionality.tasks.stream import check_count, check_levels
 from compositionality.tasks.task import Column, Identity, Mode, Task
-from compositionality.types import Problem, Verdict
+from compositionality.types import Problem
 
 PAPER_SEED = 42
 PAPER_NUMBERS, PAPER_TARGETS = (1, 100), (1, 999)
@@ -68,6 +68,8 @@ class CountdownTask(Task):
         Column("equal", lambda level: f"{level['equal_numbers']:.1%}"),
         Column("targets", lambda level: "{target_lowest}-{target_highest}".format(**level)),
     )
+    judge = staticmethod(judge_countdown)
+    parse_truth = staticmethod(read_ground_truth)
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
         if isinstance(options, CountdownPaperOptions):
@@ -86,12 +88,6 @@ class CountdownTask(Task):
             check_installed("reasoning_gym", "mode=paper")
             return _paper_problems(options, count)
         return super().problems(options, split, seed, count, workers)
-
-    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        return judge_countdown(answer_text, ground_truth)
-
-    def parse_truth(self, ground_truth: str) -> Truth:
-        return read_ground_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
         """Return the row's own solution, else one that the solver finds. UserError if there is none."""

@@ -33,6 +33,7 @@ from compositionality.tasks.igsm.graph import (
     read_quantity,
 )
 from compositionality.tasks.igsm.wording import FILLER, STYLES, LayerNames, Names, compact_equations, premise
+from compositionality.types import Reason, Verdict
 
 MAX_LINES = 200
 LONGEST_LINE = 2000
@@ -45,6 +46,7 @@ _LETTER = re.compile(
     r"\b(?:Let ([A-Za-z]) be|call it ([A-Za-z])|is called ([A-Za-z])|(?:Back to|Now for|Again) ([A-Za-z]),)"
 )
 _CHAIN = re.compile(r"(?:^|[.:] )([A-Za-z]) = ([^=]+(?: = [^=]+)*)\.$")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _CLAIM = re.compile(r"[\d=]")
 _SYMBOL = re.compile(r"[A-Za-z]")
 _RIGHT = re.compile(r"(?:(\d{1,4})(?:([*+])(?=[(a-d])|$))?\(?((?:[b-d]\d[a-d]\d?[+-]?)*)\)?")
@@ -308,13 +310,19 @@ def sizes_of(tokens: Sequence[object]) -> Counter[int]:
 # ---- the answer
 
 
-def compact_answer(response: str, truth: IgsmTruth) -> str | None:
-    """Return what stands after the last ``=`` of the last line; None if that is not about the question."""
-    line = response.rpartition("\n")[2]
-    return line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
-
-
-def boxed_answer(response: str) -> str | None:
-    """Return what the last box or answer tag that is closed holds; None if there is none, or nothing in it."""
-    _, answer = max(last_between(response, "\\boxed{", "}"), last_between(response, OPEN, CLOSE))
-    return answer.strip(" \n") or None
+def judge_igsm(answer_text: str, ground_truth: str) -> Verdict:
+    """Judge the number after the last ``=`` of the last line, or in the last box or answer tag that is closed."""
+    truth = read_ground_truth(ground_truth)
+    if truth.style == "compact":
+        line = answer_text.rpartition("\n")[2]
+        answer = line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
+    else:
+        _, inside = max(last_between(answer_text, "\\boxed{", "}"), last_between(answer_text, OPEN, CLOSE))
+        answer = inside.strip(" \n") or None
+    if answer is None:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    if not _NUMBER.fullmatch(answer):
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
+    if int(answer) != truth.answer or answer == "-0":
+        return Verdict(0.0, Reason.WRONG, answer)
+    return Verdict(1.0, Reason.CORRECT, answer)
