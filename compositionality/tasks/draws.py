@@ -69,8 +69,8 @@ class Draws:
 
     def shuffled(self, items: Iterable[Chosen]) -> list[Chosen]:
         """Return the items in a random order."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in range(len(left))]
+        remaining = list(items)
+        return [remaining.pop(self.below(len(remaining))) for _ in range(len(remaining))]
 
     def unit(self) -> float:
         """Return a number in (0, 1)."""

@@ -92,9 +92,9 @@ class CountdownTask(Task):
     def gold(self, problem: Problem) -> str:
         """Return the row's own solution, else one that the solver finds. UserError if there is none."""
         truth = read_ground_truth(problem.ground_truth)
-        kept = problem.metadata.get("trace" if truth.style == "compact" else "expression")
-        if kept:
-            return str(kept) if truth.style == "compact" else text_answer(kept)
+        solution_in_row = problem.metadata.get("trace" if truth.style == "compact" else "expression")
+        if solution_in_row:
+            return str(solution_in_row) if truth.style == "compact" else text_answer(solution_in_row)
         for solution in solve(truth.numbers, truth.target, truth.operators, truth.use):
             if truth.style == "text":
                 return text_answer(solution.expression)

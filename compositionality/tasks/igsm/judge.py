@@ -217,11 +217,11 @@ def _text_line(
     letter = next(filter(None, named.groups()))
     chain = _CHAIN.search(text)
     quantity = _named(phrase, items, categories)
-    said = text[: chain.start() if chain else None]
+    claims = text[: chain.start() if chain else None]
     if quantity and quantity in premises:
-        said = said.replace(premises[quantity], "")
-    first, *others = [_named(other, items, categories) for other in _PHRASE.finditer(said)] or [None]
-    if first != quantity or _CLAIM.search(said) or (chain and (others or chain[1] != letter)):
+        claims = claims.replace(premises[quantity], "")
+    first, *others = [_named(other, items, categories) for other in _PHRASE.finditer(claims)] or [None]
+    if first != quantity or _CLAIM.search(claims) or (chain and (others or chain[1] != letter)):
         return None
     return Line(quantity, letter, tuple(chain[2].split(" = ")) if chain else (), tuple(others))
 

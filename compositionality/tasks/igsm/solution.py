@@ -169,12 +169,12 @@ def values_along(problem: QuantityGraph, steps: Sequence[SolutionStep]) -> dict[
 
 def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
     """Return the same problem, worked out in another order (random topological, the question last)."""
-    left = list(problem.order[:-1])
+    remaining = list(problem.order[:-1])
     order: list[Quantity] = []
-    while left:
-        free = [quantity for quantity in left if not any(parent in left for parent in problem.parents(quantity))]
+    while remaining:
+        free = [quantity for quantity in remaining if not {*remaining}.intersection(problem.parents(quantity))]
         order.append(draws.choice(free))
-        left.remove(order[-1])
+        remaining.remove(order[-1])
     return replace(problem, order=(*order, problem.asked))
 
 

@@ -149,11 +149,11 @@ class _Reader:
 
     def _close(self) -> None:
         """Keep the open step if it has a result and is not stated for the second time."""
-        done, self.open = self.open, None
-        if done is None or done.result is None:
+        stated, self.open = self.open, None
+        if stated is None or stated.result is None:
             return
-        is_complete = done.given and len(done.given) == len(self._slots(done.name))
-        step = StatedStep(done.name, done.given if is_complete else None, done.result)
+        is_complete = stated.given and len(stated.given) == len(self._slots(stated.name))
+        step = StatedStep(stated.name, stated.given if is_complete else None, stated.result)
         for old in self.steps:
             if (
                 old.name == step.name

@@ -273,10 +273,10 @@ def select_functions(
         unknown = [id for id in given if id not in ATOMS]
         if unknown:
             raise UserError(f"{key}={list(given)}: no function has the id {unknown[0]}; ids go from 0 to {max(ATOMS)}")
-    wanted = sorted(set(ids) or side(preset, split, drop, always_trained))
-    chosen = tuple(ATOMS[id] for id in wanted if id not in drop)
+    numbers = sorted(set(ids) or side(preset, split, drop, always_trained))
+    chosen = tuple(ATOMS[id] for id in numbers if id not in drop)
     if not chosen:
-        raise UserError(f"drop={list(drop)}: no function is left; leave at least one of {wanted}")
+        raise UserError(f"drop={list(drop)}: no function is left; leave at least one of {numbers}")
     return chosen
 
 
