@@ -25,7 +25,6 @@ class RowFormat:
     any_source: bool = False  # no task needs to know the data sources, and ground truths are taken as they are
 
     def prompt_columns(self) -> list[str]:
-        """Return the columns that a prompt is made of."""
         return [self.prompt_key] if self.template is None else list(dict.fromkeys(PLACEHOLDER.findall(self.template)))
 
 
