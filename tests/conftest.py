@@ -167,7 +167,7 @@ SLOWEST = (
 """Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other; with
 ``--minutes`` last, in this order, until the time is up."""
 BEGAN = "TESTS_BEGAN"
-"""In the environment, for all workers: seconds since 1970 at the start."""
+"""In the environment, for all workers: seconds since 1970 at the start, of .ci/run if that starts them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
