@@ -59,7 +59,9 @@ def read_script(name: str) -> Script | None:
 
 def words_of(script: Script, variables: Mapping[str, str], more: tuple[str, ...] = ()) -> list[str]:
     """Return the words of the command that the script runs with these variables, and ``more`` after it."""
-    model = re.sub(r"(/final|/best)?/?\]?$", "", variables.get("MODEL_PATH", ""))
+    edited = [value for name, value in script.assignments if name == "MODEL_PATH" and "$CKPT" not in value]
+    model = variables.get("MODEL_PATH") or _expanded("".join(edited), variables)
+    model = re.sub(r"(/final|/best)?/?\]?$", "", model)
     own = re.sub("^.*[/:]", "", model, flags=re.DOTALL)
     given = {**variables, "PROBLEMS": variables.get("DATA_FILE", ""), "OWN": own and f"-{own}"}
     given["NEXT_SEED"] = str(int(variables["SEED"]) + 1)
