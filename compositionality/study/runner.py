@@ -196,7 +196,8 @@ def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str)
 class Runner:
     """Starts steps in order as soon as what they come after is done and there is a lane for them.
 
-    ``times``: file for the seconds of steps that ended well; ``log``: file for what steps say, in place of the screen.
+    ``times``: file for steps that ended well: start of the command, seed, depth (1: of the whole study, 3: of a seed),
+    step, seconds. ``log``: file for what steps say, in place of the screen.
     """
 
     steps: Sequence[Step]
@@ -221,7 +222,11 @@ class Runner:
                 step, _ = self.running.pop(task)
                 done.add(step.key)
                 if code := task.result():
-                    await self._stop(step, code)
+                    for other in self.running:
+                        other.cancel()
+                    await asyncio.gather(*self.running, return_exceptions=True)
+                    if self.running:
+                        say(f"error: {step.key} stopped with exit code {code}, and the lanes beside it were ended")
                     return code
         return 0
 
@@ -252,28 +257,11 @@ class Runner:
         if code == 0:
             ended = time.monotonic()
             tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s")
-            if step.name not in ("audit", "page", "record"):  # the page holds the times; what follows it adds none
-                self._record(step, ended - started)
+            if self.times and step.name not in ("audit", "page", "record"):  # the page holds the times
+                seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3
+                with self.times.open("a") as file:
+                    file.write(f"{self.began}\t{seed}\t{depth}\t{step.name}\t{round(ended - started)}\n")
         return code
-
-    async def _stop(self, step: Step, code: int) -> None:
-        """End the steps beside one that failed."""
-        beside = len(self.running)
-        for task in self.running:
-            task.cancel()
-        await asyncio.gather(*self.running, return_exceptions=True)
-        if beside:
-            say(f"error: {step.key} stopped with exit code {code}, and the lanes beside it were ended")
-
-    def _record(self, step: Step, seconds: float) -> None:
-        """Write one line of times.tsv: start of the command, seed, depth, step, seconds.
-
-        Depth 1 is a step of the whole study, 3 a step of a seed.
-        """
-        if self.times is not None:
-            seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3
-            with self.times.open("a") as file:
-                file.write(f"{self.began}\t{seed}\t{depth}\t{step.name}\t{round(seconds)}\n")
 
     def _clock(self) -> str:
         """Return minutes and seconds since the command began."""
