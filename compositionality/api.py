@@ -206,9 +206,9 @@ def _threads_for(model: str | Path | None) -> Iterator[None]:
         return
     import torch
 
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)

@@ -96,13 +96,13 @@ def _refuse_repeated_keys(node: Any, above: list[Any]) -> None:
     """Raise MarkedYAMLError for a key that a mapping has twice, of which YAML would keep the last."""
     if node is None or any(node is parent for parent in above) or isinstance(node.value, str):
         return
-    known: set[str] = set()
+    keys: set[str] = set()
     for entry in node.value:
         key, value = entry if isinstance(entry, tuple) else (None, entry)
         if key is not None and isinstance(key.value, str):
-            if key.value in known:
+            if key.value in keys:
                 raise MarkedYAMLError(problem=f"{key.value} is there twice; keep one", problem_mark=key.start_mark)
-            known.add(key.value)
+            keys.add(key.value)
         _refuse_repeated_keys(value, [*above, node])
 
 

@@ -151,13 +151,13 @@ def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, Create
 
     UserError for what the task, or the place of one of them, refuses.
     """
-    given, files = _given(words), list[tuple[CreateProblems, CreateProblems | None]]()
+    values, files = _given(words), list[tuple[CreateProblems, CreateProblems | None]]()
     for settings in file_settings(words).values():
         check(settings)
         path, shared = Path(settings.output), None
         uses_seed = "seed" in find_task(settings.task).modes[settings.mode].uses
-        if given.get("shared") and not uses_seed and not path.exists():
-            shared = replace(settings, output=str(Path(given["shared"], path.relative_to(given["output"]))))
+        if values.get("shared") and not uses_seed and not path.exists():
+            shared = replace(settings, output=str(Path(values["shared"], path.relative_to(values["output"]))))
             check(shared)
         files.append((settings, shared))
     return files
@@ -165,8 +165,8 @@ def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, Create
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
     """Make the files that do not exist yet; their paths. UserError before the first if one of them would be refused."""
-    given = _given(words)
-    place, folder = Path(given.get("shared", "")), Path(given["output"])
+    values = _given(words)
+    place, folder = Path(values.get("shared", "")), Path(values["output"])
     paths = [
         _linked(settings, shared, place) if shared else create_problems(settings)
         for settings, shared in check_problem_set(words)
@@ -209,9 +209,9 @@ def _given(words: Sequence[str]) -> dict[str, str]:
 
 
 def _set_of(words: Sequence[str]) -> ProblemFiles:
-    given = _given(words)
-    profile = given.get("profile", "")
-    return read_set(given["set"], load_profile(profile) if profile else None)
+    values = _given(words)
+    profile = values.get("profile", "")
+    return read_set(values["set"], load_profile(profile) if profile else None)
 
 
 def _layer(problems: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -> Layer:

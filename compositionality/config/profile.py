@@ -100,11 +100,11 @@ class Profile:
 
     def of_study(self, name: str) -> "Profile":
         """Return the profile with the base model and the arms of this study."""
-        own = self.studies.get(name)
-        if own is None:
+        changes = self.studies.get(name)
+        if changes is None:
             return self
-        arms = own.arms or self.arms
-        return replace(self, base_model=own.base_model, chat_template=own.chat_template, arms=arms)
+        arms = changes.arms or self.arms
+        return replace(self, base_model=changes.base_model, chat_template=changes.chat_template, arms=arms)
 
 
 @dataclass(frozen=True)
@@ -187,10 +187,10 @@ def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
 
 def of_gpus(entry_point: str) -> dict[str, Any]:
     """Return the processes of a training, where $N_GPUS says how many GPUs it may take. UserError for no number."""
-    given = os.environ.get("N_GPUS", "")
-    if given and not (given.isdecimal() and int(given)):
-        raise UserError(f"N_GPUS={given}: give a whole number from 1, or leave it out")
-    return {"run": {"processes": int(given)}} if given and entry_point in TRAINERS else {}
+    count = os.environ.get("N_GPUS", "")
+    if count and not (count.isdecimal() and int(count)):
+        raise UserError(f"N_GPUS={count}: give a whole number from 1, or leave it out")
+    return {"run": {"processes": int(count)}} if count and entry_point in TRAINERS else {}
 
 
 def use_device(profile: Profile) -> None:
@@ -275,8 +275,8 @@ def _check_names(profile: Profile, path: Path) -> None:
     for where, section in sections.items():
         for name in section or ():
             if name not in VERBS and not name.startswith(CREATE):
-                known = ", ".join([*VERBS, f"{CREATE}TASK"])
-                raise UserError(f"{shown(path)}: {where}.{name}: no entry point; there are: {known}")
+                names = ", ".join([*VERBS, f"{CREATE}TASK"])
+                raise UserError(f"{shown(path)}: {where}.{name}: no entry point; there are: {names}")
 
 
 def shown(path: Path) -> str:

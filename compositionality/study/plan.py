@@ -33,10 +33,10 @@ def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
         of_variant, seeds = list[Step](), set[int]()
         for replicate in request.replicates:
             place = replicate._replace(study=f"{replicate.study}/{variant}".rstrip("/"))
-            first = place.seed not in seeds  # what the splits of a seed share comes once, as the controls do
+            is_first = place.seed not in seeds  # what the splits of a seed share comes once, as the controls do
             seeds.add(place.seed)
-            own = ReplicatePlan(request, place, [*request.trained, *(request.controls if first else ())])
-            of_variant += [*own.stages(shared=first), *own.steps()]
+            replicate_plan = ReplicatePlan(request, place, [*request.trained, *(request.controls if is_first else ())])
+            of_variant += [*replicate_plan.stages(shared=is_first), *replicate_plan.steps()]
         steps += with_words(of_variant, [*study.words, *study.variants.get(variant, [])])
     steps += final_steps(request, steps)
     steps = with_words(steps, request.words)

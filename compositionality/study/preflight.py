@@ -175,7 +175,7 @@ class Forecast:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Return the rows of the problem files, by path, of those whose sizes the plan knows."""
-        files = [file for made in self.steps.get("create_problems", []) for file in made.values()]
+        files = [file for step in self.steps.get("create_problems", []) for file in step.values()]
         rows = {str(file.output): file.count for file in files}
         for split in self.steps.get("split_chunks", []):
             rows |= {f"{split.output}/{number}.parquet": split.rows_per_chunk or 0 for number in range(split.chunks)}

@@ -52,16 +52,17 @@ class ReplicatePlan:
     def base(self, stage: Stage) -> Step:
         """Return the step of the base model: the given one, else what ``stage`` makes, with its own chat template."""
         request = self.request
-        given = request.base_model or request.settings.base_model
+        base_model = request.base_model or request.settings.base_model
         template = request.chat_template or request.settings.chat_template or "own"
-        if given:
+        if base_model:
             of_text = [word for words in request.loaded.variants.values() for word in words if word.startswith("base:")]
             if of_text:
                 raise UserError(
-                    f"base model {given}: the variants of {request.loaded.name} differ in how the base is pretrained "
-                    f"({of_text[0]}), and a given model is not; leave BASE_MODEL out, with a profile that pretrains"
+                    f"base model {base_model}: the variants of {request.loaded.name} differ in how the base is "
+                    f"pretrained ({of_text[0]}), and a given model is not; leave BASE_MODEL out, with a profile that "
+                    "pretrains"
                 )
-            return self.step("base", BASE, [f"model={given}", f"chat_template={template}"])
+            return self.step("base", BASE, [f"model={base_model}", f"chat_template={template}"])
         if template != "own":
             raise UserError(
                 f"CHAT_TEMPLATE={template}: the model that this profile makes has a chat template of its own; "
@@ -106,8 +107,8 @@ class ReplicatePlan:
                 env = {**model, **env, **arm.env}
             layer = [self.layer(name)] if read_script(stage.script) else []
             words = [filled(word) for word in [*stage.words, *layer, *arm.words_of(part)]]
-            own = Stage(stage.script, {key: filled(text) for key, text in env.items()}, words)
-            step = self.step(f"{name}-{part}" if part else name, own, one_lane=True, after=after)
+            filled_stage = Stage(stage.script, {key: filled(text) for key, text in env.items()}, words)
+            step = self.step(f"{name}-{part}" if part else name, filled_stage, one_lane=True, after=after)
             by_verl = step.flat.get("engine") == "verl" and self.request.settings.engine != "verl"
             if by_verl or not step.entry_point:
                 step.one_lane = False  # verl in a study of the other engine, and a script of several steps

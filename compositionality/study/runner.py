@@ -107,9 +107,9 @@ class Ray:
             ray.init(address="local")  # without an address Ray would join any cluster here
         cpus, gpus = (1, 0) if step.ray else needs_of(step)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
-        given = {name: os.environ[name] for name in OF_THE_RUN if name in os.environ}
+        of_the_run = {name: os.environ[name] for name in OF_THE_RUN if name in os.environ}
         workers = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
-        variables = {**workers, **given, **step.variables}
+        variables = {**workers, **of_the_run, **step.variables}
         if step.ray:
             variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
         command = (*BOUND, *command_of(step, in_lane=step.one_lane))
@@ -142,10 +142,10 @@ class Slurm:
         log = Path(study_folder("results", study), "slurm", f"{label}.log")
         (ROOT / log).parent.mkdir(parents=True, exist_ok=True)
         cpus, gpus = needs_of(step)
-        wanted = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
+        resources = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
         command = [
             *("sbatch", "--wait", "--parsable", "--export=ALL", f"--chdir={ROOT}", f"--output={log}"),
-            *(f"--job-name={study}-{label}", "--dependency=singleton", "--requeue", *wanted),
+            *(f"--job-name={study}-{label}", "--dependency=singleton", "--requeue", *resources),
             *(*self.options, f"--wrap={shlex.join(command_of(step, in_lane=step.one_lane))}"),
         ]
         ids: list[str] = []
@@ -242,8 +242,8 @@ class Runner:
 
     async def _run(self, step: Step, lane: int) -> int:
         """Run a step in a lane, say when it begins and ends, and record its seconds; its exit code."""
-        others = [other for other in self.steps if other.key not in step.after and step.key not in other.after]
-        has_company = step.one_lane and others != [step]  # some step comes neither before nor after it
+        parallel = [other for other in self.steps if other.key not in step.after and step.key not in other.after]
+        has_company = step.one_lane and parallel != [step]  # some step comes neither before nor after it
         side_by_side = self.backend.lanes is None or (self.backend.lanes > 1 and has_company)
         write: Write | None = None
         if self.log:
