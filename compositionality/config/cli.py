@@ -82,7 +82,7 @@ def run(
         elif check is not None:
             check(settings)
         if dry and NOT_THERE:
-            print(f"not there yet, so not checked, nor what is read with it: {', '.join(NOT_THERE)}", file=sys.stderr)
+            print(f"not checked, as these inputs do not exist yet: {', '.join(NOT_THERE)}", file=sys.stderr)
 
     with_errors_in_one_line(body)
 
@@ -220,7 +220,7 @@ def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterat
         if is_dataclass(value) and not isinstance(value, type):
             yield from _help_rows(type(value), vars(value), f"{key}.")
         else:
-            default = "required" if str(value) == REQUIRED else f"default {typed_text(value)}"
+            default = "required" if str(value) == REQUIRED else f"default {typed_text(value) or 'empty'}"
             limits = range_of(kinds[entry.name]).removeprefix("be ").replace("not be", "not")
             kind = _type_name(get_type_hints(schema)[entry.name])
             yield key, ", ".join(filter(None, (kind, limits, default))), comments.get(entry.name, "")

@@ -42,27 +42,27 @@ class RunStudySettings:
     """What runs, for which seeds, and where. What is not given is a variable of bash/env.sh, or the profile's."""
 
     other_keys: ClassVar[str] = "a key of one step is STEP:KEY=VALUE; --help lists those of a study"
-    study: str = ""  # one of compositionality/config/study/
-    registration: str = ""  # instead of a study: one of compositionality/config/registrations/, or a path
-    replicates: NonNegativeInt | None = None  # of a registration: run so many of those that are not kept yet
+    study: str = ""  # a file of compositionality/config/study/, such as section41_42
+    registration: str = ""  # instead of a study: a file of compositionality/config/registrations/, or a path
+    replicates: NonNegativeInt | None = None  # of a registration: run so many of those without committed results
     register: bool = False  # write the hashes of claims and recipe into the registration, and run nothing
-    profile: str = ""  # PROFILE: NAME or NAME/ENGINE
-    seed: Seed | None = None  # SEED: the first seed
-    seeds: PositiveInt | None = None  # SEEDS: how many
-    arms: list[str] = field(default_factory=list)  # ARMS
-    passk: list[str] = field(default_factory=list)  # models whose pass@k is measured
-    variants: list[str] = field(default_factory=list)  # of a study that has some
+    profile: str = ""  # NAME or NAME/ENGINE, else $PROFILE
+    seed: Seed | None = None  # the first seed, else $SEED
+    seeds: PositiveInt | None = None  # how many seeds, else $SEEDS, else the study's
+    arms: list[str] = field(default_factory=list)  # which arms are trained, else $ARMS, else the study's
+    passk: list[str] = field(default_factory=list)  # models whose pass@k is measured, else the profile's
+    variants: list[str] = field(default_factory=list)  # these variants alone, of a study that has some (ablation, dial)
     only: list[str] = field(default_factory=list)  # steps by name or pattern, such as rl-* or claims
-    report: bool = False  # also what a report reads of every seed (pass@k, failure modes), the claims, the page
-    countdown: str = ""  # study of section 4.3 that claims and page read; empty: countdown…
+    report: bool = False  # also pass@k and failure modes of every seed, the claims, the page
+    countdown: str = ""  # the study of section 4.3 that claims and page read, else countdown[-PROFILE]
     lanes: PositiveInt | None = None  # steps side by side on this machine
-    backend: str = ""  # BACKEND: local, ray or slurm
-    ray_address: str = ""  # RAY_ADDRESS: of a running Ray cluster; empty: one is started here
+    backend: str = ""  # local, ray or slurm, else $BACKEND, else local
+    ray_address: str = ""  # of a running Ray cluster, else $RAY_ADDRESS, else one is started here
     slurm_options: list[str] = field(default_factory=list)  # added to every sbatch
-    print: Annotated[str, OneOf(("", "list", "bash", "make", "json"))] = ""  # write the plan and run nothing
-    log: str = ""  # file for what the steps say; then a line for each step is all that is printed
+    print: Annotated[str, OneOf(("", "list", "bash", "make", "json"))] = ""  # print the plan in this form, run nothing
+    log: str = ""  # a file for what the steps print; the screen then shows a line when a step is done
     force: bool = False  # make everything again
-    dry_run: bool = False  # DRY_RUN: check every step as its start would, run nothing
+    dry_run: bool = False  # check every step as its start would, run nothing, else if $DRY_RUN is set
 
 
 def main(about: str) -> None:
@@ -132,7 +132,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
         if settings.log and step.name == "page":
             if (finding := Path(step.outputs[0], "finding.txt")).is_file():
                 print(finding.read_text(), end="")
-            print(f"The page, for any browser: {step.outputs[0]}/index.html")
+            print(f"Open in a browser: {step.outputs[0]}/index.html")
 
 
 def request_of(settings: RunStudySettings, words: Sequence[str], environ: Mapping[str, str]) -> Request:

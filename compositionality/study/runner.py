@@ -205,6 +205,7 @@ class Runner:
     times: Path | None = None
     log: Path | None = None
     began: int = field(default_factory=lambda: int(time.time()))
+    ended: int = 0
     running: dict[asyncio.Task[int], tuple[Step, int]] = field(default_factory=dict)
 
     async def run(self) -> int:
@@ -256,7 +257,9 @@ class Runner:
         code = await self.backend.run(step, lane, write)
         if code == 0:
             ended = time.monotonic()
-            tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s")
+            self.ended += 1
+            count = f"{self.ended} of {len(self.steps)} steps"
+            tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s ({count})")
             if self.times and step.name not in ("audit", "page", "record"):  # the page holds the times
                 seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3
                 with self.times.open("a") as file:
