@@ -62,7 +62,7 @@ class RunStudySettings:
     print: Annotated[str, OneOf(("", "list", "bash", "make", "json"))] = ""  # print the plan in this form, run nothing
     log: str = ""  # a file for what the steps print; the screen then shows a line when a step is done
     force: bool = False  # make everything again
-    dry_run: bool = False  # check every step as its start would, run nothing, else if $DRY_RUN is set
+    dry_run: bool = False  # check every step as its start would, run nothing; DRY_RUN=1 does the same
 
 
 def main(about: str) -> None:
