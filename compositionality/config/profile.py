@@ -150,18 +150,29 @@ def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
     if missing := missing_keys(values):
         raise UserError(f"{path}: no value for {missing}")
     profile = validated(Profile, values, shown(path))
-    _check_names(profile, path)
+    sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
+    for where, section in sections.items():
+        for entry in section or ():
+            if entry not in VERBS and not entry.startswith(CREATE):
+                known = ", ".join([*VERBS, f"{CREATE}TASK"])
+                raise UserError(f"{shown(path)}: {where}.{entry}: no entry point; there are: {known}")
     return profile
 
 
 def layers_of(word: str, entry_point: str, steps: Sequence[str] = ()) -> list[Layer]:
-    """Return what ``profile=NAME[/ENGINE]`` gives an entry point, then what it says for these ``steps`` alone."""
+    """Return what ``profile=NAME[/ENGINE]`` gives an entry point, then what it says for these ``steps`` alone.
+
+    UserError for $N_GPUS, the processes of a training, that is no number.
+    """
     profile, file = load_profile(word), shown(FOLDER / f"{word.partition('/')[0]}.yaml")
+    gpus = os.environ.get("N_GPUS", "")
+    if gpus and not (gpus.isdecimal() and int(gpus)):
+        raise UserError(f"N_GPUS={gpus}: give a whole number from 1, or leave it out")
     parts = {
         f"{file}: device, engine": of_machine(profile, entry_point),
         f"{file}: sampling": profile.sampling.settings(entry_point),
         f"{file}: settings.{entry_point}": profile.settings.get(entry_point),
-        "N_GPUS": of_gpus(entry_point),
+        "N_GPUS": {"run": {"processes": int(gpus)}} if gpus and entry_point in TRAINERS else {},
         **{
             f"{file}: steps.{name}": (own or {}).get(entry_point)
             for step in steps
@@ -183,14 +194,6 @@ def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
         base = {"model": profile.base_model} if profile.base_model else {}
         return {**base, "chat_template": profile.chat_template or "own"}
     return {"workers": cores} if entry_point.startswith(("create_problems", "make_domain", "prepare_guru")) else {}
-
-
-def of_gpus(entry_point: str) -> dict[str, Any]:
-    """Return the processes of a training, where $N_GPUS says how many GPUs it may take. UserError for no number."""
-    count = os.environ.get("N_GPUS", "")
-    if count and not (count.isdecimal() and int(count)):
-        raise UserError(f"N_GPUS={count}: give a whole number from 1, or leave it out")
-    return {"run": {"processes": int(count)}} if count and entry_point in TRAINERS else {}
 
 
 def use_device(profile: Profile) -> None:
@@ -267,16 +270,6 @@ def _files(name: str) -> dict[Path, Keys]:
         files = {path: read_yaml_mapping(path), **files}
         name = validated(Profile, files[path], shown(path)).base
     return files
-
-
-def _check_names(profile: Profile, path: Path) -> None:
-    """Raise UserError for a section of something that is no entry point, or a value that is none of a closed list."""
-    sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
-    for where, section in sections.items():
-        for name in section or ():
-            if name not in VERBS and not name.startswith(CREATE):
-                names = ", ".join([*VERBS, f"{CREATE}TASK"])
-                raise UserError(f"{shown(path)}: {where}.{name}: no entry point; there are: {names}")
 
 
 def shown(path: Path) -> str:
