@@ -87,10 +87,10 @@ def why_no_gpu(environ: Mapping[str, str]) -> str:
     installed = installed_gpus()
     if not installed:
         try:
-            done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
+            listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
         except (OSError, subprocess.SubprocessError):
             return "no GPU is visible: there is no NVIDIA driver (nvidia-smi cannot be run)"
-        said = " ".join((done.stdout + done.stderr).split())[:200] or "nothing"
+        said = " ".join((listing.stdout + listing.stderr).split())[:200] or "nothing"
         return f"no GPU is visible: nvidia-smi says: {said}"
     if not visible_gpus(environ):
         return (

@@ -230,8 +230,8 @@ def training(shape: ModelShape, sharding: Sharding, spec: BatchSpec, *, referenc
 def states(shape: ModelShape, sharding: Sharding, *, reference: bool = False) -> dict[str, float]:
     """Return the bytes of weights, gradients and Adam's moments of a process during an update."""
     part = shape.parameters / sharding.ways
-    each = WEIGHT + (GRADIENT + MOMENTS) * sharding.trained
-    parts = {"weights, gradients and Adam": part * each if sharding.resident else 0.0}
+    bytes_each = WEIGHT + (GRADIENT + MOMENTS) * sharding.trained
+    parts = {"weights, gradients and Adam": part * bytes_each if sharding.resident else 0.0}
     if reference:
         parts["reference model"] = part * WEIGHT
     if sharding.deferred:
@@ -374,8 +374,8 @@ class Vllm:
 
     def at_once(self, shape: ModelShape, gpu_bytes: float) -> int:
         """Return how many completions of full length fit into the cache."""
-        left = self.share * gpu_bytes - self.weights(shape) - self.work(shape) - CONTEXT
-        return max(0, int(left / self.completion(shape)))
+        free_bytes = self.share * gpu_bytes - self.weights(shape) - self.work(shape) - CONTEXT
+        return max(0, int(free_bytes / self.completion(shape)))
 
     def need(self, shape: ModelShape, step: str, beside: float = 0.0) -> Need:
         """Return what a GPU needs for one completion of full length in vLLM's share, ``beside`` bytes of others."""
@@ -385,8 +385,8 @@ class Vllm:
             "forward pass": self.work(shape),
             "CUDA": CONTEXT,
         }
-        own = sum(parts.values())
-        return Need(step, GPU, {**parts, "outside vLLM's share": max(own / self.share - own, beside)}, self.hint)
+        used = sum(parts.values())
+        return Need(step, GPU, {**parts, "outside vLLM's share": max(used / self.share - used, beside)}, self.hint)
 
 
 def builtin_parts(shape: ModelShape, rows: int, length: int, bytes_each: int, place: str) -> dict[str, float]:

@@ -27,9 +27,9 @@ def maker(message: str) -> str:
             text = script.read_text()
             names = [name for files in _FILES.findall(text) for name in files.split(",")] or [""]
             for output in [f"{place}/{name}" for place in _OUTPUT.findall(text) for name in names]:
-                made = output.replace("$OWN", "").rstrip("/*")
-                if fnmatch.fnmatch(f"{match[2]}/", f"{made}*/*") or fnmatch.fnmatch(match[2], f"{made}/*"):
-                    makers.append((len(made), script.parent.name == section, script.relative_to(BASH).as_posix()))
+                target = output.replace("$OWN", "").rstrip("/*")
+                if fnmatch.fnmatch(f"{match[2]}/", f"{target}*/*") or fnmatch.fnmatch(match[2], f"{target}/*"):
+                    makers.append((len(target), script.parent.name == section, script.relative_to(BASH).as_posix()))
         if makers:
             return f"; bash bash/{max(makers)[-1]} makes it"
     return ""

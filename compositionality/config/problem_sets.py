@@ -139,15 +139,16 @@ def _read(words: Sequence[str]) -> tuple[Any, dict[str, CreateProblems]]:
     """Return the settings of a set, and those of its files by name."""
     problems, schema = _set_of(words), set_settings(words)
     schema_of_file = problems.schema
-    given = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
-    overrides, layers = split_layers(schema, given, schema.entry_point)
+    arguments = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
+    overrides, layers = split_layers(schema, arguments, schema.entry_point)
     run: Any = parse(schema, overrides, layers)
-    chosen, own = problems.choose(run.files), {"task", "mode", *(entry.name for entry in fields(ProblemSetSettings))}
+    chosen = problems.choose(run.files)
+    set_keys = {"task", "mode", *(entry.name for entry in fields(ProblemSetSettings))}
     if run.task or run.mode:
         raise UserError(f"task={run.task} mode={run.mode}: set={run.set} has its own; leave them out")
     if run.function_split and not any(problems.files[name].get("per_split") for name in chosen):
         raise UserError(f"function_split={run.function_split}: no file among {', '.join(chosen)} depends on it")
-    options = [word for word in overrides if word.partition("=")[0] not in own]
+    options = [word for word in overrides if word.partition("=")[0] not in set_keys]
     return run, {
         name: parse(schema_of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen
     }
@@ -192,12 +193,12 @@ def _linked(settings: CreateProblems, shared: CreateProblems, place: Path) -> Pa
     """Make the shared file, below ``place``, and a link to it; the path of the link."""
     path = Path(settings.output)
     with exclusive(place, wait=3600):  # seconds; seeds may ask side by side
-        made = create_problems(shared)
+        target = create_problems(shared)
     path.parent.mkdir(parents=True, exist_ok=True)
     manifest_path(path).unlink(missing_ok=True)
     try:
-        os.link(manifest_path(made), manifest_path(path))
-        os.link(made, path)
+        os.link(manifest_path(target), manifest_path(path))
+        os.link(target, path)
     except OSError:  # a file system without hard links
         create_problems(settings)
     return path

@@ -143,19 +143,19 @@ def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
         raise UserError(f"{path}: engines: profile {name} has no numbers for {engine}; give PROFILE={name}")
     values = asdict(Profile())
     for file, data in files.items():
-        own = (data.get("engines") or {}).get(engine) or {}
-        validated(Profile, own, shown(file), f"engines.{engine}.")
-        values = merge(merge(values, data), own)
+        of_engine = (data.get("engines") or {}).get(engine) or {}
+        validated(Profile, of_engine, shown(file), f"engines.{engine}.")
+        values = merge(merge(values, data), of_engine)
     values |= {"engine": engine, "engines": {key: {} for numbers in engines for key in numbers}}
     if missing := missing_keys(values):
         raise UserError(f"{path}: no value for {missing}")
     profile = validated(Profile, values, shown(path))
     sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
-    for where, section in sections.items():
+    for section_name, section in sections.items():
         for entry in section or ():
             if entry not in VERBS and not entry.startswith(CREATE):
-                known = ", ".join([*VERBS, f"{CREATE}TASK"])
-                raise UserError(f"{shown(path)}: {where}.{entry}: no entry point; there are: {known}")
+                entry_points = ", ".join([*VERBS, f"{CREATE}TASK"])
+                raise UserError(f"{shown(path)}: {section_name}.{entry}: no entry point; there are: {entry_points}")
     return profile
 
 
@@ -174,9 +174,9 @@ def layers_of(word: str, entry_point: str, steps: Sequence[str] = ()) -> list[La
         f"{file}: settings.{entry_point}": profile.settings.get(entry_point),
         "N_GPUS": {"run": {"processes": int(gpus)}} if gpus and entry_point in TRAINERS else {},
         **{
-            f"{file}: steps.{name}": (own or {}).get(entry_point)
+            f"{file}: steps.{name}": (entries or {}).get(entry_point)
             for step in steps
-            for name, own in sorted(profile.steps.items(), key=lambda item: "*" not in item[0])
+            for name, entries in sorted(profile.steps.items(), key=lambda item: "*" not in item[0])
             if fnmatchcase(step, name)
         },
     }
@@ -237,10 +237,10 @@ def schema_of(name: str) -> type[Any]:
     return entry_point(name).schema
 
 
-def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested ``values`` with those of ``above`` on top; a list takes the place of a list."""
+def merge(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested ``values`` with those of ``overrides`` on top; a list takes the place of a list."""
     merged = dict(values)
-    for key, value in above.items():
+    for key, value in overrides.items():
         under = merged.get(key)
         merged[key] = merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
     return merged

@@ -224,8 +224,8 @@ def load_study(name: str) -> Study:
     arms = {"evaluated": study.evaluated, "trained": study.trained, "ladder": [*study.ladder]}
     scripts = {f"stages.{name}": stage.script for name, stage in study.stages.items()}
     for name, arm in study.arms.items():
-        others = {"start": [arm.start], "like": [arm.like], "after": arm.after}
-        arms |= {f"arms.{name}.{key}": [other for other in names if other] for key, names in others.items()}
+        named = {"start": [arm.start], "like": [arm.like], "after": arm.after}
+        arms |= {f"arms.{name}.{key}": [*filter(None, names)] for key, names in named.items()}
         scripts |= {f"arms.{name}.steps.{part}": stage.script for part, stage in arm.steps.items()}
         scripts |= {f"arms.{name}": arm.script} if arm.script else {}
     for where, names in arms.items():
@@ -237,12 +237,12 @@ def load_study(name: str) -> Study:
     return study
 
 
-def _values(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+def _values(path: Path, children: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Return the keys of a study's file, on top of those of the study that it names as ``base``."""
-    if path in above:
+    if path in children:
         raise UserError(f"{path}: base: {path.stem} builds on itself")
     values = read_yaml_mapping(path)
-    return merge(_values(path.with_stem(values["base"]), (*above, path)), values) if values.get("base") else values
+    return merge(_values(path.with_stem(values["base"]), (*children, path)), values) if values.get("base") else values
 
 
 def find_arm(study: Study, name: str, where: str = "") -> Arm:

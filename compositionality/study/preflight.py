@@ -260,15 +260,15 @@ def forecast_of(settings: PreflightSettings) -> Forecast:
     check_scripts()
     profile = load_profile(settings.profile).of_study(settings.study)
     name = settings.profile.partition("/")[0]
-    here = this_machine(Path("checkpoints", name), settings.nodes)
-    gpus = 0 if profile.device == "cpu" else here.gpus if settings.gpus is None else settings.gpus
-    memory = settings.gpu_memory_gb * GB if settings.gpu_memory_gb else here.gpu_bytes
+    local = this_machine(Path("checkpoints", name), settings.nodes)
+    gpus = 0 if profile.device == "cpu" else local.gpus if settings.gpus is None else settings.gpus
+    memory = settings.gpu_memory_gb * GB if settings.gpu_memory_gb else local.gpu_bytes
     if profile.device == "cpu" and (settings.gpus or settings.gpu_memory_gb):
         raise UserError(f"profile={name} computes on a CPU; leave gpus and gpu_memory_gb out")
     if profile.device == "gpu" and not (gpus and memory):
         raise UserError(f"profile={name} needs GPUs and none is here; give gpus=… gpu_memory_gb=… of the machine meant")
-    host = settings.host_memory_gb * GB if settings.host_memory_gb else here.host_bytes
-    disk = settings.disk_gb * GB if settings.disk_gb else here.disk_bytes
+    host = settings.host_memory_gb * GB if settings.host_memory_gb else local.host_bytes
+    disk = settings.disk_gb * GB if settings.disk_gb else local.disk_bytes
     return Forecast(settings, profile, Machine(settings.nodes, gpus, memory if gpus else None, host, disk))
 
 
@@ -285,14 +285,14 @@ def comparison() -> str:
             )
             forecast = forecast_of(settings)
             needs = [*forecast.needs()]
-            most = [
+            largest = [
                 in_gb(max(need.total for need in needs if need.place == place and (not steps or need.step in steps)))
                 for place, *steps in SHOWN
             ]
             too_much = dict.fromkeys(need.step for need in needs if not need.fits(forecast.machine))
             fits = f"no: {', '.join(too_much)}" if too_much else "yes"
             at_once = str(forecast.at_once() or "")
-            cells = [profile, described(forecast.machine), most[0], at_once, *most[1:], fits]
+            cells = [profile, described(forecast.machine), largest[0], at_once, *largest[1:], fits]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

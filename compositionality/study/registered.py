@@ -86,8 +86,8 @@ def registered_study(
     if missing := dict.fromkeys(step.place.name for step in steps if moved and not step.whole):
         raise UserError(f"{moved} to run {', '.join(missing)}; replicates with results are counted at any commit")
     if post_hoc:
-        last = [replace(step, words=(*step.words, *LAST[step.name])) for step in steps if step.name in LAST]
-        return in_order(last), request
+        final_steps = [replace(step, words=(*step.words, *LAST[step.name])) for step in steps if step.name in LAST]
+        return in_order(final_steps), request
     path, folder = registration_path(name), Path(request.root("results"), "registration")
     # another hash has other claims, another recipe or another design
     identity = f"{REGISTERED}{path.stem} {file_hash(path)[:16]}"
@@ -111,9 +111,9 @@ def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> St
     runs = [f"{location.name}:{location.folder('checkpoints')}" for location in dict.fromkeys((place.shared, place))]
     words = {"results": flow_list(results), "runs": flow_list(runs), "replicate": "true", "output": request.kept(place)}
     after = tuple(step.key for step in steps if step.place in (place, place.shared) and not step.whole)
-    given = tuple(f"{key}={value}" for key, value in words.items())
+    key_values = tuple(f"{key}={value}" for key, value in words.items())
     return Step(
-        "record-replicate", place, request.profile, "write_record", words=given, after=after, one_lane=True,
+        "record-replicate", place, request.profile, "write_record", words=key_values, after=after, one_lane=True,
         test_seed=request.test_seed,
     )  # fmt: skip
 

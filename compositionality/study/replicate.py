@@ -29,16 +29,16 @@ class ReplicatePlan:
     @cached_property
     def models(self) -> dict[str, str]:
         """Models that are evaluated, in the order of the tables: of this plan, and arms whose models are there."""
-        wanted = {*self.arms, *self.request.loaded.evaluated}
+        chosen = {*self.arms, *self.request.loaded.evaluated}
         paths = {name: self.model(name) for name in self.request.loaded.arms}
-        return {name: path for name, path in paths.items() if name in wanted or Path(path).is_dir()}
+        return {name: path for name, path in paths.items() if name in chosen or Path(path).is_dir()}
 
     def model(self, name: str) -> str:
         """Return the folder of an arm's model; the splits of a seed share that of an arm which is not trained."""
         arm = self.request.loaded.arms[name]
         folder = (self.place if arm.is_trained else self.place.shared).folder("checkpoints")
-        last = self.iterations(name) - 1 if arm.rft else 0
-        return f"{folder}/{arm.model.format(last=last) if arm.model else 'base'}"
+        last_iteration = self.iterations(name) - 1 if arm.rft else 0
+        return f"{folder}/{arm.model.format(last=last_iteration) if arm.model else 'base'}"
 
     def stages(self, *, shared: bool) -> Iterator[Step]:
         """Yield the stages before the arms: of this replicate alone and, if ``shared``, of all splits of its seed."""
@@ -95,7 +95,7 @@ class ReplicatePlan:
             yield from self.rft(name, arm)
             return
         start, parts = self.model(arm.start) if arm.start else "", arm.steps or {"": Stage(arm.script)}
-        after = [f"{self.place.name}/{other}" for other in arm.after]
+        after = [f"{self.place.name}/{arm_name}" for arm_name in arm.after]
 
         def filled(text: str) -> str:
             return text.replace("{arm}", name).replace("{start}", start)
@@ -126,11 +126,11 @@ class ReplicatePlan:
         count, model = self.iterations(name), self.model(arm.start)
         follows = any("_of=" in word for word in arm.words_of("train"))
         for number in range(count):
-            here, problems = f"{folder}/iteration{number}", f"{folder}/problems/{number}.parquet"
-            rows, output = f"{here}/data/train.parquet", f"{{ckpt}}/{arm.model.format(last=number)}"
-            yield step(f"{number}-rollouts", "rollouts", MODEL_PATH=model, DATA=problems, OUTPUT=f"{here}/rollouts")
+            root, problems = f"{folder}/iteration{number}", f"{folder}/problems/{number}.parquet"
+            rows, output = f"{root}/data/train.parquet", f"{{ckpt}}/{arm.model.format(last=number)}"
+            yield step(f"{number}-rollouts", "rollouts", MODEL_PATH=model, DATA=problems, OUTPUT=f"{root}/rollouts")
             yield step(
-                f"{number}-filter", "filter", DATA=problems, TRAIN_FILES=f"{here}/rollouts", OUTPUT=f"{here}/data"
+                f"{number}-filter", "filter", DATA=problems, TRAIN_FILES=f"{root}/rollouts", OUTPUT=f"{root}/data"
             )
             part = [f"trainer.part={number + 1}/{count}"] if follows else []
             run = output.removesuffix("/final")

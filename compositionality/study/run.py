@@ -163,7 +163,7 @@ def request_of(settings: RunStudySettings, words: Sequence[str], environ: Mappin
     return Request(
         settings.study,
         profile,
-        tuple(Replicate(name, seed + more, split) for more in range(number)),
+        tuple(Replicate(name, seed + offset, split) for offset in range(number)),
         tuple(settings.arms or environ.get("ARMS", "").split()),
         words=tuple(words),
         report=settings.report or bool(settings.only),
@@ -247,8 +247,8 @@ def check_files(steps: Sequence[Step]) -> None:
 
 def check_lasting_problems(steps: Sequence[Step]) -> None:
     """UserError for a step of RL by verl whose problems, where the plan makes them, do not last for its steps."""
-    made = [file for step in steps if isinstance(step.settings, dict) for file in step.settings.values()]
-    counts = {str(file.output): file.count for file in made}
+    problem_files = [file for step in steps if isinstance(step.settings, dict) for file in step.settings.values()]
+    counts = {str(file.output): file.count for file in problem_files}
     for step in steps:
         if step.entry_point != "train_grpo" or step.settings.engine != "verl":
             continue
@@ -272,8 +272,8 @@ def check_pairs(steps: Sequence[Step]) -> None:
         beside = [step for step in steps if step.place.study == base.place.study and step.place.seed == base.place.seed]
         files = [file for step in beside if isinstance(step.settings, dict) for file in step.settings.values()]
         tests = [file for file in files if pairs and getattr(file, "functions", "") == "heldout"]
-        for split, kept in {(file.function_split, tuple(file.always_trained)) for file in tests}:
-            heldout = side("heldout", split, base.settings.drop, kept)
+        for split, always in {(file.function_split, tuple(file.always_trained)) for file in tests}:
+            heldout = side("heldout", split, base.settings.drop, always)
             if bad := sorted(heldout & {number for pair in pairs for number in pair}):
                 raise UserError(f"{base.key}: mix.pairs: func_{bad[0]} is held out by SPLIT={split}; name other pairs")
 
@@ -293,9 +293,9 @@ def dry_run(steps: Sequence[Step]) -> None:
                 raise UserError(f"{step.key}: {error}") from error
         else:
             variables = {**os.environ, **step.variables, "DRY_RUN": "1"}
-            done = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)
-            if done.returncode:
-                raise SystemExit(done.returncode)
+            completed = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)
+            if completed.returncode:
+                raise SystemExit(completed.returncode)
     print(f"{len(steps)} steps: all settings checked, nothing was run", file=sys.stderr)
 
 

@@ -57,8 +57,8 @@ def read_script(name: str) -> Script | None:
     return Script(runs[0][0], tuple(words), assigned)
 
 
-def words_of(script: Script, variables: Mapping[str, str], more: tuple[str, ...] = ()) -> list[str]:
-    """Return the words of the command that the script runs with these variables, and ``more`` after it."""
+def words_of(script: Script, variables: Mapping[str, str], more_words: tuple[str, ...] = ()) -> list[str]:
+    """Return the words of the command that the script runs with these variables, and ``more_words`` after it."""
     edited = [value for name, value in script.assignments if name == "MODEL_PATH" and "$CKPT" not in value]
     model = variables.get("MODEL_PATH") or _expanded("".join(edited), variables)
     model = re.sub(r"(/final|/best)?/?\]?$", "", model)
@@ -68,7 +68,7 @@ def words_of(script: Script, variables: Mapping[str, str], more: tuple[str, ...]
     for name, value in script.assignments:
         values[name] = _expanded(value, values)
     words = [word if word == "$@" else _expanded(word, values) for word in script.words]
-    return [part for word in words if word for part in (more if word == "$@" else [word])]
+    return [part for word in words if word for part in (more_words if word == "$@" else [word])]
 
 
 def _expanded(text: str, values: Mapping[str, str]) -> str:
@@ -243,12 +243,12 @@ def settings_of(name: str, words: Sequence[str]) -> Any:
 def with_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
     """Return the steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for an unknown step."""
     for word in words:
-        pattern, _, own = word.partition(":")
+        pattern, _, key = word.partition(":")
         names = dict.fromkeys(step.name for step in steps)
         if not fnmatch.filter(names, pattern):
             raise UserError(f"{word}: no step {pattern}; there are: {' '.join(names)}")
         steps = [
-            replace(step, words=(*step.words, step.place.filled(own))) if fnmatch.fnmatch(step.name, pattern) else step
+            replace(step, words=(*step.words, step.place.filled(key))) if fnmatch.fnmatch(step.name, pattern) else step
             for step in steps
         ]
     return list(steps)

@@ -42,8 +42,8 @@ _CUTOFF = 0.8
 def read_by(step: str) -> set[str]:
     """Return the variables that bash/STEP.sh reads."""
     script = (BASH / f"{step}.sh").read_text()
-    own = {*_READ.findall((BASH / "env.sh").read_text() + script)} - _OF_ENV
-    return own | OF_A_MACHINE | (OF_A_STUDY if _RUNS_A_STUDY.search(script) else set())
+    names = {*_READ.findall((BASH / "env.sh").read_text() + script)} - _OF_ENV
+    return names | OF_A_MACHINE | (OF_A_STUDY if _RUNS_A_STUDY.search(script) else set())
 
 
 def misspelt(step: str, names: Iterable[str]) -> dict[str, str]:
