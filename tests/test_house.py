@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import yaml
+from conftest import FULL, LONG
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["torch", "transformers", "vllm", "verl", "ray", "wandb", "altair"]
@@ -105,6 +106,12 @@ def test_scripts_are_valid_bash_and_do_not_fix_the_number_of_gpus() -> None:
     assert not [path.name for path in scripts if subprocess.run(["bash", "-n", path], check=False).returncode]
     fixed = re.compile(r"(n_gpus_per_node|nproc_per_node)=\d{1,2}\b")
     assert not [path.name for path in scripts if fixed.search(path.read_text())]
+
+
+def test_every_test_that_has_a_marker_in_conftest_exists() -> None:
+    for path, names in (LONG | FULL).items():
+        text = (ROOT / "tests" / path).read_text()
+        assert not [name for name in names if f"def {name}(" not in text], path
 
 
 def test_nothing_refers_to_one_machine() -> None:
