@@ -11,5 +11,4 @@ export TRAIN_FILES=${TRAIN_FILES:-[$DATA/string_task/stage2_level1/train.parquet
 export VAL_FILES=${VAL_FILES-$DATA/string_task/stage2_level1to8/test.parquet}
 export OUTPUT=${OUTPUT:-$CKPT/run_llama3.1_8b$OWN}
 
-unset DATA
 exec bash bash/section41_42/run_llama3.1_8b.sh "$@"
