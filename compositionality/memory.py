@@ -153,17 +153,15 @@ class ModelShape:
 
 @dataclass(frozen=True)
 class Sharding:
-    """``data`` ranks share weights and Adam if ``sharded`` (FSDP2); ``tensor`` ranks share each layer.
+    """How ranks share a model. Parked: in host memory between updates only, which saves nothing in an update.
 
-    ``resident``: where weights, gradients and Adam live during an update; False: in host memory (FSDP2's
-    CPUOffloadPolicy, verl's offload_policy). ``parked``: verl moves them to host memory between updates (param_offload,
-    optimizer_offload) and back for each (workers/engine/base.py), so that this saves nothing in an update.
+    verl moves what is parked back for each update (param_offload, optimizer_offload; workers/engine/base.py).
     """
 
-    data: int
-    tensor: int = 1
-    sharded: bool = True
-    resident: bool = True
+    data: int  # ranks that share weights and Adam, if sharded
+    tensor: int = 1  # ranks that share each layer
+    sharded: bool = True  # FSDP2
+    resident: bool = True  # False: in host memory during an update too (CPUOffloadPolicy, verl's offload_policy)
     parked_weights: bool = False
     parked_moments: bool = False
     deferred: bool = False  # verl: gradients stay whole until the last micro-batch
@@ -197,7 +195,7 @@ class BatchSize:
 
 @dataclass(frozen=True)
 class BatchSpec:
-    """How a micro-batch goes through the model. ``tensor``: ranks that share a layer."""
+    """How a micro-batch goes through the model."""
 
     batch: BatchSize
     bytes_each: int
@@ -206,7 +204,7 @@ class BatchSpec:
     engine: str  # single or verl
     entropy: bool = False  # verl: of all tokens, with a gradient
     tempered: bool = False  # verl: the logits are divided by a temperature, into a copy
-    tensor: int = 1
+    tensor: int = 1  # ranks that share a layer
 
     @property
     def masked(self) -> bool:
@@ -345,12 +343,12 @@ def run_folder(
 
 @dataclass(frozen=True)
 class Vllm:
-    """``length``: prompt and completion in tokens; ``share`` of the GPU is vLLM's; ``bytes_each``: of a weight."""
+    """An engine of vLLM."""
 
-    share: float
-    length: int
+    share: float  # of the GPU
+    length: int  # prompt and completion in tokens
     tensor: int
-    bytes_each: int
+    bytes_each: int  # of a weight
     batched_tokens: int
     sequences: int
     hint: str

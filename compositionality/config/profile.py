@@ -71,29 +71,21 @@ class OfStudy:
 
 @dataclass
 class Profile:
-    """One profile. ``device`` empty: a GPU where there is one; ``base_model`` empty: one is pretrained;
-    ``chat_template`` empty: the model's own, else what ``examples/set_chat_template.py`` takes.
-
-    ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first, ``passk``: the models whose pass@k
-    is measured, differences are to the first; ``lanes``: how many run side by side on one GPU. A loaded profile's
-    ``engine`` is the one that it was loaded for. ``studies``: those that start from another model, or have arms that
-    depend on the profile. ``problems``: changes to problem sets (problem_sets.py). ``files``: lists of problem files,
-    below the folder of a study's data and without .parquet; ``DATA/@NAME`` on a command line stands for them.
-    """
+    """What a study is run on and how large it is."""
 
     title: str = REQUIRED
-    base: str = ""
-    device: Annotated[str, OneOf(("", "cpu", "gpu"))] = ""
-    engine: str = REQUIRED
-    base_model: str = ""
-    chat_template: str = ""
-    studies: dict[str, OfStudy] = field(default_factory=dict)
-    arms: list[str] = REQUIRED
-    lanes: NonNegativeInt = 0
+    base: str = ""  # the profile that this one builds on
+    device: Annotated[str, OneOf(("", "cpu", "gpu"))] = ""  # empty: a GPU where there is one
+    engine: str = REQUIRED  # of a loaded profile the one that it was loaded for
+    base_model: str = ""  # empty: one is pretrained
+    chat_template: str = ""  # as examples/set_chat_template.py takes it; empty: the model's own
+    studies: dict[str, OfStudy] = field(default_factory=dict)  # with another model, or arms of their own
+    arms: list[str] = REQUIRED  # of sections 4.1 and 4.2 that are trained, the longest first
+    lanes: NonNegativeInt = 0  # how many steps run side by side on one GPU
     sampling: Sampling = field(default_factory=Sampling)
-    files: dict[str, list[str]] = field(default_factory=lambda: {**FILES})
-    passk: list[str] = REQUIRED
-    problems: dict[str, Keys | None] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=lambda: {**FILES})  # lists of problem files: FOLDER/@NAME
+    passk: list[str] = REQUIRED  # models whose pass@k is measured; differences are to the first
+    problems: dict[str, Keys | None] = field(default_factory=dict)  # changes to problem sets
     settings: dict[str, Keys | None] = field(default_factory=dict)
     steps: dict[str, dict[str, Keys | None] | None] = field(default_factory=dict)
     engines: dict[str, Keys | None] = field(default_factory=dict)

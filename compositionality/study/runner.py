@@ -194,16 +194,12 @@ def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str)
 
 @dataclass
 class Runner:
-    """Starts steps in order as soon as what they come after is done and there is a lane for them.
-
-    ``times``: file for steps that ended well: start of the command, seed, depth (1: of the whole study, 3: of a seed),
-    step, seconds. ``log``: file for what steps say, in place of the screen.
-    """
+    """Starts steps in order as soon as what they come after is done and there is a lane for them."""
 
     steps: Sequence[Step]
     backend: Backend
-    times: Path | None = None
-    log: Path | None = None
+    times: Path | None = None  # a row for each finished step: start of the command, seed, depth, step, seconds
+    log: Path | None = None  # for what steps print, in place of the screen
     began: int = field(default_factory=lambda: int(time.time()))
     ended: int = 0
     running: dict[asyncio.Task[int], tuple[Step, int]] = field(default_factory=dict)
@@ -261,7 +257,7 @@ class Runner:
             count = f"{self.ended} of {len(self.steps)} steps"
             tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s ({count})")
             if self.times and step.name not in ("audit", "page", "record"):  # the page holds the times
-                seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3
+                seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3  # 3: of a seed
                 with self.times.open("a") as file:
                     file.write(f"{self.began}\t{seed}\t{depth}\t{step.name}\t{round(ended - started)}\n")
         return code

@@ -90,26 +90,21 @@ def _expanded(text: str, values: Mapping[str, str]) -> str:
 
 @dataclass
 class Step:
-    """One command: a script of ``bash/`` with ``env`` and ``words``, or without a script an entry point alone.
-
-    ``place``: the replicate that it belongs to; of the ``whole`` study: its folder's name and first seed. ``after``:
-    keys of steps that come first; a plan adds those whose outputs it reads. ``one_lane``: it runs beside others; else
-    it has the machine to itself. ``gpu``: it computes on GPUs; ``ray``: it asks Ray for them, as verl does.
-    """
+    """One command: a script of ``bash/`` with ``env`` and ``words``, or without a script an entry point alone."""
 
     name: str
-    place: Replicate
+    place: Replicate  # that it belongs to
     profile: str
     entry_point: str = ""
     script: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()  # keys of steps that come first; a plan adds those whose outputs it reads
     test_seed: int = 2027
-    one_lane: bool = False
-    whole: bool = False
-    gpu: bool = False
-    ray: bool = False
+    one_lane: bool = False  # it runs beside others; else it has the machine to itself
+    whole: bool = False  # it belongs to the whole study; place is then its first replicate
+    gpu: bool = False  # it computes on GPUs
+    ray: bool = False  # it asks Ray for them, as verl does
 
     @property
     def key(self) -> str:
