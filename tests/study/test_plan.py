@@ -27,13 +27,25 @@ ENTROPY = "algorithm.entropy_like algorithm.entropy_coef"
 PROFILES = ["tiny", "tiny/verl", "smoke", "smoke/verl", "small", "single", "single/verl", "instruct", "paper"]
 
 
+CASES = [
+    (study, profile)
+    for study in study_names()
+    for profile in PROFILES
+    if study != "scaling_law" or profile.partition("/")[0] in ("tiny", "smoke", "paper")
+    if study not in ("tuning", "ablation", "dial") or profile == "tiny"
+]
+
+
 def digest(step: Step) -> str:
     """Of all settings of a step, but for those of the machine."""
-    made = step.settings if isinstance(step.settings, dict) else {"": step.settings}
-    values = {name: flatten(asdict(one)) for name, one in made.items() if one is not None}
-    kept = {f"{name}:{key}": str(one) for name, of in values.items() for key, one in of.items()}
-    kept = {key: one for key, one in kept.items() if not OF_THE_MACHINE.search(key)}
-    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
+    parts = step.settings if isinstance(step.settings, dict) else {"": step.settings}
+    settings = {
+        f"{name}:{key}": str(value)
+        for name, part in parts.items()
+        for key, value in (flatten(asdict(part)) if part else {}).items()
+        if not OF_THE_MACHINE.search(key)
+    }
+    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def digests(study: str, profile: str) -> dict[str, str]:
@@ -44,19 +56,9 @@ def digests(study: str, profile: str) -> dict[str, str]:
     return {step.key: digest(step) for step in steps if step.entry_point}
 
 
-def cases() -> list[tuple[str, str]]:
-    return [
-        (study, profile)
-        for study in study_names()
-        for profile in PROFILES
-        if study != "scaling_law" or profile.partition("/")[0] in ("tiny", "smoke", "paper")
-        if study not in ("tuning", "ablation", "dial") or profile == "tiny"
-    ]
-
-
 @pytest.mark.parametrize(
     ("study", "profile"),
-    [pytest.param(*one, marks=[] if one[1] in ("tiny", "paper") else pytest.mark.slow) for one in cases()],
+    [pytest.param(*case, marks=[] if case[1] in ("tiny", "paper") else pytest.mark.slow) for case in CASES],
 )
 def test_every_step_has_the_settings_that_it_had(study: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """``python tests/study/test_plan.py`` writes the digests anew, where settings are changed on purpose."""
@@ -388,7 +390,7 @@ def test_why_a_step_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 if __name__ == "__main__":
-    found = {f"{study} {profile}": digests(study, profile) for study, profile in cases()}
+    found = {f"{study} {profile}": digests(study, profile) for study, profile in CASES}
     GOLDEN.parent.mkdir(exist_ok=True)
     GOLDEN.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
     print(f"{GOLDEN}: {sum(map(len, found.values()))} steps")
