@@ -93,7 +93,6 @@ LONG: dict[str, list[str]] = {
     ],
     "tasks/test_streams.py": [
         "test_p01_number_of_processes_does_not_matter",
-        "test_p02_neighbouring_seeds_and_other_splits_share_nothing",
     ],
     "tasks/test_string_clean.py": [
         "test_p02_no_heldout_composition_behaves_like_a_trained_one",
