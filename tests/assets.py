@@ -70,12 +70,8 @@ def teach(
         for question, answer in map(pairs, range(32 * step, 32 * step + 32)):
             chat = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
             prompt = tokenizer.apply_chat_template(chat[:1], add_generation_prompt=True, return_dict=True)["input_ids"]
-            rows.append(
-                (
-                    len(prompt) if answers_alone else 1,
-                    tokenizer.apply_chat_template(chat, return_dict=True)["input_ids"],
-                )
-            )
+            tokens = tokenizer.apply_chat_template(chat, return_dict=True)["input_ids"]
+            rows.append((len(prompt) if answers_alone else 1, tokens))
         width = max(len(whole) for _, whole in rows)
         tokens = torch.tensor([whole + [0] * (width - len(whole)) for _, whole in rows])
         mask = torch.tensor([[start <= place < len(whole) for place in range(width)] for start, whole in rows])

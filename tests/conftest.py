@@ -71,7 +71,7 @@ LONG: dict[str, list[str]] = {
     "study/test_preflight.py": [
         "test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower",
         "test_a_prompt_is_shown_as_the_model_sees_it",
-        "test_p22_a_profile_on_its_machine_in_a_table_as_wide_as_the_terminal_at_most_98",
+        "test_p22_a_profile_on_its_machine_in_whole_words_as_wide_as_the_terminal_at_most_98",
     ],
     "study/test_registered_study.py": [],
     "study/test_sections.py": [],
@@ -165,7 +165,7 @@ SLOWEST = (
 """Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other; with
 ``--minutes`` last, in this order, until the time is up."""
 BEGAN = "TESTS_BEGAN"
-"""In the environment, for all workers: seconds since 1970 at the start."""
+"""In the environment, for all workers: seconds since 1970 at the start, of .ci/run if that starts them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
