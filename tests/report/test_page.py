@@ -39,13 +39,15 @@ from compositionality.data.git import code_version
 from compositionality.errors import UserError
 from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
+from compositionality.report import figures
+from compositionality.report.page import figure as page_figure
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.claims import claim_rows, claims_section, first_claim, said, sentence
-from compositionality.report.page.content import HeadlineComparison, comparison
+from compositionality.report.page.content import HeadlineComparison, comparison, headline
 from compositionality.report.page.explorer import DOTS, explorer, validation
 from compositionality.report.page.figure import WORDS, PageFigure
-from compositionality.report.page.figures import gold, page_figures
+from compositionality.report.page.figures import accuracy, gold, page_figures
 from compositionality.report.page.inputs import INJECTION, PAPERS, QUESTIONS, Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
 from compositionality.report.theme import arm_styles, rendered
@@ -228,6 +230,25 @@ def test_of_many_models_the_worked_problem_has_the_answers_of_the_two_that_are_c
     monkeypatch.setattr(page_samples, "MOST_MODELS", len(MODELS) - 1)
     shown = worked_problem(inputs, HeadlineComparison("rl-level2", "stage1", "heldout", 3))
     assert ([row["model"] for row in shown["answers"]], shown["everybody"]) == (["stage1", "rl-level2"], False)
+
+
+def test_of_many_models_charts_by_level_show_those_the_study_is_about(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table below has all; of more than five seeds no dot is drawn."""
+    monkeypatch.setattr(page_figure, "MOST_LINES", len(MODELS) - 1)
+    monkeypatch.setattr(figures, "MOST_DOTS", 1)
+    what = comparison(inputs)
+    assert what is not None
+    shown = [headline(inputs, what), accuracy(inputs, "accuracy")]
+    for figure in filter(None, shown):
+        assert "3 of 4 models; all are in the table of every group." in figure.caption
+        assert "dots" not in figure.caption
+        rows = [row for table in figure.spec["datasets"].values() for row in table]
+        assert {row["arm"] for row in rows} == {arm_styles(MODELS)[name].title for name in MODELS if name != "rft"}
+        assert not any(row.get("dot") for row in rows)
+    assert shown[1] is not None
+    assert shown[1].details[0]["titles"] == ["group", "level", *MODELS]
 
 
 def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, inputs: Inputs, page: Path) -> None:

@@ -12,7 +12,15 @@ from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report import figures
 from compositionality.report.page.claims import first_claim, points
-from compositionality.report.page.figure import ONE_SEED, WORDS, PageFigure, figure_of, styles_of, words_of
+from compositionality.report.page.figure import (
+    ONE_SEED,
+    WORDS,
+    PageFigure,
+    arms_by_level,
+    figure_of,
+    styles_of,
+    words_of,
+)
 from compositionality.report.page.inputs import (
     AGAIN,
     AUDIT,
@@ -133,9 +141,10 @@ def finding_text(inputs: Inputs, what: HeadlineComparison, main: PageFigure) -> 
 def headline(inputs: Inputs, what: HeadlineComparison) -> PageFigure:
     """Return the large chart of the group that the finding is of."""
     rows = [row for row in inputs.accuracy if row["group"] == what.group]
-    chart = figures.headline(rows, styles_of(inputs, unique(rows, "model")))
+    models, left_out = arms_by_level(inputs, unique(rows, "model"))
+    chart = figures.headline(rows, styles_of(inputs, models))
     values = {**words_of(inputs, "headline", rows), "group": group_title(what.group)}
-    sentences = [WORDS["headline"][what.group]] if what.group in WORDS["headline"] else []
+    sentences = [left_out, WORDS["headline"].get(what.group, "")]
     return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values, *sentences)
 
 

@@ -27,6 +27,7 @@ from compositionality.report.page.figure import (
     WORDS,
     PageFigure,
     Row,
+    arms_by_level,
     cell_table,
     drawn,
     figure_of,
@@ -90,10 +91,13 @@ def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
     said, test = WORDS[name], paper.matching_test(rows)
     stated = [said["stated"].format(figure=paper.PAPER["tests"][test]["figure"])] if test else []
     completions = plural(results.replicates[0].sampling["n_samples"], "completion")
-    chart = figures.accuracy(rows, handed_on, arm_styles(results.arms, inputs.settings.arms))
+    models, left_out = arms_by_level(inputs, results.arms)
+    styles = arm_styles(results.arms, inputs.settings.arms)
+    chart = figures.accuracy(rows, handed_on, {model: styles[model] for model in models})
     values = {**words_of(inputs, name, rows), "completions": completions}
     details = interval_table("Right answers with their 95 % intervals, %", rows, "accuracy", "group", "level")
-    sentences, sources = [*([said["handed_on"]] if handed_on else []), *stated], inputs.starting(f"{kind}/")
+    sentences = [left_out, said["handed_on"] if handed_on else "", *stated]
+    sources = inputs.starting(f"{kind}/")
     return figure_of(inputs, name, chart, summary_rows(results), sources, values, *sentences, details=[details])
 
 

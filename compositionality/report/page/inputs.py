@@ -32,6 +32,8 @@ QUESTIONS = {
     SCALING: "What does reinforcement learning gain from more parameters, compute and data?",
 }
 """Above the finding."""
+SHOWN = {COMPOSITION: ("base", "stage1", "rl-level1", "rl-level2", "gold-sft")}
+"""The models that a study is about: of many, charts by level show these alone."""
 OWN = {COMPOSITION: "accuracy", INJECTION: "igsm", SCALING: "accuracy"}
 COUNTDOWN, PASS_AT_K, FAILURES, INFLUENCE = "countdown", "passk", "failures", "influence"
 """Kinds of results, as in claims.json, which names its inputs KIND/REPLICATE/FILE; OWN: of the study's own section."""
