@@ -5,6 +5,7 @@ import csv
 import gzip
 import hashlib
 import json
+import math
 import re
 import shutil
 from collections import Counter
@@ -26,14 +27,18 @@ from report_study import (
     SETS,
     claims,
     copied_to,
+    evaluate_models,
     evaluated,
+    give_exact,
     make_injection,
     make_study,
+    of_seed,
     solved,
     write_json,
 )
 from steps import typed
 
+from compositionality.config.problem_sets import create_problem_set
 from compositionality.data.artefact import verify
 from compositionality.data.git import code_version
 from compositionality.errors import UserError
@@ -249,6 +254,41 @@ def test_of_many_models_charts_by_level_show_those_the_study_is_about(
         assert not any(row.get("dot") for row in rows)
     assert shown[1] is not None
     assert shown[1].details[0]["titles"] == ["group", "level", *MODELS]
+
+
+def test_of_a_registered_study_problems_are_made_again_with_each_steps_probability(tmp_path: Path) -> None:
+    """Nothing but the tables and the registration is kept; a problem file with another hash is not shown."""
+    study, test_seed = tmp_path / "results" / "tiny", 2040
+    words = [f"test_seed={test_seed}", "function_split=3", "files=[test_heldout]", f"output={tmp_path}/data"]
+    (file,) = create_problem_set(["profile=smoke", "set=string", "seed=1", *words])
+    section = of_seed(study, 1) / "section41_42"
+    evaluate_models(section, {"string_task-test_heldout": file}, MODELS, 1)
+    give_exact(section, 1)
+    shutil.rmtree(section / "rollouts")
+    registration = study / "registration" / "registration.yaml"
+    registration.parent.mkdir()
+    text = (ROOT / "compositionality/config/registrations/composition-5.yaml").read_text()
+    text = text.replace("profile: tiny", "profile: smoke").replace("test_seed: 2071", f"test_seed: {test_seed}")
+    registration.write_text(text)
+    made = ReportSettings(study, study / "report")
+    html = report(made).read_text()
+    (level,) = {int(found) for found in re.findall(r"One problem of level (\d), and what", html)}
+    shown = html[html.index('<section id="problem"') :].partition("</section>")[0]
+    assert "made again, with the hash that the table names" in shown
+    assert "first of this level that RL on level 2 solves and" in shown
+    gold = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)[1].splitlines()
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", shown, re.DOTALL)]
+    assert [row[0] for row in rows] == ["its answer", *gold[:level], "all steps"]
+    by_model = [[float(cell) for cell in column] for column in zip(*(row[1:] for row in rows[1:]), strict=True)]
+    for *steps, whole in by_model:
+        assert math.prod(steps) == pytest.approx(whole, rel=0.1)
+    explored = json.loads(unpacked(html, "explorer"))
+    assert all(text["answers"] == [None] * len(MODELS) for text in explored["replicates"][0]["texts"].values())
+    assert "the answers’ texts were not kept" in html
+    registration.write_text(text.replace(f"test_seed: {test_seed}", "test_seed: 2050"))
+    with pytest.raises(UserError, match=r"index.html: stale, \S+registration.yaml has changed"):
+        check(made)
+    assert '<section id="problem"' not in report(made).read_text()
 
 
 def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, inputs: Inputs, page: Path) -> None:
@@ -601,7 +641,7 @@ def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path
     dots = gold(inputs, "gold_probability")
     assert dots is not None
     said = explorer(inputs, [dots])["missing"]
-    assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The answers’ texts"]
+    assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The problems’ texts"]
     steps = validation(inputs)
     assert [[step["step"] for step in problem["steps"]] for problem in steps] == [[0, 5, 10, 15, 20]] * 4
     others = make_injection(tmp_path / "other", n_seeds=1, decided=False)

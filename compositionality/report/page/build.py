@@ -137,7 +137,7 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
     if explored:  # the page draws them of the replicate that is chosen
         spec = specs[dots := explored["figure"]]
         specs[dots] = {**spec, "datasets": {name: [] for name in spec["datasets"]}}
-    chosen = samples(inputs)
+    chosen, problem = samples(inputs), worked_problem(inputs, what) if what else {}
     groups = unique([*chosen, *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.settings.study.resolve().name}",
@@ -153,8 +153,8 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
         runs=runs,
         finding=content.finding(inputs, what, figures[0] if figures else None),
         main=figures[0].name if what else "",
-        problem_first=inputs.settings.section not in content.MAIN,
-        problem=worked_problem(inputs, what) if what else {},
+        problem_first=inputs.settings.section not in content.MAIN and problem.get("answers"),
+        problem=problem,
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
         ending=ending,

@@ -1,7 +1,7 @@
 """What the page shows on a click or at a slider: the problem behind a dot, and problems at successive steps of RL."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compositionality.data.json_files import NUMBER, check_shape, parse_json_object
-from compositionality.data.problems import read_problems
 from compositionality.evaluate.results import ReplicateTables
 from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS
 from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.figure import PageFigure, styles_of
 from compositionality.report.page.inputs import AGAIN, VALIDATION, Inputs
-from compositionality.report.page.samples import cut, first_completions, problem_files, question, rollouts_of
+from compositionality.report.page.samples import cut, first_completions, outcomes, question, rollouts_of
 
 DOTS = "gold_probability"
 EXPLORED = (DOTS, "answers")
@@ -29,13 +28,6 @@ PER_LEVEL = 200
 """Problems of a level, at most."""
 MOST = 1_500_000
 """Characters of prompts and answers in all, so that the page stays small."""
-OUTCOMES = {
-    "right_chain": "right, every step right",
-    "right": "right",
-    "handed_on": "wrong, but every result handed on",
-    "names_in_order": "wrong, but the names in order",
-}
-"""What holds of a single answer: the first column that is 1."""
 STEPS = ("trainer.steps", "trainer.total_training_steps")
 """In a run's settings: the single-file engine's, verl's."""
 OF_A_SOURCE = 3
@@ -90,13 +82,6 @@ def compositions(replicates: Sequence[ReplicateTables]) -> pd.DataFrame:
     return pd.concat([part.drop_duplicates(PAIR).assign(replicate=name) for name, part in parts.items()])
 
 
-def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
-    """Return in words what a model's answers are: of a single one what holds of it, of several how many are right."""
-    several = rows["right"].astype(int).astype(str) + " of " + rows["judged"].astype(int).astype(str) + " right"
-    single = np.select([rows[name] == 1 for name in OUTCOMES], [*OUTCOMES.values()], "wrong")
-    return several.where(rows["n"] > 1, pd.Series(single, rows.index).where(rows["judged"] > 0, "not judged"))
-
-
 def columns(rows: pd.DataFrame, order: Sequence[str]) -> Row:
     """Return level, file, number, composition of its problems; by model 100 log10 P, or % right, and outcome."""
     problems = rows.drop_duplicates(PAIR).groupby("level").head(PER_LEVEL)
@@ -108,20 +93,21 @@ def columns(rows: pd.DataFrame, order: Sequence[str]) -> Row:
 
 
 def answers(inputs: Inputs, models: Sequence[str], problems: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return prompt, gold completion and the first answer of each model, by the problem's place; ``MOST`` in all."""
-    wanted, files = defaultdict[str, list[tuple[int, int]]](list), problem_files(inputs)
-    for place, (file, number) in enumerate(zip(problems["file"], problems["problem"], strict=True)):
-        wanted[file].append((number, place))
+    """Return prompt, gold completion and the first answer of each model (None: not kept), by the problem's place.
+
+    ``MOST`` characters in all.
+    """
+    places = pd.DataFrame({name: problems[name] for name in PAIR})
     found = dict[str, Any]()
-    for file in [name for name in wanted if name in files]:
-        table, numbers = read_problems(files[file]), [number for number, _ in wanted[file]]
-        folders = [rollouts_of(inputs, model, file) for model in models]
-        said = [dict(first_completions(folder, numbers)) if folder else {} for folder in folders]
-        if not any(said):
+    for file, part in places.groupby("file", sort=False):
+        if file not in inputs.problems:
             continue
-        for number, place in wanted[file]:
+        folders = [rollouts_of(inputs, model, str(file)) for model in models]
+        said = [dict(first_completions(folder, part["problem"].tolist())) if folder else {} for folder in folders]
+        asked = inputs.problems[str(file)].take(part["problem"].tolist()).to_pylist()
+        for (place, number), row in zip(part["problem"].items(), asked, strict=True):
             texts = [cut(rows[number]["response"]) if number in rows else None for rows in said]
-            found[str(place)] = {**question(table.slice(number, 1).to_pylist()[0], number), "answers": texts}
+            found[str(place)] = {**question(row, number), "answers": texts}
     left, kept = MOST, dict[str, Any]()
     rank = pd.Series(problems["level"]).groupby(problems["level"]).cumcount()
     for place in rank.sort_values(kind="stable").index.astype(str):  # of each level the first that fit
@@ -141,7 +127,11 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
     if running := sorted({folder.name for folder in folders} - done):
         lines.append(f"Not evaluated yet: {', '.join(running)}.")
     if not texts:
-        lines.append("The answers’ texts are not here: they need the study’s problem files and rollouts (data=…).")
+        lines.append(
+            "The problems’ texts are not here: they need the study’s problem files (data=…)."
+        )
+    elif not inputs.starting(f"rollouts/{inputs.own}/"):
+        lines.append(f"Problems are those of {inputs.seeds[0]}, made again; the answers’ texts were not kept.")
     elif len(known) > 1:
         lines.append(f"The answers’ texts are those of {inputs.seeds[0]} alone.")
     return lines

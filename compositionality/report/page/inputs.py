@@ -1,18 +1,26 @@
 """Every file of a study that the page is made from, by a name without a path; altered and stale files are refused."""
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
+import pyarrow as pa
+
+from compositionality.config.problem_sets import create_problem_set
 from compositionality.console import natural_key
-from compositionality.data.artefact import config_hash, input_hash, manifest_path, read_manifest
+from compositionality.data.artefact import config_hash, file_hash, input_hash, manifest_path, read_manifest
 from compositionality.data.git import code_version
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
+from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
+from compositionality.evaluate.registration import FROZEN, read_registration
 from compositionality.evaluate.results import INFLUENCE as INFLUENCE_TABLE
-from compositionality.evaluate.results import LABELS, TRAINING, Results, of_before, read_results
+from compositionality.evaluate.results import LABELS, TRAINING, ReplicateTables, Results, of_before, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED, OneOf, check_ranges
@@ -44,6 +52,7 @@ METRICS = {PASS_AT_K: Metric.PASS_AT_K, FAILURES: Metric.FAILURES, INFLUENCE: Me
 FITS = {"flops": "scaling", "flops_paper": "flops_paper", "completions": "completions"}
 """Resource of a fit → its kind."""
 CLAIMS, AUDIT, MACHINE, TIMES = "claims.json", "data_audit.json", "machine.json", "times.tsv"
+REGISTRATION = f"registration/{FROZEN}"
 RUNS = ("stage*", "sft-*", "rl-*")
 """Folders of training runs."""
 AGAIN = "run the step that makes it again"
@@ -145,6 +154,16 @@ class Inputs:
         return with_level(self.summary, "accuracy")
 
     @cached_property
+    def problems(self) -> dict[str, pa.Table]:
+        """The problem files of the first replicate that are known by their hash, or can be made again."""
+        first = self.evaluated.replicates[0]
+        names = {digest: name for name, digest in first.files.items()}
+        files = {names[digest]: path for name, path in self.files.items() if (digest := self.hashes[name]) in names}
+        if files or REGISTRATION not in self:
+            return {name: read_problems(path) for name, path in files.items()}
+        return registered_problems(self.files[REGISTRATION], first)
+
+    @cached_property
     def hashes(self) -> dict[str, str]:
         """Hash of every input. UserError for one that is altered."""
         return {name: input_hash(path) for name, path in self.files.items()}
@@ -190,10 +209,24 @@ def find_inputs(settings: ReportSettings) -> Inputs:
     return inputs
 
 
+def registered_problems(registration: Path, replicate: ReplicateTables) -> dict[str, pa.Table]:
+    """Make the problem files of a registered replicate again, those that get the hash which its table names."""
+    study, tables = read_registration(registration), {}
+    words = [f"profile={study.profile}", f"test_seed={study.test_seed}", f"seed={replicate.seed}"]
+    for name, digest in replicate.files.items():
+        task, _, file = name.partition("_task-")
+        with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()), suppress(UserError):
+            own = [f"set={task}", f"files=[{file}]", f"function_split={replicate.split}", f"output={folder}"]
+            (path,) = create_problem_set([*words, *own])
+            if file_hash(path) == digest:
+                tables[name] = read_problems(path)
+    return tables
+
+
 def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]]:
     """Yield what is of the whole study, and the problem files of its first replicate (not those of ablations)."""
     study, section = settings.study, settings.study / settings.section
-    yield from ((name, study / name) for name in (CLAIMS, AUDIT))
+    yield from ((name, study / name) for name in (CLAIMS, AUDIT, REGISTRATION))
     yield from ((name, section / name) for name in (TIMES, MACHINE))
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"

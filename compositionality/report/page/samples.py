@@ -4,18 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compositionality.data.artefact import read_manifest
-from compositionality.data.problems import problem_of, read_problems
+from compositionality.data.problems import problem_of
 from compositionality.errors import UserError
 from compositionality.report.page.content import HeadlineComparison
 from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import Inputs
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.registry import task_of
+from compositionality.types import ROLES
 
 AT_MOST = 600
 """Completions in all; the page stays readable and small."""
@@ -26,6 +27,13 @@ LONGEST = 4000
 MOST_MODELS = 8
 """Of more, the worked problem has the answers of the two that are compared."""
 CELL = ["group", "level", "reason"]
+OUTCOMES = {
+    "right_chain": "right, every step right",
+    "right": "right",
+    "handed_on": "wrong, but every result handed on",
+    "names_in_order": "wrong, but the names in order",
+}
+"""What holds of a single answer: the first column that is 1."""
 SHOWN = ["problem", "reason", "answer", "response", "n_tokens", "finish_reason"]
 Row = dict[str, Any]
 
@@ -34,11 +42,10 @@ def samples(inputs: Inputs) -> list[Row]:
     """Return rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
     if not inputs.summary["models"]:
         return []
-    problems = {name: read_problems(path) for name, path in problem_files(inputs).items()}
     rows = [
         first_of_each_cell(folder, table).assign(model=model, file=name)
         for model in inputs.summary["models"]
-        for name, table in problems.items()
+        for name, table in inputs.problems.items()
         if (folder := rollouts_of(inputs, model, name))
     ]
     if not rows:
@@ -48,58 +55,73 @@ def samples(inputs: Inputs) -> list[Row]:
     return [
         {
             **completion_row(row, row["model"]), **{name: row[name] for name in ("group", "level", "problem")},
-            **question(problems[row["file"]].slice(row["problem"], 1).to_pylist()[0], row["problem"]),
+            **question(inputs.problems[row["file"]].slice(row["problem"], 1).to_pylist()[0], row["problem"]),
         }
         for row in chosen.to_dict("records")
     ]  # fmt: skip
 
 
 def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
-    """Return a problem with the models' completions: the first of its level that the arm solves and its base does not.
+    """Return a problem of the compared level with every model's outcome, first completion and exact steps, if kept.
 
-    Without such a problem the first of the level; empty where no rollouts are among the inputs.
+    The first that the arm solves and its base does not; without such a problem the first of the level. Empty where the
+    problems are not known.
     """
-    for name, path in problem_files(inputs).items():
-        models = inputs.summary["models"]
-        everybody = len(models) <= MOST_MODELS
-        asked = models if everybody else [model for model in models if model in (what.model, what.base)]
-        folders = {model: rollouts_of(inputs, model, name) for model in asked}
-        table = read_problems(path)
-        cells = zip(table["group"].to_pylist(), table["level"].to_pylist(), strict=True)
-        numbers = [number for number, cell in enumerate(cells) if cell == (what.group, what.level)]
-        if not numbers or not folders[what.model]:
+    models = inputs.summary["models"]
+    everybody = len(models) <= MOST_MODELS
+    asked = models if everybody else [model for model in models if model in (what.model, what.base)]
+    known = inputs.evaluated.rows
+    known = known[(known["replicate"] == inputs.seeds[0]) & known["arm"].isin(asked)]
+    for name, table in inputs.problems.items():
+        rows = known[(known["file"] == name) & (known["group"] == what.group) & (known["level"] == what.level)]
+        if rows.empty:
             continue
-        first = {model: dict(first_completions(folder, numbers)) for model, folder in folders.items() if folder}
-        right = {model: {n for n, row in rows.items() if row["reason"] == "correct"} for model, rows in first.items()}
-        told_apart = sorted(right[what.model] - right.get(what.base, set()))
+        measured = rows.loc[rows["gold_log_prob"].notna(), "problem"]
+        numbers = sorted({*(measured if len(measured) else rows["problem"])})
+        right = {model: {*part.loc[part["right"] == part["n"], "problem"]} for model, part in rows.groupby("arm")}
+        wrong = {*rows.loc[(rows["arm"] == what.base) & (rows["right"] == 0), "problem"]}
+        told_apart = [number for number in numbers if number in right[what.model] & wrong]
         number = (told_apart or numbers)[0]
-        styles = styles_of(inputs, [*first, what.base])
-        answers = [
-            {**completion_row(rows[number], model), "title": styles[model].title}
-            for model, rows in first.items()
-            if number in rows
-        ]
-        about = {
-            "level": what.level,
-            "number": number,
-            "answers": answers,
-            "chosen": bool(told_apart),
-            "everybody": everybody,
-        }
-        about |= {"model": styles[what.model].title, "base": styles[what.base].title}
-        return {**question(table.slice(number, 1).to_pylist()[0], number), **about}
+        folders = {model: rollouts_of(inputs, model, name) for model in asked}
+        first = {model: dict(first_completions(folder, [number])) for model, folder in folders.items() if folder}
+        styles, asked_text = (
+            styles_of(inputs, [*asked, what.base]),
+            question(table.slice(number, 1).to_pylist()[0], number),
+        )
+        rows = rows[rows["problem"] == number].set_index("arm").loc[asked]
+        titles = [styles[model].title for model in asked]
+        outcome = ["its answer", *outcomes(rows)]
+        return {
+            **asked_text, "level": what.level, "number": number, "chosen": bool(told_apart), "everybody": everybody,
+            "model": styles[what.model].title, "base": styles[what.base].title,
+            "answers": [
+                {**completion_row(said[number], model), "title": styles[model].title}
+                for model, said in first.items()
+                if number in said
+            ],
+            "steps": {"titles": ["", *titles], "rows": [outcome, *step_rows(rows, asked_text["gold"])]},
+        }  # fmt: skip
     return {}
 
 
-def problem_files(inputs: Inputs) -> dict[str, Path]:
-    """Return the problem files of the first replicate, found by their hash among the inputs."""
-    paths = {}
-    for name in inputs.starting("data/"):
-        manifest = read_manifest(inputs.files[name])
-        for digest in manifest.files.values() if manifest else ():
-            paths[digest] = inputs.files[name]
-    digests = inputs.evaluated.replicates[0].files
-    return {name: paths[digest] for name, digest in digests.items() if digest in paths}
+def step_rows(rows: pd.DataFrame, gold: str) -> list[list[str]]:
+    """Return each step of the gold solution, then all of it, with the probability that every model gives it."""
+    if rows["gold_log_prob_by_step_role"].isna().any():
+        return []
+    logs = [np.reshape(cells, (-1, len(ROLES))).sum(axis=1) / 100 for cells in rows["gold_log_prob_by_step_role"]]
+    lines, steps = gold.strip().split("\n"), range(len(logs[0]))
+    named = lines if len(lines) == len(steps) else [f"step {step + 1}" for step in steps]
+    parts = [[named[step], *(log[step] for log in logs)] for step in steps]
+    return [
+        [name, *(f"{np.exp(log):.2g}" for log in of)] for name, *of in [*parts, ["all steps", *rows["gold_log_prob"]]]
+    ]
+
+
+def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
+    """Return in words what a model's answers are: of a single one what holds of it, of several how many are right."""
+    several = rows["right"].astype(int).astype(str) + " of " + rows["judged"].astype(int).astype(str) + " right"
+    single = np.select([rows[name] == 1 for name in OUTCOMES], [*OUTCOMES.values()], "wrong")
+    return several.where(rows["n"] > 1, pd.Series(single, rows.index).where(rows["judged"] > 0, "not judged"))
 
 
 def rollouts_of(inputs: Inputs, model: str, file: str) -> Path | None:
