@@ -315,6 +315,19 @@ def test_a_click_on_a_dot_of_a_study_without_probabilities_shows_who_is_right(
     one.context.close()
 
 
+def test_a_click_on_a_dot_of_a_scaling_law_shows_its_runs(browser: "Browser", scaling_study: ReportSettings) -> None:
+    one = Opened(browser, scaling_study.output / "index.html")
+    page, shown = one.page, one.page.locator("#point-runs")
+    assert shown.locator("h4").inner_text() == "The runs of 10,000 parameters at step 8"
+    page.locator("#scaling_flops-drawing .mark-symbol.role-mark path").first.click(force=True)
+    assert shown.locator("h4").inner_text() == "The runs of 10,000 parameters at step 1"
+    assert shown.locator("tbody td:first-child").all_inner_texts() == ["10000-0", "10000-1"]
+    page.locator("#points select[name=points-size]").select_option("1000000")
+    assert shown.locator("h4").inner_text() == "The runs of 1,000,000 parameters at step 1"
+    assert one.errors == []
+    one.context.close()
+
+
 def test_the_slider_goes_through_the_steps_of_a_run_by_the_keyboard(opened: Any) -> None:
     page = opened(viewport=PHONE, color_scheme="dark").page
     slider, shown = page.locator("#step"), page.locator("#step-shown")

@@ -18,10 +18,19 @@ from compositionality.evaluate.tables import csv_text
 from compositionality.report.dashboard import send_result, used_by
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.explorer import explorer, validation
+from compositionality.report.page.explorer import explorer, run_points, validation
 from compositionality.report.page.figure import PageFigure
 from compositionality.report.page.figures import missing_figures, page_figures
-from compositionality.report.page.inputs import AUDIT, PAPERS, QUESTIONS, TIMES, Inputs, ReportSettings, find_inputs
+from compositionality.report.page.inputs import (
+    AUDIT,
+    MAIN,
+    PAPERS,
+    QUESTIONS,
+    TIMES,
+    Inputs,
+    ReportSettings,
+    find_inputs,
+)
 from compositionality.report.page.samples import samples, worked_problem
 from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique
 from compositionality.study.runner import versions
@@ -137,6 +146,7 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
     if explored:  # the page draws them of the replicate that is chosen
         spec = specs[dots := explored["figure"]]
         specs[dots] = {**spec, "datasets": {name: [] for name in spec["datasets"]}}
+    points = run_points(inputs)
     chosen, problem = samples(inputs), worked_problem(inputs, what) if what else {}
     groups = unique([*chosen, *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
@@ -149,11 +159,12 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
         vega=packed(vega),
         specs=packed(json.dumps(specs)),
         explored=explored,
-        explorer=packed(json.dumps({**explored, "runs": (runs := validation(inputs))})),
+        explorer=packed(json.dumps({**explored, "runs": (runs := validation(inputs)), "scaling": points})),
+        points=points,
         runs=runs,
         finding=content.finding(inputs, what, figures[0] if figures else None),
         main=figures[0].name if what else "",
-        problem_first=inputs.settings.section not in content.MAIN and problem.get("answers"),
+        problem_first=inputs.settings.section not in MAIN and problem.get("answers"),
         problem=problem,
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},

@@ -27,6 +27,7 @@ from compositionality.report.page.inputs import (
     COMPOSITION,
     INJECTION,
     MACHINE,
+    MAIN,
     PASS_AT_K,
     SCALING,
     TIMES,
@@ -39,8 +40,6 @@ from compositionality.study.model import all_arms
 Row = Mapping[str, Any]
 LEVELS, GROUPS = {COMPOSITION: 3, INJECTION: 99, SCALING: 3}, ("heldout", "holdout")
 """The level (that nearest to it), and the groups, that the finding is of: fixed before there are results."""
-MAIN = {INJECTION: "gains", SCALING: "scaling_flops"}
-"""The figure that a section's page begins with, if it was made; else, as of composition, accuracy by level."""
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",

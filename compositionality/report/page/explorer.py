@@ -18,7 +18,7 @@ from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS
 from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.figure import PageFigure, styles_of
-from compositionality.report.page.inputs import AGAIN, VALIDATION, Inputs
+from compositionality.report.page.inputs import AGAIN, MAIN, POINTS, SCALING, VALIDATION, Inputs
 from compositionality.report.page.samples import cut, first_completions, outcomes, question, rollouts_of
 
 DOTS = "gold_probability"
@@ -127,14 +127,20 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
     if running := sorted({folder.name for folder in folders} - done):
         lines.append(f"Not evaluated yet: {', '.join(running)}.")
     if not texts:
-        lines.append(
-            "The problems’ texts are not here: they need the study’s problem files (data=…)."
-        )
+        lines.append("The problems’ texts are not here: they need the study’s problem files (data=…).")
     elif not inputs.starting(f"rollouts/{inputs.own}/"):
         lines.append(f"Problems are those of {inputs.seeds[0]}, made again; the answers’ texts were not kept.")
     elif len(known) > 1:
         lines.append(f"The answers’ texts are those of {inputs.seeds[0]} alone.")
     return lines
+
+
+def run_points(inputs: Inputs) -> Row:
+    """Return the figure whose dots are means over runs, and every run's evaluations; {} where there are none."""
+    if POINTS not in inputs:
+        return {}
+    points = pd.read_csv(inputs.files[POINTS], dtype={"run": str})[["size", "step", "run", "flops", "loss"]]
+    return {"figure": MAIN[SCALING], "points": json.loads(points.to_json(orient="values"))}
 
 
 def validation(inputs: Inputs) -> list[Row]:

@@ -43,7 +43,9 @@ from compositionality.report.page.inputs import (
     FITS,
     INFLUENCE,
     INJECTION,
+    MAIN,
     PASS_AT_K,
+    POINTS,
     SCALING,
     Inputs,
 )
@@ -325,7 +327,8 @@ def scaling(inputs: Inputs, name: str) -> PageFigure | None:
         "fitted": fitted["formula"], "predicting": predicting["formula"], "share": f"{100 * content['share']:.0f}",
     }  # fmt: skip
     rows = scaling_figures.drawn_rows(fitted, predicting)
-    return figure_of(inputs, name, scaling_figures.scaling(content, fitted, predicting), rows, sources, values)
+    dots = WORDS[name]["dots"] if name == MAIN[SCALING] and POINTS in inputs else ""
+    return figure_of(inputs, name, scaling_figures.scaling(content, fitted, predicting), rows, sources, values, dots)
 
 
 def reuse(inputs: Inputs, name: str) -> PageFigure | None:

@@ -40,6 +40,8 @@ QUESTIONS = {
     SCALING: "What does reinforcement learning gain from more parameters, compute and data?",
 }
 """Above the finding."""
+MAIN = {INJECTION: "gains", SCALING: "scaling_flops"}
+"""The figure that a section's page begins with, if it was made; else, as of composition, accuracy by level."""
 SHOWN = {COMPOSITION: ("base", "stage1", "rl-level1", "rl-level2", "gold-sft")}
 """The models that a study is about: of many, charts by level show these alone."""
 OWN = {COMPOSITION: "accuracy", INJECTION: "igsm", SCALING: "accuracy"}
@@ -51,6 +53,8 @@ METRICS = {PASS_AT_K: Metric.PASS_AT_K, FAILURES: Metric.FAILURES, INFLUENCE: Me
 """Of the other kinds: accuracy."""
 FITS = {"flops": "scaling", "flops_paper": "flops_paper", "completions": "completions"}
 """Resource of a fit → its kind."""
+POINTS = "scaling_points.csv"
+"""Every run's losses, of which the dots of the main figure are means."""
 CLAIMS, AUDIT, MACHINE, TIMES = "claims.json", "data_audit.json", "machine.json", "times.tsv"
 REGISTRATION = f"registration/{FROZEN}"
 RUNS = ("stage*", "sft-*", "rl-*")
@@ -230,6 +234,7 @@ def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]
     yield from ((name, section / name) for name in (TIMES, MACHINE))
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
+    yield POINTS, section / "flops" / POINTS
     runs = Path(settings.checkpoints, first)
     samples = f"*/samples/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"  # the single-file engine's, verl's
     for file in (file for kind in samples for file in runs.glob(kind)) if settings.checkpoints else ():
