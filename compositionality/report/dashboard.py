@@ -118,8 +118,8 @@ def plain(rows: Any) -> pd.DataFrame:
 
 def used_by(inputs: Inputs) -> list[Path]:
     """Return the tables and claims that a report shows, and the models of the runs that it reports."""
-    runs = [path.parent for name, path in inputs.files.items() if name.endswith("/recipe.json")]
-    bases = [path.parent for name, path in inputs.files.items() if name.endswith("/base/manifest.json")]
+    runs = [path.parent for name, path in inputs.files.items() if name.startswith("runs/") and path.suffix == ".jsonl"]
+    bases = [place / "base" for place in dict.fromkeys(run.parent for run in runs) if (place / "base").is_dir()]
     shown = [path for path in inputs.files.values() if path.name in (RESULTS, CLAIMS)]
     return [*shown, *bases, *(model for run in runs for model in models_in(run))]
 

@@ -26,6 +26,7 @@ from compositionality.report.record import RecordSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
 from compositionality.study.registered import seal
+from compositionality.train.metrics import COMPLETIONS
 from compositionality.types import CHAIN, FAILURES, ROLES, Completion, Problem, Reason, TrainingReport, Verdict
 
 Settings = TypeVar("Settings", ReportSettings, RecordSettings)
@@ -320,7 +321,7 @@ def _runs(folder: Path, seed: int) -> None:
             for step in range(0, 21, 5):
                 row: dict[str, Any] = {"step": step}
                 if step:
-                    row["critic/acc/mean"] = step / 40 + place / 4
+                    row |= {"critic/acc/mean": step / 40 + place / 4, COMPLETIONS: step // 5 * 32}
                 for name in SETS:
                     for level in LEVELS:
                         key = f"val-core/string-{name}-level{level}/acc/mean@1"

@@ -344,7 +344,7 @@ def test_p15_check_names_the_file_in_one_line(copied: ReportSettings, capsys: py
     for change, file, told in (
         (one_byte, "section41_42/times.tsv", r"index.html: stale, \S+times.tsv has changed"),
         (one_byte, "seed0/section41_42/results.parquet", r"section41_42/results.parquet: altered"),
-        (one_byte, "seed1/section41_42/rollouts/rft/*/shard*", r"seed1/section41_42/rollouts/\S+: altered"),
+        (one_byte, "seed0/section41_42/rollouts/rft/*/shard*", r"seed0/section41_42/rollouts/\S+: altered"),
         (Path.unlink, "claims.json", r"index.html: stale, claims.json is gone"),
         (one_byte, "report/figures/passk.png", r"figures/passk.png: altered"),
         (Path.unlink, "report/tables/passk.csv", r"tables/passk.csv: missing"),

@@ -128,7 +128,7 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
         lines.append(f"Not evaluated yet: {', '.join(running)}.")
     if not texts:
         lines.append("The problems’ texts are not here: they need the study’s problem files (data=…).")
-    elif not inputs.starting(f"rollouts/{inputs.own}/"):
+    elif not inputs.starting("rollouts/"):
         lines.append(f"Problems are those of {inputs.seeds[0]}, made again; the answers’ texts were not kept.")
     elif len(known) > 1:
         lines.append(f"The answers’ texts are those of {inputs.seeds[0]} alone.")

@@ -55,8 +55,6 @@ from compositionality.study.model import load_study
 from compositionality.train.metrics import COMPLETIONS, FLOPS, accuracies, read_metrics
 from compositionality.types import DEEPEST
 
-SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")  # completions of a prompt: the single-file trainer's, verl's
-PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
 FACTORS = (
     "Last column: the least m at which the base’s pass@(m·k) is no longer below the model’s pass@k [what the 95 % "
     "intervals leave open]. More than re-ranking is shown only where both ends lie beyond the largest m."
@@ -216,18 +214,11 @@ def budget(inputs: Inputs, name: str) -> PageFigure | None:
 
 
 def rl_steps(inputs: Inputs, file: str, seed: str, arm: str) -> Iterator[Row]:
-    """Yield a row for each step; none if the run's settings do not say how many completions a step samples."""
-    recipe = file.replace("metrics.jsonl", "recipe.json")
-    settings = inputs.json(recipe)["settings"] if recipe in inputs else {}
-    n, prompts = (next((settings[key] for key in keys if key in settings), None) for keys in (SAMPLES, PROMPTS))
-    completions = 0
+    """Yield a row for each step that says how many completions were sampled until then, and how many are right."""
     for row in read_metrics(inputs.files[file]):
-        sampled = row.get("training/filter_groups/generated_prompts", prompts)
-        value = row.get("critic/acc/mean", row.get("critic/score/mean"))
-        if n is None or sampled is None or value is None:
-            continue
-        completions += int(sampled * n)
-        yield {"arm": arm, "seed": seed, "step": row["step"], "completions": completions, "correct": value}
+        completions, value = row.get(COMPLETIONS), row.get("critic/acc/mean", row.get("critic/score/mean"))
+        if completions is not None and value is not None:
+            yield {"arm": arm, "seed": seed, "step": row["step"], "completions": completions, "correct": value}
 
 
 def rft_iterations(inputs: Inputs) -> Iterator[Row]:

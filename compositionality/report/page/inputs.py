@@ -228,26 +228,36 @@ def registered_problems(registration: Path, replicate: ReplicateTables) -> dict[
 
 
 def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]]:
-    """Yield what is of the whole study, and the problem files of its first replicate (not those of ablations)."""
+    """Yield what is of the whole study; of its first replicate completions, settings and problem files."""
     study, section = settings.study, settings.study / settings.section
     yield from ((name, study / name) for name in (CLAIMS, AUDIT, REGISTRATION))
     yield from ((name, section / name) for name in (TIMES, MACHINE))
+    for rollouts in (study / first / settings.section / "rollouts").glob("*/*"):
+        if manifest_path(rollouts).is_file():
+            yield f"rollouts/{rollouts.parent.name}/{rollouts.name}", rollouts
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
     yield POINTS, section / "flops" / POINTS
-    runs = Path(settings.checkpoints, first)
-    samples = f"*/samples/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"  # the single-file engine's, verl's
-    for file in (file for kind in samples for file in runs.glob(kind)) if settings.checkpoints else ():
-        yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
-    data = Path(settings.data, first)
+    by_verl = False
+    for name in dict.fromkeys((first.partition("-")[0], first)) if settings.checkpoints else ():
+        runs = Path(settings.checkpoints, name)
+        for kind in ("base/manifest.json", *(f"{kind}/recipe.json" for kind in RUNS)):
+            yield from ((f"runs/{first}/{file.parent.name}/{file.name}", file) for file in runs.glob(kind))
+        for kind in (f"*/samples/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"):  # the single-file engine's, verl's
+            for file in runs.glob(kind) if name == first else ():
+                yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
+                by_verl |= file.parent.name == VALIDATION
+    table = read_manifest(study / first / settings.section / RESULTS) if settings.data else None
+    answered, data = {*table.inputs.values()} if table else set(), Path(settings.data, first)
     for manifest in data.glob("*/**/.*.parquet.manifest.json") if settings.data else ():
-        name = manifest.relative_to(data).with_name(manifest.name[1:].removesuffix(".manifest.json"))
-        if "rollouts" not in name.parts and name.parts[0] != "ablation":
-            yield f"data/{name.as_posix()}", data / name
+        path = manifest.with_name(manifest.name[1:].removesuffix(".manifest.json"))
+        made = read_manifest(path)
+        if (made and answered & {*made.files.values()}) or (by_verl and path.stem.startswith(VALIDATION)):
+            yield f"data/{path.relative_to(data).as_posix()}", path
 
 
 def _results(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:
-    """Yield the tables of one replicate and the completions that they count."""
+    """Yield the tables of one replicate."""
     folder = settings.study / seed
     places = {settings.section: OWN[settings.section], "section44": PASS_AT_K, "section45": FAILURES}
     sections = {kind: folder / section for section, kind in places.items()}
@@ -256,21 +266,16 @@ def _results(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:
     for kind, section in sections.items():
         if (section / RESULTS).is_file():
             yield from ((f"{kind}/{seed}/{name}", section / name) for name in (RESULTS, TRAINING, LABELS))
-        for rollouts in (section / "rollouts").glob("*/*"):
-            if manifest_path(rollouts).is_file():
-                yield f"rollouts/{kind}/{seed}/{rollouts.parent.name}/{rollouts.name}", rollouts
     for table in folder.glob(f"{INFLUENCE}/*/{INFLUENCE_TABLE}"):
         yield f"{INFLUENCE}/{seed}/{table.parent.name}/{table.name}", table
 
 
 def _training(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:
-    """Yield metrics and settings of every training run of a replicate, and its iterations of RFT."""
+    """Yield the metrics of every training run of a replicate, and its iterations of RFT."""
     for name in dict.fromkeys((seed.partition("-")[0], seed)) if settings.checkpoints else ():
         checkpoints = Path(settings.checkpoints, name)
-        yield f"runs/{seed}/base/manifest.json", checkpoints / "base" / "manifest.json"
         for run in sorted(path for kind in RUNS for path in checkpoints.glob(f"{kind}/metrics.jsonl")):
-            for file in ("metrics.jsonl", "recipe.json"):
-                yield f"runs/{seed}/{run.parent.name}/{file}", run.with_name(file)
+            yield f"runs/{seed}/{run.parent.name}/metrics.jsonl", run
     rollouts = "*/*rft*/iteration*/rollouts/manifest.json"
     for manifest in Path(settings.data, seed).glob(rollouts) if settings.data else ():
         arm, iteration = manifest.parts[-4:-2]
@@ -283,12 +288,13 @@ def _check_sources(inputs: Inputs) -> None:
 
     Whether the other tables are as old as their rollouts, ``read_results`` checks.
     """
-    for name in inputs.hashes:
-        made = read_manifest(inputs.files[name]) if name == CLAIMS or name.endswith(LABELS) else None
+    for name, path in inputs.files.items():
+        made, known = read_manifest(path) if name == CLAIMS or name.endswith(LABELS) else None, inputs.hashes
+        if name.endswith(LABELS):  # of the rollouts that the replicate's own table counts
+            table = inputs.files.get(f"{inputs.own}/{name.split('/')[1]}/{RESULTS}")
+            counted = read_manifest(table) if table else None
+            known = counted.inputs if counted else {}
         for source, expected in made.inputs.items() if made else ():
-            source_name = source
-            if name.endswith(LABELS):  # rollouts/MODEL/FILE of the section of its replicate
-                source_name = source.replace("rollouts/", f"rollouts/{inputs.own}/{name.split('/')[1]}/", 1)
-            if inputs.hashes.get(source_name, expected) != expected:
-                stale = f"stale, {inputs.files[source_name]} has changed since"
-                raise UserError(f"{inputs.files[name]}: {stale}; run the step that makes it again")
+            if known.get(source, expected) != expected:
+                stale = f"stale, {inputs.files.get(source, source)} has changed since"
+                raise UserError(f"{path}: {stale}; {AGAIN}")

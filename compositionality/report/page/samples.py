@@ -126,7 +126,7 @@ def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
 
 def rollouts_of(inputs: Inputs, model: str, file: str) -> Path | None:
     """Return the completions of one model to one problem file, in the first replicate."""
-    return inputs.files.get(f"rollouts/{inputs.own}/{inputs.seeds[0]}/{model}/{file}")
+    return inputs.files.get(f"rollouts/{model}/{file}")
 
 
 def first_completions(folder: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Row]]:
