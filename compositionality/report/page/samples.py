@@ -61,7 +61,7 @@ def samples(inputs: Inputs) -> list[Row]:
     ]  # fmt: skip
 
 
-def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
+def worked_problem(inputs: Inputs, subject: HeadlineComparison) -> Row:
     """Return a problem of the compared level with every model's outcome, first completion and exact steps, if kept.
 
     The first that the arm solves and its base does not; without such a problem the first of the level. Empty where the
@@ -69,37 +69,35 @@ def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
     """
     models = inputs.summary["models"]
     everybody = len(models) <= MOST_MODELS
-    asked = models if everybody else [model for model in models if model in (what.model, what.base)]
+    asked = models if everybody else [model for model in models if model in (subject.model, subject.base)]
     known = inputs.evaluated.rows
     known = known[(known["replicate"] == inputs.seeds[0]) & known["arm"].isin(asked)]
     for name, table in inputs.problems.items():
-        rows = known[(known["file"] == name) & (known["group"] == what.group) & (known["level"] == what.level)]
+        rows = known[(known["file"] == name) & (known["group"] == subject.group) & (known["level"] == subject.level)]
         if rows.empty:
             continue
-        measured = rows.loc[rows["gold_log_prob"].notna(), "problem"]
-        numbers = sorted({*(measured if len(measured) else rows["problem"])})
-        right = {model: {*part.loc[part["right"] == part["n"], "problem"]} for model, part in rows.groupby("arm")}
-        wrong = {*rows.loc[(rows["arm"] == what.base) & (rows["right"] == 0), "problem"]}
-        told_apart = [number for number in numbers if number in right[what.model] & wrong]
-        number = (told_apart or numbers)[0]
-        folders = {model: rollouts_of(inputs, model, name) for model in asked}
-        first = {model: dict(first_completions(folder, [number])) for model, folder in folders.items() if folder}
-        styles, asked_text = (
-            styles_of(inputs, [*asked, what.base]),
-            question(table.slice(number, 1).to_pylist()[0], number),
-        )
+        exact = rows.dropna(subset="gold_log_prob")
+        numbers = (rows if exact.empty else exact)["problem"]
+        solved = {*rows.loc[(rows["arm"] == subject.model) & (rows["right"] == rows["n"]), "problem"]}
+        unsolved = {*rows.loc[(rows["arm"] == subject.base) & (rows["right"] == 0), "problem"]}
+        told_apart = solved & unsolved & {*numbers}
+        number = int(min(told_apart or numbers))
+        asked_for = question(table.slice(number, 1).to_pylist()[0], number)
         rows = rows[rows["problem"] == number].set_index("arm").loc[asked]
-        titles = [styles[model].title for model in asked]
-        outcome = ["its answer", *outcomes(rows)]
+        styles = styles_of(inputs, [*asked, subject.base])
         return {
-            **asked_text, "level": what.level, "number": number, "chosen": bool(told_apart), "everybody": everybody,
-            "model": styles[what.model].title, "base": styles[what.base].title,
+            **asked_for, "level": subject.level, "number": number, "chosen": bool(told_apart), "everybody": everybody,
+            "model": styles[subject.model].title, "base": styles[subject.base].title,
             "answers": [
-                {**completion_row(said[number], model), "title": styles[model].title}
-                for model, said in first.items()
-                if number in said
+                {**completion_row(said, model), "title": styles[model].title}
+                for model in asked
+                for folder in [rollouts_of(inputs, model, name)]
+                for _, said in (first_completions(folder, [number]) if folder else ())
             ],
-            "steps": {"titles": ["", *titles], "rows": [outcome, *step_rows(rows, asked_text["gold"])]},
+            "steps": {
+                "titles": ["", *(styles[model].title for model in asked)],
+                "rows": [["its answer", *outcomes(rows)], *step_rows(rows, asked_for["gold"])],
+            },
         }  # fmt: skip
     return {}
 
@@ -108,13 +106,11 @@ def step_rows(rows: pd.DataFrame, gold: str) -> list[list[str]]:
     """Return each step of the gold solution, then all of it, with the probability that every model gives it."""
     if rows["gold_log_prob_by_step_role"].isna().any():
         return []
-    logs = [np.reshape(cells, (-1, len(ROLES))).sum(axis=1) / 100 for cells in rows["gold_log_prob_by_step_role"]]
-    lines, steps = gold.strip().split("\n"), range(len(logs[0]))
-    named = lines if len(lines) == len(steps) else [f"step {step + 1}" for step in steps]
-    parts = [[named[step], *(log[step] for log in logs)] for step in steps]
-    return [
-        [name, *(f"{np.exp(log):.2g}" for log in of)] for name, *of in [*parts, ["all steps", *rows["gold_log_prob"]]]
-    ]
+    by_step = [np.reshape(cells, (-1, len(ROLES))).sum(axis=1) / 100 for cells in rows["gold_log_prob_by_step_role"]]
+    logs, lines = [*zip(*by_step, strict=True), rows["gold_log_prob"]], gold.strip().split("\n")
+    names = lines if len(lines) == len(logs) - 1 else [f"step {place}" for place in range(1, len(logs))]
+    probabilities = [[f"{np.exp(log):.2g}" for log in step] for step in logs]
+    return [[name, *step] for name, step in zip([*names, "all steps"], probabilities, strict=True)]
 
 
 def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
