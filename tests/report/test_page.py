@@ -46,15 +46,23 @@ from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report import figures
 from compositionality.report.page import figure as page_figure
-from compositionality.report.page import samples as page_samples
+from compositionality.report.page import problems as page_problems
 from compositionality.report.page.build import report
 from compositionality.report.page.claims import claim_rows, claims_section, first_claim, said, sentence
 from compositionality.report.page.content import HeadlineComparison, comparison, headline
-from compositionality.report.page.explorer import DOTS, explorer, validation
 from compositionality.report.page.figure import WORDS, PageFigure
 from compositionality.report.page.figures import accuracy, gold, page_figures
 from compositionality.report.page.inputs import INJECTION, PAPERS, QUESTIONS, Inputs, ReportSettings, find_inputs
-from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
+from compositionality.report.page.problems import (
+    AT_MOST,
+    DOTS,
+    LONGEST,
+    cut,
+    explorer,
+    samples,
+    validation,
+    worked_problem,
+)
 from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
 from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
@@ -232,7 +240,7 @@ def test_a_claim_of_fits_is_told_in_its_own_unit_and_one_without_figures_is_pass
 def test_of_many_models_the_worked_problem_has_the_answers_of_the_two_that_are_compared(
     inputs: Inputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_samples, "MOST_MODELS", len(MODELS) - 1)
+    monkeypatch.setattr(page_problems, "MOST_MODELS", len(MODELS) - 1)
     shown = worked_problem(inputs, HeadlineComparison("rl-level2", "stage1", "heldout", 3))
     assert ([row["model"] for row in shown["answers"]], shown["everybody"]) == (["stage1", "rl-level2"], False)
 
@@ -405,7 +413,7 @@ def test_samples_are_stratified_and_bounded(inputs: Inputs, monkeypatch: pytest.
         for shard in read_rollouts(folder):
             yield from (shard, shard.slice(0, 0))
 
-    monkeypatch.setattr(page_samples, "read_rollouts", with_an_empty_one)
+    monkeypatch.setattr(page_problems, "read_rollouts", with_an_empty_one)
     assert samples(inputs) == found
 
 

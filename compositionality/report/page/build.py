@@ -18,7 +18,6 @@ from compositionality.evaluate.tables import csv_text
 from compositionality.report.dashboard import send_result, used_by
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.explorer import explorer, run_points, validation
 from compositionality.report.page.figure import PageFigure
 from compositionality.report.page.figures import missing_figures, page_figures
 from compositionality.report.page.inputs import (
@@ -31,7 +30,7 @@ from compositionality.report.page.inputs import (
     ReportSettings,
     find_inputs,
 )
-from compositionality.report.page.samples import samples, worked_problem
+from compositionality.report.page.problems import explorer, run_points, samples, validation, worked_problem
 from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique
 from compositionality.study.runner import versions
 

@@ -208,17 +208,16 @@ def training(inputs: Inputs, name: str) -> PageFigure | None:
 
 def budget(inputs: Inputs, name: str) -> PageFigure | None:
     """Return the share right among training completions, by how many were sampled: RL's steps, RFT's iterations."""
-    rows = [*(row for run in rl_runs(inputs) for row in rl_steps(inputs, *run)), *rft_iterations(inputs)]
+    rows = [
+        {"arm": arm, "seed": seed, "step": row["step"], "completions": row[COMPLETIONS], "correct": right}
+        for file, seed, arm in rl_runs(inputs)
+        for row in read_metrics(inputs.files[file])
+        for right in [row.get("critic/acc/mean", row.get("critic/score/mean"))]
+        if row.get(COMPLETIONS) is not None and right is not None
+    ]
+    rows += rft_iterations(inputs)
     sources = (*inputs.starting("runs/"), *inputs.starting("rft/"))
     return drawn(inputs, name, figures.budget, rows, sources, key="arm")
-
-
-def rl_steps(inputs: Inputs, file: str, seed: str, arm: str) -> Iterator[Row]:
-    """Yield a row for each step that says how many completions were sampled until then, and how many are right."""
-    for row in read_metrics(inputs.files[file]):
-        completions, value = row.get(COMPLETIONS), row.get("critic/acc/mean", row.get("critic/score/mean"))
-        if completions is not None and value is not None:
-            yield {"arm": arm, "seed": seed, "step": row["step"], "completions": completions, "correct": value}
 
 
 def rft_iterations(inputs: Inputs) -> Iterator[Row]:
