@@ -244,6 +244,9 @@ def test_a_click_on_a_dot_shows_its_problem_with_the_answers_of_all_models(opene
     for text in shown.locator("article").all_inner_texts():
         assert re.search(r"(right|wrong).*\nP = .*\n", text)
     assert ATTACK in shown.inner_text()
+    page.evaluate("document.querySelector('#dot-problem .badge').textContent = 'wrong, but every result handed on'")
+    badge, card = (shown.locator(kind).first.bounding_box() for kind in (".badge", "article"))
+    assert badge["x"] + badge["width"] < card["x"] + card["width"]
     assert page.evaluate("window.attacked") is None
     assert "?dot=" in page.url
     picked = page.locator("#gold_probability-drawing path[stroke='#1b1e23']").count()
