@@ -338,7 +338,7 @@ def committed(folder: Path, n: int) -> Results:
 def test_a_page_of_ten_replicates_stays_under_three_megabytes(tmp_path: Path) -> None:
     results = committed(tmp_path, 10)
     seeds, summary = tuple(place.name for place in results.replicates), {"models": results.arms}
-    inputs: Any = SimpleNamespace(evaluated=results, seeds=seeds, summary=summary, own="accuracy", files={}, problems={})
+    inputs: Any = SimpleNamespace(evaluated=results, seeds=seeds, summary=summary, files={}, problems={})
     inputs.settings, inputs.starting = SimpleNamespace(arms={}, checkpoints=""), lambda prefix: ()
     drawn: Any = SimpleNamespace(name=DOTS, spec={"datasets": {}})
     made = explorer(inputs, [drawn])
