@@ -30,7 +30,7 @@ from compositionality.evaluate.seeds import summary_rows
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED
 from compositionality.report import figures, scaling_figures
-from compositionality.report.draw import FigureSettings, chart_of, read_laws
+from compositionality.report.draw import SCALING, FigureSettings, chart_of, chosen_laws
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
@@ -141,7 +141,7 @@ def influence(target: Path, manifest: Manifest) -> Content:
 
 def laws(target: Path, _: Manifest) -> Content:
     """Return the laws that were fitted, their parameters, what they predict, and the quantities of claims."""
-    content, fitted, predicting = read_laws([str(target)])
+    content, fitted, predicting = chosen_laws(FigureSettings([str(target)], target, SCALING))
     about, listed = ("law", "formula", "n_parameters", "aic", *REMARKS), content["laws"]
     tables = {
         "laws": [{name: law[name] for name in about} for law in listed],

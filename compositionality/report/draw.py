@@ -56,6 +56,8 @@ class FigureSettings:
     title: str = ""  # above the figure
     models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
     arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
+    fitted: str = ""  # law of the fit; empty: that with the least AIC and no parameter on a bound
+    predicting: str = ""  # law of the predictions; empty: that with the least error on the most that was left out
     force: bool = False  # replace a result that was made from something else
 
 
@@ -66,7 +68,7 @@ def draw_figure(settings: FigureSettings) -> Path:
     if settings.figure == SCALING:
         from compositionality.report.scaling_figures import scaling
 
-        content, fitted, predicting = read_laws(settings.inputs)
+        content, fitted, predicting = chosen_laws(settings)
         sources, chart = {"fits": Path(settings.inputs[0])}, scaling(content, fitted, predicting)
         looks: dict[str, Any] = {"fitted": fitted["law"], "predicting": predicting["law"]}
     else:
@@ -125,7 +127,7 @@ def check(settings: FigureSettings) -> None:
     paths = settings.inputs if scaling else named_paths("inputs", with_run_names(settings.inputs)).values()
     if is_to_be_checked(*paths, dry=True):
         if scaling:
-            read_laws(settings.inputs)
+            chosen_laws(settings)
         else:
             read_results(settings.inputs, settings.models, METRICS[settings.figure])
 
@@ -135,18 +137,23 @@ def with_level(summary: Row, measure: str) -> list[dict[str, Any]]:
     return [row for row in summary[measure] if row["level"] and row[measure] is not None]
 
 
-def read_laws(inputs: Sequence[str]) -> tuple[dict[str, Any], Row, Row]:
-    """Return the content of one scaling.json, the law to show fitted, the law to show predicting."""
-    if len(inputs) != 1:
-        raise UserError(f"inputs: {len(inputs)} of them; give figure=scaling one scaling.json")
-    path = Path(inputs[0])
+def chosen_laws(settings: FigureSettings) -> tuple[dict[str, Any], Row, Row]:
+    """Return the content of scaling.json, the law to show fitted, the law to show predicting."""
+    if len(settings.inputs) != 1:
+        raise UserError(f"inputs: {len(settings.inputs)} of them; give figure=scaling one scaling.json")
+    path = Path(settings.inputs[0])
     if verify(path).step != FIT_STEP:
         raise UserError(f"{path}: was not made by examples/fit_scaling.py")
     content = read_json_object(path, AGAIN)
     check_shape(content, SCALING_SHAPE, path, AGAIN)
-    if not any(law["curves"] for law in content["laws"]):
+    laws = {law["law"]: law for law in content["laws"] if law["curves"]}
+    if not laws:
         raise UserError(f"{path}: no law could be fitted")
-    return content, *best_laws(content["laws"])
+    for name in filter(None, (settings.fitted, settings.predicting)):
+        if name not in laws:
+            raise UserError(f"{name}: no such law was fitted; there are: {', '.join(laws)}")
+    fitted, predicting = best_laws(content["laws"])
+    return content, laws.get(settings.fitted, fitted), laws.get(settings.predicting, predicting)
 
 
 def best_laws(rows: Sequence[Row]) -> tuple[Row, Row]:

@@ -19,7 +19,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.failures import read_labels
 from compositionality.evaluate.summary import contrast
 from compositionality.report import figures, gold_figures, heat_maps, paper
-from compositionality.report.draw import FigureSettings, draw_figure, read_laws
+from compositionality.report.draw import FigureSettings, chosen_laws, draw_figure
 from compositionality.report.page.build import report
 from compositionality.report.page.content import comparison, main_first
 from compositionality.report.page.figures import page_figures
@@ -493,8 +493,8 @@ def test_scaling_is_drawn_from_the_laws_that_describe_and_predict_best(fits: Pat
     assert shown.settings["fitted"] == min(laws, key=lambda name: laws[name]["aic"])
     assert shown.settings["predicting"] == "power"  # the others say nothing of a new size
 
-    content, _, predicting = read_laws([str(fits)])
-    spec = spec_of(scaling(content, laws["saturating_slope"], predicting))
+    content, fitted, predicting = chosen_laws(FigureSettings([str(fits)], Path("x"), fitted="saturating_slope"))
+    spec = spec_of(scaling(content, fitted, predicting))
     panels = spec["concat"]
     assert [panel["title"]["text"].split(":")[0] for panel in panels] == [
         "Fit", "Prediction", "Slope k of log L by size", "Residuals", "Equal losses",
@@ -534,9 +534,14 @@ def test_accuracy_by_how_often_a_problem_is_seen() -> None:
     assert rows.groupby("times")["accuracy"].max().tolist() == [0.9, 0.9]
 
 
-def test_p18_other_files_are_refused(fits: Path, tmp_path: Path) -> None:
+def test_p18_other_files_and_laws_are_refused(fits: Path, tmp_path: Path) -> None:
     points = str(fits.with_name("scaling_points.csv"))
-    for inputs, told in (([points], "damaged"), ([str(fits)] * 2, "give figure=scaling one scaling.json")):
+    known = "log_linear, saturating_slope, power"
+    for inputs, fitted, told in (
+        ([str(fits)], "cubic", f"cubic: no such law was fitted; there are: {known}"),
+        ([points], "", "damaged"),
+        ([str(fits)] * 2, "", "give figure=scaling one scaling.json"),
+    ):
         with pytest.raises(UserError, match=told):
-            draw_figure(FigureSettings(inputs, tmp_path / "x", "scaling"))
+            draw_figure(FigureSettings(inputs, tmp_path / "x", "scaling", fitted=fitted))
     assert not list(tmp_path.iterdir())
