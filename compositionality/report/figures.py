@@ -21,6 +21,8 @@ POINTS = 40
 """Points of a line of ``budget``."""
 APART = 0.055
 """Distance of labels in ``headline``, a share of the axis."""
+MOST_DOTS = 5
+"""Seeds of which charts by level have a dot each; of more their interval alone."""
 
 
 def inline(frame: pd.DataFrame) -> alt.InlineData:
@@ -108,7 +110,7 @@ def by_level(rows: Any, value: str, words: str, styles: Styles) -> pd.DataFrame:
     }
     frame["panel"] = frame["group"].map(title)
     keys = ["panel", "model", "arm", "level"]
-    dots = frame[frame["n_seeds"] > 1].explode("values").rename(columns={"values": "dot"})
+    dots = frame[frame["n_seeds"].between(2, MOST_DOTS)].explode("values").rename(columns={"values": "dot"})
     return pd.concat([frame[[*keys, "value", "low", "high"]], dots[[*keys, "dot"]].astype({"dot": float})])
 
 
@@ -152,7 +154,8 @@ def accuracy(rows: Any, handed_on: Any, styles: Styles) -> Chart:
 def accuracy_title(rows: Sequence[Row], study: str) -> alt.Title:
     """Return what an accuracy figure shows, for a figure without a caption."""
     seeds = rows[0]["n_seeds"]
-    mean = f"mean of {seeds} seeds (dots: seeds)" if seeds > 1 else "1 seed"
+    dots = " (dots: seeds)" if seeds <= MOST_DOTS else ""
+    mean = f"mean of {seeds} seeds{dots}" if seeds > 1 else "1 seed"
     what = f"ccuracy by level, {mean}; bars: 95 % interval over {rows[0]['interval']}"
     return alt.Title(f"{study}: a{what}" if study else f"A{what}", fontSize=14, offset=14)
 

@@ -35,7 +35,7 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets
 from compositionality.gpus import VISIBLE, driver, installed_gpus, peak_of, visible_gpus, why_no_gpu
-from compositionality.memory import GB, GPU, HOST, Need
+from compositionality.memory import GB, GPU, HOST
 from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt
 from compositionality.report.record import without_places
 from compositionality.rollout.engines.factory import sampling_needs
@@ -197,7 +197,15 @@ def run_steps(settings: GpuCheckSettings, work: Path, processes: int, gpus: list
             print(f"== {step.name}", flush=True)
             log = Path(settings.logs, f"{step.name.replace(' ', '-')}.log")
             yield run_step(step, log, settings, gpus[: processes if step.kind in TRAINING else 1])
-            write_sft_rows(work / step.name.split()[0])
+            problems = work / step.name.split()[0] / "train.parquet"
+            rows = problems.with_name("sft.parquet")
+            if (
+                problems.is_file() and not rows.is_file()
+            ):  # to fine-tune on: questions, and the start of their gold answers
+                asked = read_problems(problems).select(["prompt", "reward_model"]).to_pylist()
+                answers = ({"role": "assistant", "content": row["reward_model"]["ground_truth"][:64]} for row in asked)
+                chats = [[*row["prompt"], answer] for row, answer in zip(asked, answers, strict=True)]
+                write_table(pa.table({"messages": chats}), rows)
 
 
 def steps_of(work: Path, device: str, model: str, processes: int = 1) -> Iterator[CheckStep]:
@@ -256,16 +264,6 @@ def problem_in(log: Path, code: int) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     return (errors or lines or [f"exit code {code}"])[-1][:300]
-
-
-def write_sft_rows(folder: Path) -> None:
-    """Write rows to fine-tune on, once the problems exist: questions, and the start of their gold answers as text."""
-    problems, rows = folder / "train.parquet", folder / "sft.parquet"
-    if problems.is_file() and not rows.is_file():
-        table = read_problems(problems).select(["prompt", "reward_model"]).to_pylist()
-        answers = ({"role": "assistant", "content": row["reward_model"]["ground_truth"][:64]} for row in table)
-        chats = [[*row["prompt"], answer] for row, answer in zip(table, answers, strict=True)]
-        write_table(pa.table({"messages": chats}), rows)
 
 
 def print_table(rows: list[Row]) -> None:
@@ -372,22 +370,21 @@ def fullest_gpu() -> int:
 
 def forecast_gb(step: CheckStep, *, gpu: bool) -> float | None:
     """Return the preflight's GB for the step: of its fullest GPU, on a CPU of the machine. None for other kinds."""
-    needs = needs_of(step, gpu=gpu) if step.kind in ("rollouts", "sft", "grpo") else []
-    sizes = [need.total for need in needs if need.place == (GPU if gpu else HOST)]
-    return round(max(sizes) / GB, 2) if sizes else None
-
-
-def needs_of(step: CheckStep, *, gpu: bool) -> list[Need]:
-    """Return the needs of a training or sampling step with the settings that its command has."""
+    if step.kind not in ("rollouts", "sft", "grpo"):
+        return None
     entry_point, profile, *words = step.words
     settings = parse(schema_of(entry_point), words, layers_of(profile.removeprefix("profile="), entry_point))
-    if step.kind == "rollouts":
-        return sampling_needs(settings, shape_of_model(step.model or ""), settings.max_prompt_tokens, gpu=gpu)
     shape = shape_of_model(step.model or "")
-    settle_cluster(settings, imagined=True)
-    if settings.engine == "single":
-        return training_needs(settings, shape, Ranks(settings.run.processes or 1, gpu=gpu))
-    from compositionality.train.verl import memory
-    from compositionality.train.verl.configure import grpo_config, sft_config
+    if step.kind == "rollouts":
+        needs = sampling_needs(settings, shape, settings.max_prompt_tokens, gpu=gpu)
+    elif settings.engine == "single":
+        settle_cluster(settings, imagined=True)
+        needs = training_needs(settings, shape, Ranks(settings.run.processes or 1, gpu=gpu))
+    else:
+        from compositionality.train.verl import memory
+        from compositionality.train.verl.configure import grpo_config, sft_config
 
-    return memory.training_needs(sft_config(settings) if step.kind == "sft" else grpo_config(settings), shape)
+        settle_cluster(settings, imagined=True)
+        needs = memory.training_needs(sft_config(settings) if step.kind == "sft" else grpo_config(settings), shape)
+    sizes = [need.total for need in needs if need.place == (GPU if gpu else HOST)]
+    return round(max(sizes) / GB, 2) if sizes else None

@@ -81,7 +81,7 @@ def titled(chart: Any, title: str, note: str) -> Any:
 def loss_curves(rows: pd.DataFrame, band: str, unit: str, title: str, note: str) -> Any:
     """Return the panel of measured (dots) and predicted losses (lines) with their bands, on logarithmic axes."""
     low, high = f"{band}low", f"{band}high"
-    frame = rows[["size", "resource", "loss", "predicted", low, high]].sort_values(["size", "resource"])
+    frame = rows[["size", "step", "resource", "loss", "predicted", low, high]].sort_values(["size", "resource"])
     scale = alt.Scale(type="log", nice=False, padding=8)
     legend = alt.Legend(title="parameters", format=".3~s") if band else None
     base = alt.Chart(inline(frame)).encode(log_x("resource", unit), size_colour(frame["size"], legend))
@@ -91,7 +91,9 @@ def loss_curves(rows: pd.DataFrame, band: str, unit: str, title: str, note: str)
                 alt.Y(f"{low}:Q", scale=scale), alt.Y2(f"{high}:Q")
             ),
             base.mark_line().encode(alt.Y("predicted:Q", title="loss: 1 − accuracy", scale=scale)),
-            base.mark_circle(size=18, opacity=1).encode(alt.Y("loss:Q", scale=scale), tooltip=["size:Q", "loss:Q"]),
+            base.mark_circle(size=26, opacity=1, cursor="pointer").encode(
+                alt.Y("loss:Q", scale=scale), tooltip=["size:Q", "step:Q", "loss:Q"]
+            ),
         ), title, note,
     )  # fmt: skip
 

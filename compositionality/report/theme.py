@@ -87,7 +87,14 @@ def arm_styles(models: Iterable[str], given: Mapping[str, Mapping[str, str]] | N
 
     Models without an arm have their name as title. A model without a colour gets one that no other model has.
     """
-    chosen = {name: _given(study_styles().get(name, ArmStyle(name)), (given or {}).get(name, {})) for name in models}
+    chosen = dict[str, ArmStyle]()
+    for name in models:
+        style, look = study_styles().get(name, ArmStyle(name)), (given or {}).get(name, {})
+        if unknown := sorted(look.keys() - {"title", "colour"}):
+            raise UserError(f"arms: {unknown[0]!r} unknown; an arm has title and colour")
+        if "colour" in look and not re.fullmatch("#[0-9a-fA-F]{6}", look["colour"]):
+            raise UserError(f"arms: colour {look['colour']!r}: give red, green and blue as #0072B2")
+        chosen[name] = replace(style, title=look.get("title", style.title), colour=look.get("colour", style.colour))
     used = {style.colour for style in chosen.values()}
     free = [place for place, colour in enumerate(SPARE_COLOURS) if colour not in used] or [0]
     for number, name in enumerate([name for name, style in chosen.items() if not style.colour]):
@@ -95,15 +102,6 @@ def arm_styles(models: Iterable[str], given: Mapping[str, Mapping[str, str]] | N
         marker = chosen[name].marker or SPARE_MARKERS[place]
         chosen[name] = replace(chosen[name], colour=SPARE_COLOURS[place], marker=marker)
     return {name: replace(style, marker=style.marker or "*") for name, style in chosen.items()}
-
-
-def _given(style: ArmStyle, look: Mapping[str, str]) -> ArmStyle:
-    unknown = sorted(look.keys() - {"title", "colour"})
-    if unknown:
-        raise UserError(f"arms: {unknown[0]!r} unknown; an arm has title and colour")
-    if "colour" in look and not re.fullmatch("#[0-9a-fA-F]{6}", look["colour"]):
-        raise UserError(f"arms: colour {look['colour']!r}: give red, green and blue as #0072B2")
-    return replace(style, title=look.get("title", style.title), colour=look.get("colour", style.colour))
 
 
 def group_title(group: str) -> str:

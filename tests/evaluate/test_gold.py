@@ -37,9 +37,9 @@ from compositionality.evaluate.summary import share as share_of
 from compositionality.evaluate.table import RESULTS, SCHEMA, gold_pass, joined, measure_of, problem_columns, read, write
 from compositionality.report import gold_figures
 from compositionality.report.page.build import packed, vega_bundle
-from compositionality.report.page.explorer import DOTS, MOST, PER_LEVEL, explorer
 from compositionality.report.page.figures import FIGURES
 from compositionality.report.page.inputs import COMPOSITION
+from compositionality.report.page.problems import DOTS, MOST, PER_LEVEL, explorer
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.store import read_rollouts
@@ -353,7 +353,7 @@ def committed(folder: Path, n: int) -> Results:
 def test_a_page_of_ten_replicates_stays_under_three_megabytes(tmp_path: Path) -> None:
     results = committed(tmp_path, 10)
     seeds, summary = tuple(place.name for place in results.replicates), {"models": results.arms}
-    inputs: Any = SimpleNamespace(evaluated=results, seeds=seeds, summary=summary, own="accuracy", files={})
+    inputs: Any = SimpleNamespace(evaluated=results, seeds=seeds, summary=summary, files={}, problems={})
     inputs.settings, inputs.starting = SimpleNamespace(arms={}, checkpoints=""), lambda prefix: ()
     drawn: Any = SimpleNamespace(name=DOTS, spec={"datasets": {}})
     made = explorer(inputs, [drawn])

@@ -26,6 +26,7 @@ from compositionality.report.record import RecordSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
 from compositionality.study.registered import seal
+from compositionality.train.metrics import COMPLETIONS
 from compositionality.types import CHAIN, FAILURES, ROLES, Completion, Problem, Reason, TrainingReport, Verdict
 
 Settings = TypeVar("Settings", ReportSettings, RecordSettings)
@@ -70,9 +71,9 @@ def make_study(root: Path, *, n_seeds: int = 1, parts: Sequence[str] = EVERYTHIN
             patch.setattr(f"compositionality.evaluate.{printed}", lambda *_: None)
         for seed in range(n_seeds):
             place = of_seed(study, seed)
-            _accuracy(place / "section41_42", problems, MODELS, seed)
+            evaluate_models(place / "section41_42", problems, MODELS, seed)
             if "exact" in parts:
-                _exact(place / "section41_42", seed)
+                give_exact(place / "section41_42", seed)
             if "passk" in parts:
                 _pass_at_k(place / "section44", problems["test_heldout"], seed)
             if "failures" in parts:
@@ -100,7 +101,7 @@ def make_injection(root: Path, *, n_seeds: int = 2, decided: bool = True) -> Rep
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("compositionality.evaluate.accuracy.print_summary", lambda *_: None)
         for seed in range(n_seeds):
-            _accuracy(of_seed(study, seed) / INJECTION, problems, PAIRS, seed)
+            evaluate_models(of_seed(study, seed) / INJECTION, problems, PAIRS, seed)
     if decided:
         write_json(study / "claims.json", claims(n_seeds), step="claims")
     return ReportSettings(study, study / "report", data=str(data), section=INJECTION)
@@ -152,7 +153,7 @@ def _groups(problems: Path) -> list[tuple[int, str]]:
     return list(zip(table["level"].to_pylist(), table["group"].to_pylist(), strict=True))
 
 
-def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> None:
+def evaluate_models(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> None:
     """The results of one seed, by the code that evaluates, from rollouts that are complete already."""
     paths = {model: _model(section.parent / "models" / model / "final", model) for model in models}
     settings = EvaluationSettings(
@@ -169,7 +170,7 @@ def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str]
     evaluate(settings)
 
 
-def _exact(section: Path, seed: int) -> None:
+def give_exact(section: Path, seed: int) -> None:
     """Exact probabilities, drawn at random, in the table of one seed; at level 2 of pairs of three functions."""
     path, random = section / "results.parquet", np.random.default_rng(seed)
     rows, known = (
@@ -212,7 +213,7 @@ def _shard(model: str, groups: Sequence[tuple[int, str]], seed: int) -> pa.Table
 def _countdown(root: Path) -> None:
     problems = _problems(root / "data" / "tiny-countdown" / "test.parquet", "countdown", (3, 4, 5))
     section = of_seed(root / "results" / "tiny-countdown", 0) / "section43"
-    _accuracy(section, {"test": problems}, ("multi-base", "multi-rl-level1to2"), 0)
+    evaluate_models(section, {"test": problems}, ("multi-base", "multi-rl-level1to2"), 0)
 
 
 def evaluated(
@@ -320,7 +321,7 @@ def _runs(folder: Path, seed: int) -> None:
             for step in range(0, 21, 5):
                 row: dict[str, Any] = {"step": step}
                 if step:
-                    row["critic/acc/mean"] = step / 40 + place / 4
+                    row |= {"critic/acc/mean": step / 40 + place / 4, COMPLETIONS: step // 5 * 32}
                 for name in SETS:
                     for level in LEVELS:
                         key = f"val-core/string-{name}-level{level}/acc/mean@1"

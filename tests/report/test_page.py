@@ -5,6 +5,7 @@ import csv
 import gzip
 import hashlib
 import json
+import math
 import re
 import shutil
 from collections import Counter
@@ -26,28 +27,42 @@ from report_study import (
     SETS,
     claims,
     copied_to,
+    evaluate_models,
     evaluated,
+    give_exact,
     make_injection,
     make_study,
+    of_seed,
     solved,
     write_json,
 )
 from steps import typed
 
+from compositionality.config.problem_sets import create_problem_set
 from compositionality.data.artefact import verify
 from compositionality.data.git import code_version
 from compositionality.errors import UserError
 from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
-from compositionality.report.page import samples as page_samples
+from compositionality.report import figures
+from compositionality.report.page import figure as page_figure
+from compositionality.report.page import problems as page_problems
 from compositionality.report.page.build import report
 from compositionality.report.page.claims import claim_rows, claims_section, first_claim, said, sentence
-from compositionality.report.page.content import HeadlineComparison, comparison
-from compositionality.report.page.explorer import DOTS, explorer, validation
+from compositionality.report.page.content import HeadlineComparison, comparison, headline
 from compositionality.report.page.figure import WORDS, PageFigure
-from compositionality.report.page.figures import gold, page_figures
+from compositionality.report.page.figures import accuracy, gold, page_figures
 from compositionality.report.page.inputs import INJECTION, PAPERS, QUESTIONS, Inputs, ReportSettings, find_inputs
-from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
+from compositionality.report.page.problems import (
+    AT_MOST,
+    DOTS,
+    LONGEST,
+    cut,
+    explorer,
+    samples,
+    validation,
+    worked_problem,
+)
 from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
 from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
@@ -225,9 +240,63 @@ def test_a_claim_of_fits_is_told_in_its_own_unit_and_one_without_figures_is_pass
 def test_of_many_models_the_worked_problem_has_the_answers_of_the_two_that_are_compared(
     inputs: Inputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_samples, "MOST_MODELS", len(MODELS) - 1)
+    monkeypatch.setattr(page_problems, "MOST_MODELS", len(MODELS) - 1)
     shown = worked_problem(inputs, HeadlineComparison("rl-level2", "stage1", "heldout", 3))
     assert ([row["model"] for row in shown["answers"]], shown["everybody"]) == (["stage1", "rl-level2"], False)
+
+
+def test_of_many_models_charts_by_level_show_those_the_study_is_about(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table below has all; of more than five seeds no dot is drawn."""
+    monkeypatch.setattr(page_figure, "MOST_LINES", len(MODELS) - 1)
+    monkeypatch.setattr(figures, "MOST_DOTS", 1)
+    what = comparison(inputs)
+    assert what is not None
+    shown = [headline(inputs, what), accuracy(inputs, "accuracy")]
+    for figure in filter(None, shown):
+        assert "3 of 4 models; all are in the table of every group." in figure.caption
+        assert "dots" not in figure.caption
+        rows = [row for table in figure.spec["datasets"].values() for row in table]
+        assert {row["arm"] for row in rows} == {arm_styles(MODELS)[name].title for name in MODELS if name != "rft"}
+        assert not any(row.get("dot") for row in rows)
+    assert shown[1] is not None
+    assert shown[1].details[0]["titles"] == ["group", "level", *MODELS]
+
+
+def test_of_a_registered_study_problems_are_made_again_with_each_steps_probability(tmp_path: Path) -> None:
+    """Nothing but the tables and the registration is kept; a problem file with another hash is not shown."""
+    study, test_seed = tmp_path / "results" / "tiny", 2040
+    words = [f"test_seed={test_seed}", "function_split=3", "files=[test_heldout]", f"output={tmp_path}/data"]
+    (file,) = create_problem_set(["profile=smoke", "set=string", "seed=1", *words])
+    section = of_seed(study, 1) / "section41_42"
+    evaluate_models(section, {"string_task-test_heldout": file}, MODELS, 1)
+    give_exact(section, 1)
+    shutil.rmtree(section / "rollouts")
+    registration = study / "registration" / "registration.yaml"
+    registration.parent.mkdir()
+    text = (ROOT / "compositionality/config/registrations/composition-5.yaml").read_text()
+    text = text.replace("profile: tiny", "profile: smoke").replace("test_seed: 2071", f"test_seed: {test_seed}")
+    registration.write_text(text)
+    made = ReportSettings(study, study / "report")
+    html = report(made).read_text()
+    (level,) = {int(found) for found in re.findall(r"One problem of level (\d), and what", html)}
+    shown = html[html.index('<section id="problem"') :].partition("</section>")[0]
+    assert "made again, with the hash that the table names" in shown
+    assert "first of this level that RL on level 2 solves and" in shown
+    gold = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)[1].splitlines()
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", shown, re.DOTALL)]
+    assert [row[0] for row in rows] == ["its answer", *gold[:level], "all steps"]
+    by_model = [[float(cell) for cell in column] for column in zip(*(row[1:] for row in rows[1:]), strict=True)]
+    for *steps, whole in by_model:
+        assert math.prod(steps) == pytest.approx(whole, rel=0.1)
+    explored = json.loads(unpacked(html, "explorer"))
+    assert all(text["answers"] == [None] * len(MODELS) for text in explored["replicates"][0]["texts"].values())
+    assert "the answers’ texts were not kept" in html
+    registration.write_text(text.replace(f"test_seed: {test_seed}", "test_seed: 2050"))
+    with pytest.raises(UserError, match=r"index.html: stale, \S+registration.yaml has changed"):
+        check(made)
+    assert '<section id="problem"' not in report(made).read_text()
 
 
 def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, inputs: Inputs, page: Path) -> None:
@@ -283,7 +352,7 @@ def test_p15_check_names_the_file_in_one_line(copied: ReportSettings, capsys: py
     for change, file, told in (
         (one_byte, "section41_42/times.tsv", r"index.html: stale, \S+times.tsv has changed"),
         (one_byte, "seed0/section41_42/results.parquet", r"section41_42/results.parquet: altered"),
-        (one_byte, "seed1/section41_42/rollouts/rft/*/shard*", r"seed1/section41_42/rollouts/\S+: altered"),
+        (one_byte, "seed0/section41_42/rollouts/rft/*/shard*", r"seed0/section41_42/rollouts/\S+: altered"),
         (Path.unlink, "claims.json", r"index.html: stale, claims.json is gone"),
         (one_byte, "report/figures/passk.png", r"figures/passk.png: altered"),
         (Path.unlink, "report/tables/passk.csv", r"tables/passk.csv: missing"),
@@ -344,7 +413,7 @@ def test_samples_are_stratified_and_bounded(inputs: Inputs, monkeypatch: pytest.
         for shard in read_rollouts(folder):
             yield from (shard, shard.slice(0, 0))
 
-    monkeypatch.setattr(page_samples, "read_rollouts", with_an_empty_one)
+    monkeypatch.setattr(page_problems, "read_rollouts", with_an_empty_one)
     assert samples(inputs) == found
 
 
@@ -580,7 +649,7 @@ def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path
     dots = gold(inputs, "gold_probability")
     assert dots is not None
     said = explorer(inputs, [dots])["missing"]
-    assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The answers’ texts"]
+    assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The problems’ texts"]
     steps = validation(inputs)
     assert [[step["step"] for step in problem["steps"]] for problem in steps] == [[0, 5, 10, 15, 20]] * 4
     others = make_injection(tmp_path / "other", n_seeds=1, decided=False)

@@ -244,6 +244,9 @@ def test_a_click_on_a_dot_shows_its_problem_with_the_answers_of_all_models(opene
     for text in shown.locator("article").all_inner_texts():
         assert re.search(r"(right|wrong).*\nP = .*\n", text)
     assert ATTACK in shown.inner_text()
+    page.evaluate("document.querySelector('#dot-problem .badge').textContent = 'wrong, but every result handed on'")
+    badge, card = (shown.locator(kind).first.bounding_box() for kind in (".badge", "article"))
+    assert badge["x"] + badge["width"] < card["x"] + card["width"]
     assert page.evaluate("window.attacked") is None
     assert "?dot=" in page.url
     picked = page.locator("#gold_probability-drawing path[stroke='#1b1e23']").count()
@@ -311,6 +314,19 @@ def test_a_click_on_a_dot_of_a_study_without_probabilities_shows_who_is_right(
     page.reload()
     page.wait_for_selector("html[data-drawn]", state="attached")
     assert shown.locator("article").count() == 4
+    assert one.errors == []
+    one.context.close()
+
+
+def test_a_click_on_a_dot_of_a_scaling_law_shows_its_runs(browser: "Browser", scaling_study: ReportSettings) -> None:
+    one = Opened(browser, scaling_study.output / "index.html")
+    page, shown = one.page, one.page.locator("#point-runs")
+    assert shown.locator("h4").inner_text() == "The runs of 10,000 parameters at step 8"
+    page.locator("#scaling_flops-drawing .mark-symbol.role-mark path").first.click(force=True)
+    assert shown.locator("h4").inner_text() == "The runs of 10,000 parameters at step 1"
+    assert shown.locator("tbody td:first-child").all_inner_texts() == ["10000-0", "10000-1"]
+    page.locator("#points select[name=points-size]").select_option("1000000")
+    assert shown.locator("h4").inner_text() == "The runs of 1,000,000 parameters at step 1"
     assert one.errors == []
     one.context.close()
 

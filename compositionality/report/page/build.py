@@ -18,11 +18,19 @@ from compositionality.evaluate.tables import csv_text
 from compositionality.report.dashboard import send_result, used_by
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.explorer import explorer, validation
 from compositionality.report.page.figure import PageFigure
 from compositionality.report.page.figures import missing_figures, page_figures
-from compositionality.report.page.inputs import AUDIT, PAPERS, QUESTIONS, TIMES, Inputs, ReportSettings, find_inputs
-from compositionality.report.page.samples import samples, worked_problem
+from compositionality.report.page.inputs import (
+    AUDIT,
+    MAIN,
+    PAPERS,
+    QUESTIONS,
+    TIMES,
+    Inputs,
+    ReportSettings,
+    find_inputs,
+)
+from compositionality.report.page.problems import explorer, run_points, samples, validation, worked_problem
 from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique
 from compositionality.study.runner import versions
 
@@ -92,16 +100,21 @@ def check(output: Path, recipe: Recipe) -> None:
 
 def files_of(inputs: Inputs, ending: str) -> dict[str, ReportFile]:
     """Return every file of the report by its path."""
-    what, own = content.comparison(inputs), inputs.starting(f"{inputs.own}/")
-    figures = content.main_first(inputs, what, page_figures(inputs))
-    files: dict[str, ReportFile] = {PAGE: (render(inputs, what, figures, ending).encode(), [*inputs.files])}
-    if what:
-        files[FINDING] = (content.finding_text(inputs, what, figures[0]).encode(), sorted({*own, *figures[0].inputs}))
+    subject, own = content.comparison(inputs), inputs.starting(f"{inputs.own}/")
+    figures = content.main_first(inputs, subject, page_figures(inputs))
+    files: dict[str, ReportFile] = {PAGE: (render(inputs, subject, figures, ending).encode(), [*inputs.files])}
+    if subject:
+        files[FINDING] = (
+            content.finding_text(inputs, subject, figures[0]).encode(),
+            sorted({*own, *figures[0].inputs}),
+        )
     for figure in figures:
         drawn = rendered(figure.spec, ending, inputs.stamp(figure.inputs))
         files[f"figures/{figure.name}.{ending}"] = (drawn, figure.inputs)
+    reports = inputs.summary["training"].items()
+    trained = [{"seed": seed, "arm": arm, **report} for seed, arms in reports for arm, report in arms.items()]
     tables = {figure.name: (figure.rows, figure.inputs) for figure in figures} | {
-        "training_runs": (content.training_rows(inputs), own),
+        "training_runs": (trained, own),
         "data": (content.audit_rows(inputs), [AUDIT]),
         "settings": (content.settings_rows(inputs), [*own, *inputs.starting("runs/")]),
         "stages": (content.stages(inputs), [TIMES]),
@@ -114,7 +127,9 @@ def files_of(inputs: Inputs, ending: str) -> dict[str, ReportFile]:
     }
 
 
-def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Sequence[PageFigure], ending: str) -> str:
+def render(
+    inputs: Inputs, subject: content.HeadlineComparison | None, figures: Sequence[PageFigure], ending: str
+) -> str:
     """Return the template filled in. Every text from a file is escaped; the page requests nothing from outside."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -131,7 +146,8 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
     if explored:  # the page draws them of the replicate that is chosen
         spec = specs[dots := explored["figure"]]
         specs[dots] = {**spec, "datasets": {name: [] for name in spec["datasets"]}}
-    chosen = samples(inputs)
+    points = run_points(inputs)
+    chosen, problem = samples(inputs), worked_problem(inputs, subject) if subject else {}
     groups = unique([*chosen, *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.settings.study.resolve().name}",
@@ -143,12 +159,13 @@ def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Seq
         vega=packed(vega),
         specs=packed(json.dumps(specs)),
         explored=explored,
-        explorer=packed(json.dumps({**explored, "runs": (runs := validation(inputs))})),
+        explorer=packed(json.dumps({**explored, "runs": (runs := validation(inputs)), "scaling": points})),
+        points=points,
         runs=runs,
-        finding=content.finding(inputs, what, figures[0] if figures else None),
-        main=figures[0].name if what else "",
-        problem_first=inputs.settings.section not in content.MAIN,
-        problem=worked_problem(inputs, what) if what else {},
+        finding=content.finding(inputs, subject, figures[0] if figures else None),
+        main=figures[0].name if subject else "",
+        problem_first=inputs.settings.section not in MAIN and problem.get("answers"),
+        problem=problem,
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
         ending=ending,

@@ -134,20 +134,20 @@ def sentence(row: Row, styles: Styles) -> str:
     several = row.get("base_measure") or ", over " in row["comparison"]
     if several or row.get("metric") == Metric.SCALING or measure in QUERY_VALUES or measure.startswith("support"):
         return str(row["comparison"])
-    what = MEASURES.get(measure, measure.replace("_", " "))
+    noun = MEASURES.get(measure, measure.replace("_", " "))
     if not base:
-        return f"{where}, {model}: {'over' if rule == Rule.ABOVE else rule} {limit} % {what}."
+        return f"{where}, {model}: {'over' if rule == Rule.ABOVE else rule} {limit} % {noun}."
     if (times := row.get("times", 1)) != 1:
-        many = f"{times:g} times as many {what} as {other}"
+        many = f"{times:g} times as many {noun} as {other}"
         shift = f", {'minus' if row['threshold'] < 0 else 'plus'} {limit} points" if row["threshold"] else ""
         ends = {Rule.ABOVE: f"more than {many}{shift}", Rule.AT_MOST: f"at most {many}{shift}"}
         return f"{where}, {model} has {ends.get(rule, f'{many}, within ±{limit} points')}."
-    more = f"{limit} points {'fewer' if row['threshold'] < 0 else 'more'} {what} than {other}"
+    more = f"{limit} points {'fewer' if row['threshold'] < 0 else 'more'} {noun} than {other}"
     relation = {
-        Rule.ABOVE: f"has over {more}" if row["threshold"] else f"has more {what} than {other}",
-        Rule.AT_MOST: f"has at most {more}" if row["threshold"] else f"has no more {what} than {other}",
-        Rule.WITHIN: f"has as many {what} as {other}, within ±{limit} points",
-        Rule.AHEAD: f"has more {what} than {other}, or as many within ±{limit} points",
+        Rule.ABOVE: f"has over {more}" if row["threshold"] else f"has more {noun} than {other}",
+        Rule.AT_MOST: f"has at most {more}" if row["threshold"] else f"has no more {noun} than {other}",
+        Rule.WITHIN: f"has as many {noun} as {other}, within ±{limit} points",
+        Rule.AHEAD: f"has more {noun} than {other}, or as many within ±{limit} points",
     }
     return f"{where}, {model} {relation[rule]}."
 

@@ -12,13 +12,22 @@ from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report import figures
 from compositionality.report.page.claims import first_claim, points
-from compositionality.report.page.figure import ONE_SEED, WORDS, PageFigure, figure_of, styles_of, words_of
+from compositionality.report.page.figure import (
+    ONE_SEED,
+    WORDS,
+    PageFigure,
+    arms_by_level,
+    figure_of,
+    styles_of,
+    words_of,
+)
 from compositionality.report.page.inputs import (
     AGAIN,
     AUDIT,
     COMPOSITION,
     INJECTION,
     MACHINE,
+    MAIN,
     PASS_AT_K,
     SCALING,
     TIMES,
@@ -31,8 +40,6 @@ from compositionality.study.model import all_arms
 Row = Mapping[str, Any]
 LEVELS, GROUPS = {COMPOSITION: 3, INJECTION: 99, SCALING: 3}, ("heldout", "holdout")
 """The level (that nearest to it), and the groups, that the finding is of: fixed before there are results."""
-MAIN = {INJECTION: "gains", SCALING: "scaling_flops"}
-"""The figure that a section's page begins with, if it was made; else, as of composition, accuracy by level."""
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",
@@ -66,19 +73,19 @@ def comparison(inputs: Inputs) -> HeadlineComparison | None:
     return HeadlineComparison(model, start if start in models else models[0], group, level)
 
 
-def main_first(inputs: Inputs, what: HeadlineComparison | None, figures: list[PageFigure]) -> list[PageFigure]:
+def main_first(inputs: Inputs, subject: HeadlineComparison | None, figures: list[PageFigure]) -> list[PageFigure]:
     """Return the figures with the main one first, which is added where it is accuracy by level."""
     main = [figure for figure in figures if figure.name == MAIN.get(inputs.settings.section)]
     others = [figure for figure in figures if figure not in main]
-    return [*(main or ([headline(inputs, what)] if what else [])), *others]
+    return [*(main or ([headline(inputs, subject)] if subject else [])), *others]
 
 
-def finding(inputs: Inputs, what: HeadlineComparison | None, main: PageFigure | None) -> Mapping[str, str]:
+def finding(inputs: Inputs, subject: HeadlineComparison | None, main: PageFigure | None) -> Mapping[str, str]:
     """Return the page's sentence and its lead: of the first claim, of the main figure, or of accuracies compared.
 
     The page of composition, whose primary claims are listed below it, begins with the accuracies.
     """
-    if what is None or main is None:
+    if subject is None or main is None:
         unknown = "" if inputs.summary["models"] else "No model has been evaluated yet: below is its training so far."
         return {"sentence": "", "lead": unknown}
     claim = first_claim(inputs) if inputs.settings.section in MAIN else {}
@@ -86,24 +93,24 @@ def finding(inputs: Inputs, what: HeadlineComparison | None, main: PageFigure | 
         return {**claim, "lead": f"{claim['lead']} {main.finding.get('sentence', '')}".strip()}
     if main.finding:
         return main.finding
-    sentence, over = compared(inputs, what)
+    sentence, over = compared(inputs, subject)
     note = f": {ONE_SEED}" if over == "problems" else ""
     return {"sentence": sentence, "lead": f"95\u00a0% interval over {over}{note}."}
 
 
-def compared(inputs: Inputs, what: HeadlineComparison) -> tuple[str, str]:
+def compared(inputs: Inputs, subject: HeadlineComparison) -> tuple[str, str]:
     """Return the sentence on two accuracies, and what its interval is over."""
-    problems = inputs.evaluated.problem_set(what.group, what.level)
+    problems = inputs.evaluated.problem_set(subject.group, subject.level)
     rows = rows_of(inputs, problems)
-    pair = list(dict.fromkeys((what.model, what.base)))
+    pair = list(dict.fromkeys((subject.model, subject.base)))
     styles = styles_of(inputs, pair)
     shares = [f"{styles[name].title} in {percent(rows[name])}" for name in pair]
-    begin = f"Right answers ({group_title(what.group)}, level {what.level}): "
-    gain = contrast(inputs.evaluated, what.model, what.base, problems) if problems and len(pair) > 1 else None
+    begin = f"Right answers ({group_title(subject.group)}, level {subject.level}): "
+    gain = contrast(inputs.evaluated, subject.model, subject.base, problems) if problems and len(pair) > 1 else None
     if gain is None:
         ends = [f"[{100 * rows[name]['low']:.1f}, {100 * rows[name]['high']:.1f}]" for name in pair]
         each = ", ".join(f"{said} {interval}" for said, interval in zip(shares, ends, strict=True))
-        return f"{begin}{each}.", rows[what.model]["interval"]
+        return f"{begin}{each}.", rows[subject.model]["interval"]
     said = f"{points(gain.value)} points [{points(gain.low)}, {points(gain.high)}]"
     return f"{begin}{', '.join(shares)}: {said}.", gain.source
 
@@ -118,24 +125,25 @@ def percent(row: Row) -> str:
     return f"{100 * row['accuracy']:.1f}\u00a0%"
 
 
-def finding_text(inputs: Inputs, what: HeadlineComparison, main: PageFigure) -> str:
+def finding_text(inputs: Inputs, subject: HeadlineComparison, main: PageFigure) -> str:
     """Return the finding for a terminal, and below it all models at the level before and at its own."""
-    lines = [*finding(inputs, what, main).values()]
+    lines = [*finding(inputs, subject, main).values()]
     models = unique(inputs.accuracy, "model")
     styles = styles_of(inputs, models)
-    for level in (what.level - 1, what.level):
-        rows = rows_of(inputs, inputs.evaluated.problem_set(what.group, level))
+    for level in (subject.level - 1, subject.level):
+        rows = rows_of(inputs, inputs.evaluated.problem_set(subject.group, level))
         shares = [f"{styles[name].title} {percent(rows[name])}" for name in models if name in rows]
-        lines += [f"{group_title(what.group)}, level {level}: {', '.join(shares)}"] if shares else []
+        lines += [f"{group_title(subject.group)}, level {level}: {', '.join(shares)}"] if shares else []
     return "\n".join(lines).replace("\u00a0", " ") + "\n"
 
 
-def headline(inputs: Inputs, what: HeadlineComparison) -> PageFigure:
+def headline(inputs: Inputs, subject: HeadlineComparison) -> PageFigure:
     """Return the large chart of the group that the finding is of."""
-    rows = [row for row in inputs.accuracy if row["group"] == what.group]
-    chart = figures.headline(rows, styles_of(inputs, unique(rows, "model")))
-    values = {**words_of(inputs, "headline", rows), "group": group_title(what.group)}
-    sentences = [WORDS["headline"][what.group]] if what.group in WORDS["headline"] else []
+    rows = [row for row in inputs.accuracy if row["group"] == subject.group]
+    models, left_out = arms_by_level(inputs, unique(rows, "model"))
+    chart = figures.headline(rows, styles_of(inputs, models))
+    values = {**words_of(inputs, "headline", rows), "group": group_title(subject.group)}
+    sentences = [left_out, WORDS["headline"].get(subject.group, "")]
     return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values, *sentences)
 
 
@@ -196,11 +204,6 @@ def training_table(inputs: Inputs) -> dict[str, Any]:
     frame = training_frame(reports)
     rows = [[arm, *cells] for arm, *cells in frame.itertuples()]
     return {"titles": ["arm", *frame.columns], "rows": rows, "warnings": list(warnings(reports))}
-
-
-def training_rows(inputs: Inputs) -> list[Row]:
-    reports = inputs.summary["training"].items()
-    return [{"seed": seed, "arm": arm, **report} for seed, arms in reports for arm, report in arms.items()]
 
 
 def audit_rows(inputs: Inputs) -> list[Row]:

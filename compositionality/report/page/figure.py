@@ -9,13 +9,15 @@ import pandas as pd
 
 from compositionality.evaluate.tables import plural
 from compositionality.report import figures, paper
-from compositionality.report.page.inputs import Inputs
+from compositionality.report.page.inputs import SHOWN, Inputs
 from compositionality.report.theme import Styles, arm_styles, group_title, spec_of, unique
 from compositionality.yaml_files import read_yaml_mapping
 
 Row = dict[str, Any]
 WORDS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
 ONE_SEED = "one seed: how much other seeds would differ is not known"
+MOST_LINES = 6
+"""Models of which a chart by level can be read."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,17 @@ def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
     n = max(row["n_seeds"] for row in rows) if "n_seeds" in rows[0] else len(unique(rows, "seed"))
     measured = "interval" in rows[0]
     noun = "seed" if measured or not any("-" in seed for seed in inputs.seeds) else "replicate"
-    words = {"seeds": f"{plural(n, noun)} ({WORDS[name]['seeds']})" if n > 1 else ONE_SEED}
+    dots = "; dots: each seed" if n <= figures.MOST_DOTS else ""
+    words = {"seeds": f"{plural(n, noun)} ({WORDS[name]['seeds'].format(dots=dots)})" if n > 1 else ONE_SEED}
     return words | ({"n": figures.sizes(rows), "interval": rows[0]["interval"]} if measured else {})
+
+
+def arms_by_level(inputs: Inputs, models: Sequence[str]) -> tuple[list[str], str]:
+    """Return the models that a chart by level shows, and a sentence on those that it leaves to the table."""
+    shown = [model for model in models if model in SHOWN.get(inputs.settings.section, models)]
+    if len(models) <= MOST_LINES or not shown:
+        return [*models], ""
+    return shown, WORDS["headline"]["left_out"].format(n=len(shown), of=len(models))
 
 
 def styles_of(inputs: Inputs, models: Sequence[str]) -> Styles:

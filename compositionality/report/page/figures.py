@@ -27,6 +27,7 @@ from compositionality.report.page.figure import (
     WORDS,
     PageFigure,
     Row,
+    arms_by_level,
     cell_table,
     drawn,
     figure_of,
@@ -42,7 +43,9 @@ from compositionality.report.page.inputs import (
     FITS,
     INFLUENCE,
     INJECTION,
+    MAIN,
     PASS_AT_K,
+    POINTS,
     SCALING,
     Inputs,
 )
@@ -52,8 +55,6 @@ from compositionality.study.model import load_study
 from compositionality.train.metrics import COMPLETIONS, FLOPS, accuracies, read_metrics
 from compositionality.types import DEEPEST
 
-SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")  # completions of a prompt: the single-file trainer's, verl's
-PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
 FACTORS = (
     "Last column: the least m at which the base’s pass@(m·k) is no longer below the model’s pass@k [what the 95 % "
     "intervals leave open]. More than re-ranking is shown only where both ends lie beyond the largest m."
@@ -90,10 +91,13 @@ def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
     said, test = WORDS[name], paper.matching_test(rows)
     stated = [said["stated"].format(figure=paper.PAPER["tests"][test]["figure"])] if test else []
     completions = plural(results.replicates[0].sampling["n_samples"], "completion")
-    chart = figures.accuracy(rows, handed_on, arm_styles(results.arms, inputs.settings.arms))
+    models, left_out = arms_by_level(inputs, results.arms)
+    styles = arm_styles(results.arms, inputs.settings.arms)
+    chart = figures.accuracy(rows, handed_on, {model: styles[model] for model in models})
     values = {**words_of(inputs, name, rows), "completions": completions}
     details = interval_table("Right answers with their 95 % intervals, %", rows, "accuracy", "group", "level")
-    sentences, sources = [*([said["handed_on"]] if handed_on else []), *stated], inputs.starting(f"{kind}/")
+    sentences = [left_out, said["handed_on"] if handed_on else "", *stated]
+    sources = inputs.starting(f"{kind}/")
     return figure_of(inputs, name, chart, summary_rows(results), sources, values, *sentences, details=[details])
 
 
@@ -204,24 +208,16 @@ def training(inputs: Inputs, name: str) -> PageFigure | None:
 
 def budget(inputs: Inputs, name: str) -> PageFigure | None:
     """Return the share right among training completions, by how many were sampled: RL's steps, RFT's iterations."""
-    rows = [*(row for run in rl_runs(inputs) for row in rl_steps(inputs, *run)), *rft_iterations(inputs)]
+    rows = [
+        {"arm": arm, "seed": seed, "step": row["step"], "completions": row[COMPLETIONS], "correct": right}
+        for file, seed, arm in rl_runs(inputs)
+        for row in read_metrics(inputs.files[file])
+        for right in [row.get("critic/acc/mean", row.get("critic/score/mean"))]
+        if row.get(COMPLETIONS) is not None and right is not None
+    ]
+    rows += rft_iterations(inputs)
     sources = (*inputs.starting("runs/"), *inputs.starting("rft/"))
     return drawn(inputs, name, figures.budget, rows, sources, key="arm")
-
-
-def rl_steps(inputs: Inputs, file: str, seed: str, arm: str) -> Iterator[Row]:
-    """Yield a row for each step; none if the run's settings do not say how many completions a step samples."""
-    recipe = file.replace("metrics.jsonl", "recipe.json")
-    settings = inputs.json(recipe)["settings"] if recipe in inputs else {}
-    n, prompts = (next((settings[key] for key in keys if key in settings), None) for keys in (SAMPLES, PROMPTS))
-    completions = 0
-    for row in read_metrics(inputs.files[file]):
-        sampled = row.get("training/filter_groups/generated_prompts", prompts)
-        value = row.get("critic/acc/mean", row.get("critic/score/mean"))
-        if n is None or sampled is None or value is None:
-            continue
-        completions += int(sampled * n)
-        yield {"arm": arm, "seed": seed, "step": row["step"], "completions": completions, "correct": value}
 
 
 def rft_iterations(inputs: Inputs) -> Iterator[Row]:
@@ -321,7 +317,8 @@ def scaling(inputs: Inputs, name: str) -> PageFigure | None:
         "fitted": fitted["formula"], "predicting": predicting["formula"], "share": f"{100 * content['share']:.0f}",
     }  # fmt: skip
     rows = scaling_figures.drawn_rows(fitted, predicting)
-    return figure_of(inputs, name, scaling_figures.scaling(content, fitted, predicting), rows, sources, values)
+    dots = WORDS[name]["dots"] if name == MAIN[SCALING] and POINTS in inputs else ""
+    return figure_of(inputs, name, scaling_figures.scaling(content, fitted, predicting), rows, sources, values, dots)
 
 
 def reuse(inputs: Inputs, name: str) -> PageFigure | None:

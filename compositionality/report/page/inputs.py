@@ -1,18 +1,26 @@
 """Every file of a study that the page is made from, by a name without a path; altered and stale files are refused."""
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
+import pyarrow as pa
+
+from compositionality.config.problem_sets import create_problem_set
 from compositionality.console import natural_key
-from compositionality.data.artefact import config_hash, input_hash, manifest_path, read_manifest
+from compositionality.data.artefact import config_hash, file_hash, input_hash, manifest_path, read_manifest
 from compositionality.data.git import code_version
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
+from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
+from compositionality.evaluate.registration import FROZEN, read_registration
 from compositionality.evaluate.results import INFLUENCE as INFLUENCE_TABLE
-from compositionality.evaluate.results import LABELS, TRAINING, Results, of_before, read_results
+from compositionality.evaluate.results import LABELS, TRAINING, ReplicateTables, Results, of_before, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED, OneOf
@@ -33,6 +41,10 @@ QUESTIONS = {
     SCALING: "What does reinforcement learning gain from more parameters, compute and data?",
 }
 """Above the finding."""
+MAIN = {INJECTION: "gains", SCALING: "scaling_flops"}
+"""The figure that a section's page begins with, if it was made; else, as of composition, accuracy by level."""
+SHOWN = {COMPOSITION: ("base", "stage1", "rl-level1", "rl-level2", "gold-sft")}
+"""The models that a study is about: of many, charts by level show these alone."""
 OWN = {COMPOSITION: "accuracy", INJECTION: "igsm", SCALING: "accuracy"}
 COUNTDOWN, PASS_AT_K, FAILURES, INFLUENCE = "countdown", "passk", "failures", "influence"
 """Kinds of results, as in claims.json, which names its inputs KIND/REPLICATE/FILE; OWN: of the study's own section."""
@@ -42,7 +54,10 @@ METRICS = {PASS_AT_K: Metric.PASS_AT_K, FAILURES: Metric.FAILURES, INFLUENCE: Me
 """Of the other kinds: accuracy."""
 FITS = {"flops": "scaling", "flops_paper": "flops_paper", "completions": "completions"}
 """Resource of a fit → its kind."""
+POINTS = "scaling_points.csv"
+"""Every run's losses, of which the dots of the main figure are means."""
 CLAIMS, AUDIT, MACHINE, TIMES = "claims.json", "data_audit.json", "machine.json", "times.tsv"
+REGISTRATION = f"registration/{FROZEN}"
 RUNS = ("stage*", "sft-*", "rl-*")
 """Folders of training runs."""
 AGAIN = "run the step that makes it again"
@@ -144,6 +159,16 @@ class Inputs:
         return with_level(self.summary, "accuracy")
 
     @cached_property
+    def problems(self) -> dict[str, pa.Table]:
+        """The problem files of the first replicate that are known by their hash, or can be made again."""
+        first = self.evaluated.replicates[0]
+        names = {digest: name for name, digest in first.files.items()}
+        files = {names[digest]: path for name, path in self.files.items() if (digest := self.hashes[name]) in names}
+        if files or REGISTRATION not in self:
+            return {name: read_problems(path) for name, path in files.items()}
+        return registered_problems(self.files[REGISTRATION], first)
+
+    @cached_property
     def hashes(self) -> dict[str, str]:
         """Hash of every input. UserError for one that is altered."""
         return {name: input_hash(path) for name, path in self.files.items()}
@@ -189,26 +214,51 @@ def find_inputs(settings: ReportSettings) -> Inputs:
     return inputs
 
 
+def registered_problems(registration: Path, replicate: ReplicateTables) -> dict[str, pa.Table]:
+    """Make the problem files of a registered replicate again, those that get the hash which its table names."""
+    study, tables = read_registration(registration), {}
+    words = [f"profile={study.profile}", f"test_seed={study.test_seed}", f"seed={replicate.seed}"]
+    for name, digest in replicate.files.items():
+        task, _, file = name.partition("_task-")
+        with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()), suppress(UserError):
+            own = [f"set={task}", f"files=[{file}]", f"function_split={replicate.split}", f"output={folder}"]
+            (path,) = create_problem_set([*words, *own])
+            if file_hash(path) == digest:
+                tables[name] = read_problems(path)
+    return tables
+
+
 def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]]:
-    """Yield what is of the whole study, and the problem files of its first replicate (not those of ablations)."""
+    """Yield what is of the whole study; of its first replicate completions, settings and problem files."""
     study, section = settings.study, settings.study / settings.section
-    yield from ((name, study / name) for name in (CLAIMS, AUDIT))
+    yield from ((name, study / name) for name in (CLAIMS, AUDIT, REGISTRATION))
     yield from ((name, section / name) for name in (TIMES, MACHINE))
+    for rollouts in (study / first / settings.section / "rollouts").glob("*/*"):
+        if manifest_path(rollouts).is_file():
+            yield f"rollouts/{rollouts.parent.name}/{rollouts.name}", rollouts
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
-    runs = Path(settings.checkpoints, first)
-    samples = f"*/samples/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"  # the single-file engine's, verl's
-    for file in (file for kind in samples for file in runs.glob(kind)) if settings.checkpoints else ():
-        yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
-    data = Path(settings.data, first)
+    yield POINTS, section / "flops" / POINTS
+    by_verl = False
+    for name in dict.fromkeys((first.partition("-")[0], first)) if settings.checkpoints else ():
+        runs = Path(settings.checkpoints, name)
+        for kind in ("base/manifest.json", *(f"{kind}/recipe.json" for kind in RUNS)):
+            yield from ((f"runs/{first}/{file.parent.name}/{file.name}", file) for file in runs.glob(kind))
+        for kind in (f"*/samples/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"):  # the single-file engine's, verl's
+            for file in runs.glob(kind) if name == first else ():
+                yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
+                by_verl |= file.parent.name == VALIDATION
+    table = read_manifest(study / first / settings.section / RESULTS) if settings.data else None
+    answered, data = {*table.inputs.values()} if table else set(), Path(settings.data, first)
     for manifest in data.glob("*/**/.*.parquet.manifest.json") if settings.data else ():
-        name = manifest.relative_to(data).with_name(manifest.name[1:].removesuffix(".manifest.json"))
-        if "rollouts" not in name.parts and name.parts[0] != "ablation":
-            yield f"data/{name.as_posix()}", data / name
+        path = manifest.with_name(manifest.name[1:].removesuffix(".manifest.json"))
+        made = read_manifest(path)
+        if (made and answered & {*made.files.values()}) or (by_verl and path.stem.startswith(VALIDATION)):
+            yield f"data/{path.relative_to(data).as_posix()}", path
 
 
 def _results(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:
-    """Yield the tables of one replicate and the completions that they count."""
+    """Yield the tables of one replicate."""
     folder = settings.study / seed
     places = {settings.section: OWN[settings.section], "section44": PASS_AT_K, "section45": FAILURES}
     sections = {kind: folder / section for section, kind in places.items()}
@@ -217,21 +267,16 @@ def _results(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:
     for kind, section in sections.items():
         if (section / RESULTS).is_file():
             yield from ((f"{kind}/{seed}/{name}", section / name) for name in (RESULTS, TRAINING, LABELS))
-        for rollouts in (section / "rollouts").glob("*/*"):
-            if manifest_path(rollouts).is_file():
-                yield f"rollouts/{kind}/{seed}/{rollouts.parent.name}/{rollouts.name}", rollouts
     for table in folder.glob(f"{INFLUENCE}/*/{INFLUENCE_TABLE}"):
         yield f"{INFLUENCE}/{seed}/{table.parent.name}/{table.name}", table
 
 
 def _training(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:
-    """Yield metrics and settings of every training run of a replicate, and its iterations of RFT."""
+    """Yield the metrics of every training run of a replicate, and its iterations of RFT."""
     for name in dict.fromkeys((seed.partition("-")[0], seed)) if settings.checkpoints else ():
         checkpoints = Path(settings.checkpoints, name)
-        yield f"runs/{seed}/base/manifest.json", checkpoints / "base" / "manifest.json"
         for run in sorted(path for kind in RUNS for path in checkpoints.glob(f"{kind}/metrics.jsonl")):
-            for file in ("metrics.jsonl", "recipe.json"):
-                yield f"runs/{seed}/{run.parent.name}/{file}", run.with_name(file)
+            yield f"runs/{seed}/{run.parent.name}/metrics.jsonl", run
     rollouts = "*/*rft*/iteration*/rollouts/manifest.json"
     for manifest in Path(settings.data, seed).glob(rollouts) if settings.data else ():
         arm, iteration = manifest.parts[-4:-2]
@@ -244,12 +289,13 @@ def _check_sources(inputs: Inputs) -> None:
 
     Whether the other tables are as old as their rollouts, ``read_results`` checks.
     """
-    for name in inputs.hashes:
-        made = read_manifest(inputs.files[name]) if name == CLAIMS or name.endswith(LABELS) else None
+    for name, path in inputs.files.items():
+        made, known = read_manifest(path) if name == CLAIMS or name.endswith(LABELS) else None, inputs.hashes
+        if name.endswith(LABELS):  # of the rollouts that the replicate's own table counts
+            table = inputs.files.get(f"{inputs.own}/{name.split('/')[1]}/{RESULTS}")
+            counted = read_manifest(table) if table else None
+            known = counted.inputs if counted else {}
         for source, expected in made.inputs.items() if made else ():
-            source_name = source
-            if name.endswith(LABELS):  # rollouts/MODEL/FILE of the section of its replicate
-                source_name = source.replace("rollouts/", f"rollouts/{inputs.own}/{name.split('/')[1]}/", 1)
-            if inputs.hashes.get(source_name, expected) != expected:
-                stale = f"stale, {inputs.files[source_name]} has changed since"
-                raise UserError(f"{inputs.files[name]}: {stale}; run the step that makes it again")
+            if known.get(source, expected) != expected:
+                stale = f"stale, {inputs.files.get(source, source)} has changed since"
+                raise UserError(f"{path}: {stale}; {AGAIN}")

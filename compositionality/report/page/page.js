@@ -71,6 +71,7 @@
     const explored = JSON.parse(await unpacked("explorer"));
     if (explored.replicates) exploreDots(explored);
     if (explored.runs.length) exploreSteps(explored.runs);
+    if (explored.scaling.points) exploreRuns(explored.scaling);
     const all = async () => { for (const place of document.querySelectorAll("[data-figure]")) await drawOne(place); };
     await all();
     root.dataset.drawn = "yes";
@@ -178,6 +179,39 @@
     const wanted = query(), dot = Number(wanted.get("dot") ?? -1);
     turn(wanted.get("replicate"));
     choose(Number.isInteger(dot) && dot < now.level.length ? dot : -1);
+  };
+
+  // The runs that a dot of the scaling laws is the mean of: chosen by a click, or by the menus.
+  const exploreRuns = ({ figure, points }) => {
+    const [form, shown] = ["points", "point-runs"].map((id) => document.getElementById(id));
+    const steps = () => [...new Set(points.filter(([of]) => String(of) === size.value).map(([, step]) => step))].map((one) => [one, one]);
+    const choose = () => {
+      const runs = points.filter(([of, at]) => String(of) === size.value && String(at) === step.value);
+      const titles = ["run", "FLOPs", "loss", "right answers"], wide = element("div", undefined, "wide"), table = element("table");
+      const line = (cells, tag) => cells.reduce((row, cell, place) => {
+        const made = element(tag, cell);
+        made.dataset.title = titles[place];
+        row.append(made);
+        return row;
+      }, element("tr"));
+      const [head, body] = [table.createTHead(), table.createTBody()];
+      head.append(line(titles, "th"));
+      runs.forEach(([, , run, flops, loss]) => body.append(line([run, flops.toPrecision(3), loss.toFixed(4), `${(100 * (1 - loss)).toFixed(1)} %`], "td")));
+      wide.append(table);
+      shown.replaceChildren(element("h4", `The runs of ${Number(size.value).toLocaleString("en")} parameters at step ${step.value}`), wide);
+    };
+    const size = menu(form, "points-size", "parameters", [...new Set(points.map(([of]) => of))].map((one) => [one.toLocaleString("en"), one]), () => { refill(step, steps()); choose(); });
+    const step = menu(form, "points-step", "step", steps(), choose);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    onDrawn[figure] = (view) => view.addEventListener("click", (event, item) => {
+      if (item?.mark.marktype !== "symbol" || item.datum.step === undefined) return;
+      size.value = item.datum.size;
+      refill(step, steps());
+      step.value = item.datum.step;
+      choose();
+    });
+    step.selectedIndex = step.options.length - 1;
+    choose();
   };
 
   // One problem along RL: a completion of each validation.
