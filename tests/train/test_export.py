@@ -121,9 +121,9 @@ def test_p13_sharded_tensors_are_read(tmp_path: Path) -> None:
     (tmp_path / "fsdp_config.json").write_text(json.dumps({"FSDP_version": 2, "world_size": 1}))
     import torch
 
-    shards = module.load_shards(tmp_path)
-    assert type(shards[0]["weight"]).__name__ == "DTensor"
-    assert torch.equal(module.merge([shards[0]["weight"]]), torch.load(tmp_path / "whole.pt"))
+    weights = module.Weights(tmp_path)
+    assert type(weights.shards[0]["weight"]).__name__ == "DTensor"
+    assert torch.equal(weights.read("weight", "float32"), torch.load(tmp_path / "whole.pt"))
 
 
 def test_adapters_are_merged(checkpoint: Path, tmp_path: Path) -> None:
@@ -151,12 +151,13 @@ def test_adapters_are_merged(checkpoint: Path, tmp_path: Path) -> None:
 def test_a_weight_that_was_not_written_right_is_noticed(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = module.write_weights
+    from safetensors import torch as module
 
-    def rounding(weights: module.Weights, *rest: object) -> int:
-        shards = [{name: tensor.bfloat16().float() for name, tensor in shard.items()} for shard in weights.shards]
-        return original(module.Weights(shards, 0.0), *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(module, "write_weights", rounding)
+    save = module.save_file
+    monkeypatch.setattr(
+        module,
+        "save_file",
+        lambda tensors, *rest, **names: save({key: value + 1 for key, value in tensors.items()}, *rest, **names),
+    )
     with pytest.raises(UserError, match="was not written as it is in the checkpoint"):
         run(checkpoint, tmp_path / "model")
