@@ -53,10 +53,10 @@ class StepLines:
 
     def read(self, line: str) -> str | None:
         """Return what to show for ``line``: nothing unless it reports a step."""
-        found = STEP.search(line)
-        if found is None:
+        match = STEP.search(line)
+        if match is None:
             return None
-        step, values = int(found[1]), dict(VALUE.findall(found[2]))
+        step, values = int(match[1]), dict(VALUE.findall(match[2]))
         parts = [f"{name} {float(values[key]):.3g}" for name, key in SHOWN if key in values]
         by_level = sorted(accuracies(values).items(), key=lambda level: natural_key(level[0]))
         parts += [f"{source} {100 * float(share):.0f} %" for source, share in by_level]
@@ -76,11 +76,9 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
     device, grpo = config.run.device, "algorithm" in config
     modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), *hooks.EVERY_MODULE]
-    if grpo and config.algorithm.adv_estimator == "gae":
-        modules.append(hooks.CRITIC_MODULE)
-    given = [word for word in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if word]
+    modules += filter(None, os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","))
     fixed = {
-        "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys([*modules, *given])),
+        "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys(modules)),
         "VERL_FILE_LOGGER_PATH": str((out / "metrics.jsonl").resolve()),
         "TENSORBOARD_DIR": str((out / "tensorboard").resolve()),
         FAILURE_FILE: str((out / "failure.txt").resolve()),
@@ -216,5 +214,5 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 def _last_error(tail: Sequence[str], code: int) -> str:
     """Return the exit code, and the last line that names an exception."""
-    found = [match[0].strip() for match in map(EXCEPTION.search, tail) if match and "ChildFailed" not in match[0]]
-    return f"stopped with exit code {code}" + (f" ({found[-1][:300]})" if found else "")
+    errors = [match[0].strip() for match in map(EXCEPTION.search, tail) if match and "ChildFailed" not in match[0]]
+    return f"stopped with exit code {code}" + (f" ({errors[-1][:300]})" if errors else "")
