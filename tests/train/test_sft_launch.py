@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,22 +37,22 @@ def run_child(code: str, folder: Path, stall_minutes: float = 1.0) -> None:
     )
 
 
-def gone(pid: int) -> bool:
+def wait(condition: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + 300
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+    while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
-    return not Path(f"/proc/{pid}").exists()
+    return condition()
+
+
+def gone(pid: int) -> bool:
+    return wait(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def orphan_of(folder: Path) -> int:
     """The process that the child told about in its log."""
-    log, deadline = folder / "train.log", time.monotonic() + 300
-    while time.monotonic() < deadline:
-        text = log.read_text() if log.is_file() else ""
-        if text.endswith("\n"):
-            return int(text.split("orphan ")[1].split()[0])
-        time.sleep(0.02)
-    raise AssertionError("the child never started")
+    log = folder / "train.log"
+    assert wait(lambda: log.is_file() and log.read_text().endswith("\n")), "the child never started"
+    return int(log.read_text().split("orphan ")[1].split()[0])
 
 
 def test_output_is_shown_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,8 +91,8 @@ class PatientQueue(queue.Queue[Any]):
 
 def test_nothing_is_left_behind_when_the_child_hangs_or_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "Queue", PatientQueue)
-    with pytest.raises(UserError, match=r"no sign of life for 0\.05 minutes"):
-        run_child(WITH_ORPHAN + "time.sleep(300)", tmp_path, stall_minutes=0.05)
+    with pytest.raises(UserError, match=r"no sign of life for 0\.01 minutes"):
+        run_child(WITH_ORPHAN + "time.sleep(300)", tmp_path, stall_minutes=0.01)
     assert gone(orphan_of(tmp_path))
     (tmp_path / "train.log").unlink()
     run_child(WITH_ORPHAN, tmp_path)
