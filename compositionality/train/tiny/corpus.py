@@ -43,9 +43,7 @@ from compositionality.tasks.string.functions import (
     ATOMS,
     TEXT_LENGTHS,
     Chain,
-    Function,
     Operation,
-    Parameter,
     frozen_operation,
     run_steps,
     select_functions,
@@ -110,8 +108,9 @@ class Corpus:
     def __init__(self, mix: Mix, drop: Iterable[int] = ()):
         self.targets = [frozen_operation(function) for function in select_functions("all", drop=drop)]
         self.mix = mix
-        self._check_strings()
-        self.pairs = self._chains(mix.pairs)
+        self._check_mix()
+        named = {operation.function.id: operation for operation in self.targets}
+        self.pairs = [tuple(named[number] for number in pair) for pair in mix.pairs]
         self.priors = [frozen_operation(function) for function in prior_functions(mix.prior_functions)]
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
@@ -173,7 +172,7 @@ class Corpus:
 
     def pair(self, rng: Random) -> Exchange:
         """Return one of the compositions in ``pairs``."""
-        return self.chain(rng, lambda rng: tuple(self._draw(rng, [one]) for one in pick(rng, self.pairs)))
+        return self.chain(rng, lambda rng: tuple(self._draw(rng, [target]) for target in pick(rng, self.pairs)))
 
     def _several(self, operations: Sequence[Operation]) -> Callable[[Random], Chain]:
         """Return what draws two or more of ``operations``."""
@@ -217,47 +216,40 @@ class Corpus:
 
     def any_string(self, rng: Random) -> str:
         """Return a string like those met on the way through a composition, without the composition itself."""
-        draw, others = rng.random(), 1 - self.mix.handed_strings
-        if draw < 0.7 * others:
+        draw, rest = rng.random(), 1 - self.mix.handed_strings
+        if draw < 0.7 * rest:
             return self.input_string(rng)
-        if draw < others:
+        if draw < rest:
             return text_of(rng, self._characters, between(rng, 1, self.mix.max_length))
         text = self.input_string(rng)
         for _ in range(between(rng, 1, 3)):
-            after = self._draw(rng, self._all)(text)
-            text = after if 1 <= len(after) <= self.mix.max_length else text
+            result = self._draw(rng, self._all)(text)
+            text = result if 1 <= len(result) <= self.mix.max_length else text
         return text
 
-    def _check_strings(self) -> None:
-        """Raise UserError for strings that the tokenizer cannot write, or of no possible length."""
-        mix = self.mix
+    def _check_mix(self) -> None:
+        """Raise UserError for strings that the tokenizer cannot write or of no possible length, and for wrong pairs."""
+        mix, targets = self.mix, sorted(operation.function.id for operation in self.targets)
         if not re.fullmatch("[a-z]+", mix.letters):
             raise UserError(f"mix.letters={mix.letters}: give letters from a to z, in which a model reads its strings")
         if not mix.shortest_input <= mix.longest_input <= mix.max_length:
             lengths = f"{mix.shortest_input}, {mix.longest_input}, {mix.max_length}"
             raise UserError(f"mix.shortest_input, longest_input, max_length = {lengths}: none may be above the next")
-
-    def _chains(self, pairs: Sequence[Sequence[int]]) -> list[Chain]:
-        """Return the compositions of ``mix.pairs``. UserError for one of other functions than targets, or of one."""
-        targets = {operation.function.id: operation for operation in self.targets}
-        for pair in pairs:
-            if len(pair) < 2 or not targets.keys() >= {*pair}:
-                raise UserError(f"mix.pairs: {list(pair)}: give two or more of the functions {sorted(targets)}")
-        if bool(pairs) != bool(self.mix.pair_chain):
-            raise UserError(f"mix.pair_chain={self.mix.pair_chain:g}: give mix.pairs and their share, or neither")
-        return [tuple(targets[number] for number in pair) for pair in pairs]
+        for pair in mix.pairs:
+            if len(pair) < 2 or not {*pair} <= {*targets}:
+                raise UserError(f"mix.pairs: {list(pair)}: give two or more of the functions {targets}")
+        if bool(mix.pairs) != bool(mix.pair_chain):
+            raise UserError(f"mix.pair_chain={mix.pair_chain:g}: give mix.pairs and their share, or neither")
 
     def _draw(self, rng: Random, operations: Sequence[Operation]) -> Operation:
         """Return one of ``operations``, with a parameter of its own unless parameters are frozen."""
         operation = pick(rng, operations)
-        if self.mix.frozen_parameters or not operation.function.parametrised:
+        function = operation.function
+        if self.mix.frozen_parameters or not function.parametrised:
             return operation
-        return Operation(operation.function, self._parameter(rng, operation.function))
-
-    def _parameter(self, rng: Random, function: Function) -> Parameter:
         if function.takes_text:
-            return text_of(rng, self.mix.letters, between(rng, *TEXT_LENGTHS))
-        return pick(rng, function.choices)
+            return Operation(function, text_of(rng, self.mix.letters, between(rng, *TEXT_LENGTHS)))
+        return Operation(function, pick(rng, function.choices))
 
 
 def definition_names(priors: int = TINY_COUNT) -> list[str]:

@@ -101,7 +101,7 @@ class GraphText:
         asked, *others = rng.sample(self.codes, between(rng, 2, MOST_FACTS))
         values = {self._quantity(code): self._number(rng) for code in others}
         expression = expression_of(self._equation(rng, others))
-        facts = [f"{one.code}={value}" for one, value in values.items()]
+        facts = [f"{quantity.code}={value}" for quantity, value in values.items()]
         prompt = self._prompt(rng, [*facts, f"{asked}={compact(expression)}"], asked)
         before = [expression] if rng.random() < 0.5 else []
         return prompt, f"{asked}={self._worked_out(rng, before, numbers_in(expression, values))}"
@@ -114,7 +114,7 @@ class GraphText:
         beside = [code for code in rng.sample(self.codes, between(rng, 0, MOST_FACTS - _SIZE)) if code[:2] != head[:2]]
         values = {self._quantity(code): self._number(rng) for code in (*held, *beside)}
         parts = [part for code in held for part in ("+", self._quantity(code))][1:]
-        prompt = self._prompt(rng, [f"{one.code}={value}" for one, value in values.items()], head)
+        prompt = self._prompt(rng, [f"{quantity.code}={value}" for quantity, value in values.items()], head)
         return prompt, f"{head}={self._worked_out(rng, [], numbers_in(tuple(parts), values))}"
 
     def _equation(self, rng: Random, codes: Sequence[str]) -> Equation:
@@ -128,11 +128,10 @@ class GraphText:
 
     def _worked_out(self, rng: Random, before: Sequence[Expression], numbers: Expression) -> str:
         """Return the expression, then after each operation or at once its value."""
-        after = steps_of(numbers, self.modulus) or [numbers]
-        if len(numbers) == 1:
-            return "=".join(map(compact, [*before, numbers]))
-        forms = after if rng.random() < 0.5 else [(evaluate(numbers, self.modulus),)]
-        return "=".join(map(compact, [*before, numbers, *forms]))
+        results: Sequence[Expression] = []
+        if len(numbers) > 1:
+            results = steps_of(numbers, self.modulus) if rng.random() < 0.5 else [(evaluate(numbers, self.modulus),)]
+        return "=".join(map(compact, [*before, numbers, *results]))
 
     def _prompt(self, rng: Random, facts: list[str], asked: str) -> str:
         rng.shuffle(facts)

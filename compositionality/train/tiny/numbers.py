@@ -57,7 +57,7 @@ class NumberText:
         numbers = (a, b) if rng.random() < 0.5 else (b, a)
         allowed = OPERATORS
         if rng.random() < 0.5:
-            allowed = "".join(one for one in OPERATORS if one == operator or rng.random() < 0.5)
+            allowed = "".join(sign for sign in OPERATORS if sign == operator or rng.random() < 0.5)
         return compact_prompt(numbers, c, allowed), compact_line((), a, operator, b, c)
 
     def other_game(self, rng: Random) -> Exchange:
