@@ -1,24 +1,9 @@
 """The synthetic text that a small model is pretrained on: what an LLM would know before Stage 1.
 
-Exchanges of several kinds, all in the compact style of the string task. *Targets* are the study's 25 functions,
-*priors* are others, none of which behaves like a target. Their names are of two kinds, ``func_3`` and ``other_30``: a
-model that composes priors may still start each target from the input, and what it then learns of one it has of all.
-
-- *prior_chain*: chains of priors by name, levels 2 to ``deepest``. Composition is learned here, over functions that
-  the study never asks about: the analogue of the general ability that an LLM brings along.
-- *visible_chain*: the same under targets' names, with a definition of each name in sight.
-- *prior_single*: one prior by name, on a string as it may turn up within a composition.
-- *target_calls*: one to ``most_calls`` targets by name, each on a string of its own:
-  ``func_1:CBH&func_12:ifg`` → ``func_1,func_12:ifg=3fg`` / ``,func_1:CBH=CBHCBH``. No result is handed on. So an atom
-  is not known as the last line of an answer alone, and holds within one of several lines.
-- *frame*: the same with the names first, as in a composition: ``func_1func_12:CBH&ifg``. Without any composition the
-  model then still knows the lines of an answer and the names left in them; what it lacks is handing a result on.
-- *pair_chain*: the compositions of targets that ``pairs`` names, outermost function first, and no others.
-- *visible calls*, what the other shares leave: such calls with their definitions
-  (``func_17=mirror_str;func_17:abc``), of targets and, one in ``PRIOR_CALLS``, of priors. Names are drawn at random
-  from the targets', so that only the definition carries information. This is reading code; Stage 1 starts from it.
-- *echo*: ``"func_3other_31func_5:abc`` asks for ``func_3other_31,func_5:abc``, the head of an answer, for a chain of
-  any names. So an answer about several targets can begin at all; how it goes on, no echo says.
+Exchanges of several kinds (the methods of ``Corpus``, their shares in ``Mix``), all in the compact style of the string
+task. *Targets* are the study's 25 functions, *priors* are others, none of which behaves like a target. Their names are
+of two kinds, ``func_3`` and ``other_30``: a model that composes priors may still start each target from the input, and
+what it then learns of one it has of all.
 
 For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`), for behaviour
 injection all of it about iGSM (:mod:`compositionality.train.tiny.graphs`).
@@ -143,7 +128,10 @@ class Corpus:
         )
 
     def echo(self, rng: Random) -> Exchange:
-        """Return a question ``"CHAIN:string`` for how an answer about the chain begins."""
+        """Return a question for the head of an answer about a chain of any names, so that such an answer can begin.
+
+        ``"func_3other_31func_5:abc`` → ``func_3other_31,func_5:abc``; how it goes on, no echo says.
+        """
         names = [compact_name(self._draw(rng, self._named)) for _ in range(between(rng, 1, self.mix.deepest))]
         text = self.any_string(rng)
         return f'"{"".join(names)}:{text}', f"{''.join(names[:-1])},{names[-1]}:{text}"
@@ -156,7 +144,11 @@ class Corpus:
         *,
         show_definitions: bool = False,
     ) -> Exchange:
-        """Return what ``draw`` gives on a ``string`` (None: an input) of which it makes no string that is too long."""
+        """Return what ``draw`` gives on a ``string`` (None: an input) of which it makes no string that is too long.
+
+        Of priors by name, composition is learned here, over functions that the study never asks about: the analogue of
+        the general ability that an LLM brings along.
+        """
         string = string or self.input_string
         for _ in range(MOST_DRAWS):
             chain, text = draw(rng), string(rng)
@@ -183,20 +175,32 @@ class Corpus:
         return self.chain(rng, lambda rng: (self._draw(rng, operations),), self.any_string)
 
     def calls(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
-        """Return ``operations``, each on its own string, answered from the last to the first, as in a composition."""
+        """Return ``operations``, each on its own string, answered from the last to the first, as in a composition.
+
+        ``func_1:CBH&func_12:ifg`` → ``func_1,func_12:ifg=3fg`` / ``,func_1:CBH=CBHCBH``. No result is handed on. So an
+        atom is not known as the last line of an answer alone, and holds within one of several lines.
+        """
         exchanges = [self.single(rng, [operation]) for operation in operations]
         names = [compact_name(operation) for operation in operations]
         lines = ["".join(names[:place]) + exchanges[place][1] for place in reversed(range(len(names)))]
         return "&".join(prompt for prompt, _ in exchanges), "\n".join(lines)
 
     def frame(self, rng: Random) -> Exchange:
-        """Return calls of targets, their names in front of their strings."""
+        """Return calls of targets, their names first, as in a composition: ``func_1func_12:CBH&ifg``.
+
+        Without any composition the model then still knows the lines of an answer and the names left in them; what it
+        lacks is handing a result on.
+        """
         prompt, response = self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])
         names, strings = zip(*(call.split(":") for call in prompt.split("&")), strict=True)
         return f"{''.join(names)}:{'&'.join(strings)}", response
 
     def visible_calls(self, rng: Random) -> Exchange:
-        """Return such calls of targets and priors under targets' names, with a definition of each name."""
+        """Return such calls of targets and priors under targets' names, with a definition of each name.
+
+        ``func_17=mirror_str;func_17:abc``: names are drawn at random, so that only the definition carries information.
+        This is reading code; Stage 1 starts from it.
+        """
         kinds = [self.bound_targets if rng.random() * PRIOR_CALLS >= 1 else self.bound_priors for _ in self._count(rng)]
         operations = self._one_of_a_name([self._draw(rng, kind) for kind in kinds])
         prompt, response = self.calls(rng, operations)
