@@ -3,16 +3,14 @@
 import json
 import os
 import shutil
-import signal
 import string
 import subprocess
 import sys
-import time
 from pathlib import Path
 from random import Random
 
 import pytest
-from held import held
+from held import held, kill_once
 from offline_wandb import about, artifacts, history
 from test_tiny_corpus import SINGLE
 
@@ -23,7 +21,6 @@ from compositionality.errors import UserError
 from compositionality.report.dashboard import SendSettings, send_runs
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.train.dist import join_mesh
-from compositionality.train.launch import descendants, is_alive
 from compositionality.train.metrics import read_metrics
 from compositionality.train.run_folder import latest_step, run_path
 from compositionality.train.tiny import pretrain as module
@@ -74,17 +71,9 @@ def files(folder):
 
 
 def kill_after_a_checkpoint(out, *processes, **variables):
-    """SIGKILL the command once a checkpoint is complete, before the last one; wait until its ranks are gone too."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    """SIGKILL the command once a checkpoint is complete, before the last one; its ranks are gone too."""
     words = command(out, *processes, program=held("checkpoint", 36, PROGRAM))
-    process = subprocess.Popen(words, cwd=ROOT, env={**os.environ, **variables}, **quiet)
-    while not latest_step(run_path(out) / "steps") and process.poll() is None:
-        time.sleep(0.001)
-    ranks = descendants(process.pid)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
-    while any(map(is_alive, ranks)):
-        time.sleep(0.01)
+    kill_once(lambda: latest_step(run_path(out) / "steps"), words, out.with_name("log"), {**os.environ, **variables})
     assert not out.exists()
 
 
