@@ -78,15 +78,8 @@ def sft_config(settings: SftSettings) -> DictConfig:
 
 # ---- our settings under verl's keys: GRPO
 
-ADVANTAGES = {
-    "grpo": ("grpo", True),
-    "dr_grpo": ("grpo", False),
-    "gae": ("gae", True),
-    "rloo": ("rloo", True),
-    hooks.RAFT: (hooks.RAFT, True),
-    "reinforce_plus_plus": ("reinforce_plus_plus", True),
-    "reinforce_plus_plus_baseline": ("reinforce_plus_plus_baseline", True),
-}
+_SAME_NAMES = ("grpo", GAE, "rloo", hooks.RAFT, "reinforce_plus_plus", "reinforce_plus_plus_baseline")
+ADVANTAGES = {**{name: (name, True) for name in _SAME_NAMES}, "dr_grpo": ("grpo", False)}
 """Our name → verl's estimator (raft: that of extensions.py), and whether its grpo divides by the group's deviation."""
 LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
 GRPO_LACKS = {

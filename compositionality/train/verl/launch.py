@@ -181,9 +181,8 @@ def _forward(
     lines: queue.Queue[str | None] = queue.Queue()
 
     def pump() -> None:
-        if process.stdout is not None:
-            for line in process.stdout:
-                lines.put(line)
+        for line in process.stdout or ():
+            lines.put(line)
         lines.put(None)
 
     threading.Thread(target=pump, daemon=True).start()
