@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, call
 
 import pytest
 
@@ -155,41 +156,25 @@ def test_p14_a_refusal_by_wandb_does_not_end_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """One that it takes has the axes and facts of the other engine's, and gets what it lacks of a killed run."""
-
-    class RefusalError(Exception):
-        pass
-
-    started: list[list[str]] = []
-    defined: dict[str, dict[str, str]] = {}
-    sent: list[tuple[int, dict[str, float]]] = []
-    given: dict[str, dict[str, str]] = {}
-    config = SimpleNamespace(update=lambda values, allow_val_change: given.update(values))
-    wandb = SimpleNamespace(config=config,
-        errors=SimpleNamespace(Error=RefusalError), define_metric=lambda name, **how: defined.update({name: how}),
-        run=SimpleNamespace(step=2), log=lambda row, step: sent.append((step, row)),
-    )  # fmt: skip
+    wandb = MagicMock(errors=SimpleNamespace(Error=ValueError), run=SimpleNamespace(step=2))
+    verls = MagicMock(side_effect=[ValueError("invalid\nkey"), None, None])
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     monkeypatch.setenv("WANDB_DIR", str(tmp_path / "study/seed3/rl-level2"))
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(tmp_path / "metrics.jsonl"))
     rows = [{"step": step, "critic/score/mean": step / 4} for step in (1, 2, 3)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    def start(self: object, project: str, experiment: str, backends: list[str], config: object) -> None:
-        started.append(backends)
-        if "wandb" in backends and experiment == "refused":
-            raise RefusalError("invalid\nkey")
-
-    metrics.without_wandb_if_it_fails(start)(SimpleNamespace(), "project", "refused", ["console", "wandb", "file"])
-    assert started == [["console", "wandb", "file"], ["console", "file"]]
+    start = metrics.without_wandb_if_it_fails(verls)
+    start(SimpleNamespace(), "project", "refused", ["console", "wandb", "file"])
+    assert [made.args[3] for made in verls.call_args_list] == [["console", "wandb", "file"], ["console", "file"]]
     assert capsys.readouterr().out == "wandb is left out: invalid key\n"
-    assert not defined
-    assert not given
-    metrics.without_wandb_if_it_fails(start)(SimpleNamespace(), "project", "run", "wandb")
+    assert not wandb.mock_calls
+    start(SimpleNamespace(), "project", "run", "wandb")
     axes = {"step_metric": "compute/flops", "summary": "last,max"}
-    assert (started[2:], defined) == ([["wandb"]], {"val-core/*": axes, "val-aux/*": axes})
-    known = given["facts"]
-    assert (known["study"], known["seed"], known["arm"], "code" in known) == ("study", "3", "rl-level2", True)
-    assert sent == [(2, {"critic/score/mean": 0.5}), (3, {"critic/score/mean": 0.75})]
+    assert verls.call_args.args[3] == ["wandb"]
+    assert wandb.define_metric.mock_calls == [call("val-core/*", **axes), call("val-aux/*", **axes)]
+    facts = wandb.config.update.call_args.args[0]["facts"]
+    assert (facts["study"], facts["seed"], facts["arm"], "code" in facts) == ("study", "3", "rl-level2", True)
+    assert wandb.log.mock_calls == [call({"critic/score/mean": step / 4}, step=step) for step in (2, 3)]
 
 
 def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:
