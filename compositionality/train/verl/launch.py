@@ -115,13 +115,6 @@ def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:
     return shlex.join([*(f"{name}={value}" for name, value in sorted(changed.items())), *command])
 
 
-def wandb_run(out: Path) -> dict[str, str]:
-    """Return wandb's variables by which a resumed run goes on as the same one, and ends without a block of its own."""
-    path = out / WANDB_ID
-    run = {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"} if path.is_file() else {}
-    return {"WANDB_QUIET": "true", **run}
-
-
 def report_failure(message: str) -> None:
     """Leave the launcher the one line that it shows as the reason why training stopped."""
     path = os.environ.get(FAILURE_FILE)
@@ -149,7 +142,10 @@ def run_trainer(
     UserError with one line when it fails, or when it prints nothing for ``stall_minutes``. Whatever ends this
     process, every process of the trainer ends with it (train/launch.py).
     """
-    variables = {**wandb_run(log.parent), **variables}
+    wandb = {"WANDB_QUIET": "true"}  # a resumed run goes on there as the same one, and ends without a block of its own
+    if (path := log.parent / WANDB_ID).is_file():
+        wandb |= {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"}
+    variables = {**wandb, **variables}
     failure = Path(variables[FAILURE_FILE])
     remove(failure)
     log.parent.mkdir(parents=True, exist_ok=True)
