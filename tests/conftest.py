@@ -23,7 +23,7 @@ LONG: dict[str, list[str]] = {
         "test_p17_an_exception_of_a_program_ends_no_loop_of_its_tests",
     ],
     "evaluate/test_accuracy.py": [
-        "test_a_table_with_fewer_checkpoints_is_refused",
+        "test_only_new_and_changed_checkpoints_are_asked",
         "test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same",
     ],
     "evaluate/test_claims.py": ["test_a_rule_with_three_answers_takes_half_of_a_gain_as_its_margin"],
@@ -55,9 +55,8 @@ LONG: dict[str, list[str]] = {
         "test_p08_a_damaged_shard_is_made_again",
     ],
     "rollout/test_engines.py": ["test_a_whole_collection_with_a_real_model"],
-    "rollout/test_hub_model.py": [],
+    "rollout/test_model_folder.py": ["test_rollouts_of_a_hub_model_are_those_of_its_folder"],
     "rollout/test_sampler.py": [
-        "test_greedy_answers_are_those_of_generate",
         "test_logps_are_those_of_a_full_forward_pass",
         "test_an_answer_does_not_depend_on_neighbours_order_or_batch",
     ],
