@@ -3,7 +3,7 @@
 # split of the functions the problems, the arms, accuracy, pass@k and failure modes; claims, page and record over all replicates.
 # The registration and the code must be committed before, so that no test problem is older than what is claimed of it; all
 # replicates are run, whatever they show. As many steps at a time as there are cores (lanes=N), each on one.
-# Each step that is there already is skipped; stopped at any moment, it continues when run again. Of a replicate whose
+# Steps whose results exist are skipped; stopped at any moment, it continues when run again. Of a replicate whose
 # results are complete nothing is made again: its models and completions may be deleted, or lie on another machine.
 # Reads compositionality/config/registrations/$REGISTRATION.yaml (a name, or a path that ends in .yaml; composition-2 runs at its commit).
 # Writes {data,checkpoints,results}/NAME/seedN[-splitM], the page in results/NAME/report, and results/records/NAME.

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# Set-up, then sections 4.1 and 4.2 on two CPU cores with a model made from nothing: pretraining → Stage 1 (problems, rollouts,
-# filter, SFT) → Stage 2 (RL on level 2, RL on level 1, SFT on gold solutions) → accuracy by level on trained and on held-out
-# functions, table and figure; then pass@k (4.4), failure modes (4.5), the paper's claims, and all of it on one page.
-# One seed: nine and a half to ten and a half minutes after one of set-up on two idle cores with AVX-512 (timed), eighteen after three
-# on slower ones (calculated), over half of it pretraining; SEEDS=3: three times as long. ARMS="… rft" takes more arms, bash/study.sh
-# adds all of the profile's. Prints a line for each step; the rest goes to a log.
-# Reads nothing. Writes .venv, {data,checkpoints,results}/STUDY (composition; with a GPU composition-tiny). A second run re-uses
-# what is there, and a run that was stopped continues.
-# Usage: [SEEDS=3] bash bash/quickstart.sh [--cpu|--gpu] [--full] [--force] [STEP:key=value …]
-# --full installs verl, Ray and vLLM too; PROFILE=tiny/verl bash bash/quickstart.sh takes them instead of the single-file trainers.
+# The whole study of sections 4.1 and 4.2 with one seed, on two CPU cores, with a small model made from nothing:
+#   set-up       the packages, in .venv
+#   base         pretraining: over half of the time
+#   Stage 1      the model learns single functions: problems, rollouts, filter, SFT
+#   Stage 2      RL on level 2, RL on level 1, SFT on reference (gold) solutions
+#   evaluation   accuracy by level on trained and on held-out functions, pass@k (4.4), failure modes (4.5), the paper's claims
+#   page         all of it: results/composition/report/index.html (on a machine with a GPU results/composition-tiny/…)
+# Takes about 10 minutes after one of set-up on two idle cores with AVX-512 (timed), 18 after three on slower ones (calculated).
+# Prints a line when a step is done; what the steps print is in results/quickstart.log. Run again, it skips what is done, and
+# continues a run that was stopped.
+# Reads nothing. Writes .venv and {data,checkpoints,results}/composition.
+# Usage: bash bash/quickstart.sh [--cpu|--gpu] [--full] [--force] [STEP:key=value …]
+#   SEEDS=3 bash bash/quickstart.sh             three seeds: three times as long, with intervals over them
+#   ARMS="rl-level2 rft" bash bash/quickstart.sh   these arms; bash/study.sh trains all of the profile's
+#   PROFILE=tiny/verl bash bash/quickstart.sh   with verl, Ray and vLLM, which --full installs, in place of the single-file trainers
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -29,6 +34,6 @@ log=${RESULTS_DIR:-results}/quickstart.log
 if [[ -z ${DRY_RUN:-} ]]; then
   bash bash/setup.sh "${setup[@]}"
   mkdir -p "$(dirname "$log")"
-  echo "A line for each step; all that the steps say: $log"
+  echo "A line when a step is done; the first, pretraining, takes over half of the time. What the steps print: $log"
 fi
 exec bash bash/study.sh "passk=[stage1,rl-level2]" log="$log" "${words[@]}"

@@ -54,8 +54,8 @@ def _run(name: str) -> NoReturn:
     from compositionality.config.cli import run, with_errors_in_one_line
     from compositionality.train.wandb_runs import wandb_is_usable
 
-    if own := VERBS[name].main:
-        with_errors_in_one_line(lambda: function(own)(helps()[name]))
+    if program := VERBS[name].main:
+        with_errors_in_one_line(lambda: function(program)(helps()[name]))
     schema, step, check, show = entry_point(name)
 
     def step_and_send(settings: Any) -> None:

@@ -102,11 +102,11 @@ def sample(model: str | Path, prompts: Sequence[str | Chat] | pd.Series, n: int 
     units = [*product(range(len(chats)), range(asked.n_samples))]
     with _threads_for(None if remote else model), closing(open_engine(asked, longest)) as engine:
         seeds = [request_seed(asked.seed, *unit) for unit in units]
-        done = engine.generate([chats[prompt] for prompt, _ in units], seeds, asked.sampling())
+        generated = engine.generate([chats[prompt] for prompt, _ in units], seeds, asked.sampling())
     return pd.DataFrame(units, columns=["prompt", "sample"]).assign(
-        response=[completion.text for completion in done],
-        n_tokens=[completion.n_tokens for completion in done],
-        finish_reason=[completion.finish_reason for completion in done],
+        response=[completion.text for completion in generated],
+        n_tokens=[completion.n_tokens for completion in generated],
+        finish_reason=[completion.finish_reason for completion in generated],
     )
 
 
@@ -125,11 +125,11 @@ def gold_log_prob(model: str | Path, problems: pd.DataFrame) -> pd.Series:
         if not isinstance(row.ground_truth, str):
             raise UserError(f"problem: its ground_truth is {row.ground_truth!r}, no text")
     solutions = [read_solution(chat, row, folder) for row, chat in rows]
-    known = {place: gold.row for place, gold in enumerate(solutions) if isinstance(gold, GoldSolution)}
+    rows_by_place = {place: gold.row for place, gold in enumerate(solutions) if isinstance(gold, GoldSolution)}
     with _threads_for(folder.path):
-        scored = score(load(folder.path), [*known.values()]) if known else []
+        scored = score(load(folder.path), [*rows_by_place.values()]) if rows_by_place else []
     values = np.full(len(rows), np.nan)
-    values[[*known]] = [logp_T.sum() for logp_T, _ in scored]
+    values[[*rows_by_place]] = [logp_T.sum() for logp_T, _ in scored]
     return pd.Series(values, index=problems.index, name="gold_log_prob")
 
 
@@ -206,9 +206,9 @@ def _threads_for(model: str | Path | None) -> Iterator[None]:
         return
     import torch
 
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)

@@ -24,13 +24,13 @@ class MissingPackageError(UserError):
     """A package that is not installed here; the message has the command that installs it."""
 
 
-def check_installed(package: str, asked: str) -> None:
-    """Raise MissingPackageError if ``package``, which ``asked`` needs and the full set-up has, is not installed.
+def check_installed(package: str, feature: str) -> None:
+    """Raise MissingPackageError if ``package``, which ``feature`` needs and the full set-up has, is not installed.
 
     The package is looked for, not imported: that takes seconds for some.
     """
     if find_spec(package) is None:
-        raise MissingPackageError(f"{asked}: the package {package} is not installed; run: bash bash/setup.sh --full")
+        raise MissingPackageError(f"{feature}: the package {package} is not installed; run: bash bash/setup.sh --full")
 
 
 @contextmanager

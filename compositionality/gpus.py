@@ -48,12 +48,12 @@ def installed_gpus() -> list[Gpu]:
     return gpus
 
 
-def visible_gpus(given: Mapping[str, str]) -> list[str]:
-    """Return ids (index, GPU-… or MIG-…) of what ``given["CUDA_VISIBLE_DEVICES"]`` leaves visible, in its order.
+def visible_gpus(environ: Mapping[str, str]) -> list[str]:
+    """Return ids (index, GPU-… or MIG-…) of what ``environ["CUDA_VISIBLE_DEVICES"]`` leaves visible, in its order.
 
     As CUDA reads it: the first word that is no GPU of this machine ends the list, a GPU named twice empties it.
     """
-    words = given.get(VISIBLE)
+    words = environ.get(VISIBLE)
     if words is not None and words.strip() in ("", "-1"):
         return []
     installed = installed_gpus()
@@ -82,19 +82,19 @@ def count_gpus() -> int:
     return int(torch.cuda.device_count()) if usable else 0
 
 
-def why_no_gpu(given: Mapping[str, str]) -> str:
+def why_no_gpu(environ: Mapping[str, str]) -> str:
     """Return why ``count_gpus`` is 0, and what to do about it."""
     installed = installed_gpus()
     if not installed:
         try:
-            done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
+            listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
         except (OSError, subprocess.SubprocessError):
             return "no GPU is visible: there is no NVIDIA driver (nvidia-smi cannot be run)"
-        said = " ".join((done.stdout + done.stderr).split())[:200] or "nothing"
+        said = " ".join((listing.stdout + listing.stderr).split())[:200] or "nothing"
         return f"no GPU is visible: nvidia-smi says: {said}"
-    if not visible_gpus(given):
+    if not visible_gpus(environ):
         return (
-            f"{VISIBLE}={given[VISIBLE]} hides every GPU of this machine; unset it, or name some of "
+            f"{VISIBLE}={environ[VISIBLE]} hides every GPU of this machine; unset it, or name some of "
             f"{', '.join(map(str, range(len(installed))))} (each once) or their UUIDs"
         )
     import torch
@@ -129,8 +129,8 @@ def check_gpus_are_used() -> None:
 def peak_of(name: str) -> float | None:
     """Return the FLOP/s of a GPU in dense bfloat16, by its name; None where its peak is not known."""
     words = set(name.replace("-", " ").split())
-    known = [] if words & OTHER_PEAKS else sorted(words & PEAKS.keys())
-    return PEAKS[known[0]] if known else None
+    models = [] if words & OTHER_PEAKS else sorted(words & PEAKS.keys())
+    return PEAKS[models[0]] if models else None
 
 
 def gpu_share() -> float:

@@ -144,8 +144,8 @@ class _Redirects(HTTPRedirectHandler):
     def redirect_request(
         self, req: Request, _fp: Any, _code: int, _msg: str, _headers: Message, newurl: str
     ) -> Request:
-        same = urlsplit(newurl)[:2] == urlsplit(req.full_url)[:2]
-        return Request(newurl, req.data, {**req.headers, **(req.unredirected_hdrs if same else {})})
+        is_same_server = urlsplit(newurl)[:2] == urlsplit(req.full_url)[:2]
+        return Request(newurl, req.data, {**req.headers, **(req.unredirected_hdrs if is_same_server else {})})
 
 
 def address_of(url: str) -> SplitResult:

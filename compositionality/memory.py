@@ -153,17 +153,15 @@ class ModelShape:
 
 @dataclass(frozen=True)
 class Sharding:
-    """``data`` ranks share weights and Adam if ``sharded`` (FSDP2); ``tensor`` ranks share each layer.
+    """How ranks share a model. Parked: in host memory between updates only, which saves nothing in an update.
 
-    ``resident``: where weights, gradients and Adam live during an update; False: in host memory (FSDP2's
-    CPUOffloadPolicy, verl's offload_policy). ``parked``: verl moves them to host memory between updates (param_offload,
-    optimizer_offload) and back for each (workers/engine/base.py), so that this saves nothing in an update.
+    verl moves what is parked back for each update (param_offload, optimizer_offload; workers/engine/base.py).
     """
 
-    data: int
-    tensor: int = 1
-    sharded: bool = True
-    resident: bool = True
+    data: int  # ranks that share weights and Adam, if sharded
+    tensor: int = 1  # ranks that share each layer
+    sharded: bool = True  # FSDP2
+    resident: bool = True  # False: in host memory during an update too (CPUOffloadPolicy, verl's offload_policy)
     parked_weights: bool = False
     parked_moments: bool = False
     deferred: bool = False  # verl: gradients stay whole until the last micro-batch
@@ -197,7 +195,7 @@ class BatchSize:
 
 @dataclass(frozen=True)
 class BatchSpec:
-    """How a micro-batch goes through the model. ``tensor``: ranks that share a layer."""
+    """How a micro-batch goes through the model."""
 
     batch: BatchSize
     bytes_each: int
@@ -206,7 +204,7 @@ class BatchSpec:
     engine: str  # single or verl
     entropy: bool = False  # verl: of all tokens, with a gradient
     tempered: bool = False  # verl: the logits are divided by a temperature, into a copy
-    tensor: int = 1
+    tensor: int = 1  # ranks that share a layer
 
     @property
     def masked(self) -> bool:
@@ -230,8 +228,8 @@ def training(shape: ModelShape, sharding: Sharding, spec: BatchSpec, *, referenc
 def states(shape: ModelShape, sharding: Sharding, *, reference: bool = False) -> dict[str, float]:
     """Return the bytes of weights, gradients and Adam's moments of a process during an update."""
     part = shape.parameters / sharding.ways
-    each = WEIGHT + (GRADIENT + MOMENTS) * sharding.trained
-    parts = {"weights, gradients and Adam": part * each if sharding.resident else 0.0}
+    bytes_each = WEIGHT + (GRADIENT + MOMENTS) * sharding.trained
+    parts = {"weights, gradients and Adam": part * bytes_each if sharding.resident else 0.0}
     if reference:
         parts["reference model"] = part * WEIGHT
     if sharding.deferred:
@@ -345,12 +343,12 @@ def run_folder(
 
 @dataclass(frozen=True)
 class Vllm:
-    """``length``: prompt and completion in tokens; ``share`` of the GPU is vLLM's; ``bytes_each``: of a weight."""
+    """An engine of vLLM."""
 
-    share: float
-    length: int
+    share: float  # of the GPU
+    length: int  # prompt and completion in tokens
     tensor: int
-    bytes_each: int
+    bytes_each: int  # of a weight
     batched_tokens: int
     sequences: int
     hint: str
@@ -374,8 +372,8 @@ class Vllm:
 
     def at_once(self, shape: ModelShape, gpu_bytes: float) -> int:
         """Return how many completions of full length fit into the cache."""
-        left = self.share * gpu_bytes - self.weights(shape) - self.work(shape) - CONTEXT
-        return max(0, int(left / self.completion(shape)))
+        free_bytes = self.share * gpu_bytes - self.weights(shape) - self.work(shape) - CONTEXT
+        return max(0, int(free_bytes / self.completion(shape)))
 
     def need(self, shape: ModelShape, step: str, beside: float = 0.0) -> Need:
         """Return what a GPU needs for one completion of full length in vLLM's share, ``beside`` bytes of others."""
@@ -385,8 +383,8 @@ class Vllm:
             "forward pass": self.work(shape),
             "CUDA": CONTEXT,
         }
-        own = sum(parts.values())
-        return Need(step, GPU, {**parts, "outside vLLM's share": max(own / self.share - own, beside)}, self.hint)
+        used = sum(parts.values())
+        return Need(step, GPU, {**parts, "outside vLLM's share": max(used / self.share - used, beside)}, self.hint)
 
 
 def builtin_parts(shape: ModelShape, rows: int, length: int, bytes_each: int, place: str) -> dict[str, float]:

@@ -168,10 +168,10 @@ def no_such_setting(schema: Any, key: str) -> str:
     """Return what to say of a key that ``schema`` does not have, with the nearest that it has."""
     if ":" in key:
         return f"no such setting; in {{key: value}} a space stands after the colon: {key.replace(':', ': ')}"
-    known = list(keys_of(schema))
-    near = difflib.get_close_matches(key, known, n=3) or [name for name in known if name.endswith(f".{key}")]
-    others = getattr(schema, "other_keys", "--help lists them")
-    return f"no such setting; {'did you mean ' + ' or '.join(near) + '?' if near else others}"
+    keys = list(keys_of(schema))
+    near = difflib.get_close_matches(key, keys, n=3) or [name for name in keys if name.endswith(f".{key}")]
+    elsewhere = getattr(schema, "other_keys", "--help lists them")
+    return f"no such setting; {'did you mean ' + ' or '.join(near) + '?' if near else elsewhere}"
 
 
 def keys_of(schema: Any, prefix: str = "") -> Iterator[str]:

@@ -15,18 +15,14 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One question with its gold answer.
-
-    ``level`` is the depth of the composition; ``group`` names the set that the problem belongs to (trained, heldout,
-    ood, …); ``ground_truth`` is the JSON text that the judge reads; ``index`` the place in the stream (split, seed).
-    """
+    """One question with its gold answer."""
 
     data_source: str
-    level: int
-    group: str
+    level: int  # depth of the composition
+    group: str  # the set that it belongs to: trained, heldout, ood, …
     prompt: str
-    ground_truth: str
-    index: int
+    ground_truth: str  # JSON text that the judge reads
+    index: int  # place in the stream (split, seed)
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -46,17 +42,13 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a completion: ``score``, the reason, the answer that was read (None: none).
+    """What a judge says of a completion."""
 
-    A task's judge gives a score in [0, 1]; a reward function any finite one, and ``metrics``. ``error``: what a judge
-    died of.
-    """
-
-    score: float
+    score: float  # of a task's judge in [0, 1], of a reward function any finite number
     reason: Reason
-    answer: str | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    error: str | None = None
+    answer: str | None = None  # that was read
+    metrics: Mapping[str, float] = field(default_factory=dict)  # of a reward function
+    error: str | None = None  # what a judge died of
 
 
 def storable(text: str) -> str:
@@ -70,32 +62,23 @@ STOP, LENGTH, FAILED = "stop", "length", "failed"
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One sampled response to a problem.
+    """One sampled response to a problem; of a server that gives no token ids or log-probs these are empty."""
 
-    ``text`` has no special tokens. ``token_ids`` include the EOS; ``log_probs`` (natural logarithm, one for each
-    token) are those of the tempered, untruncated distribution. A server that gives neither leaves both empty;
-    ``n_tokens`` is known in any case.
-    """
-
-    text: str
+    text: str  # without special tokens
     n_tokens: int
     finish_reason: str
-    token_ids: Sequence[int] = ()
-    log_probs: Sequence[float] = ()
+    token_ids: Sequence[int] = ()  # with the EOS
+    log_probs: Sequence[float] = ()  # natural, of the tempered, untruncated distribution, one for each token
 
 
 @dataclass(slots=True)
 class PromptGroup:
-    """All completions of one problem in one step.
+    """All completions of one problem in one step; the lists after them have an entry for each."""
 
-    ``position`` is the place of the problem in the stream of prompts. ``rewards``, ``correct``, ``metrics`` and
-    ``reasons`` have an entry for each completion; a reward is None where the judge failed.
-    """
-
-    position: int
+    position: int  # of the problem in the stream of prompts
     prompt_ids: list[int]
     completions: list[Completion]
-    rewards: list[float | None]
+    rewards: list[float | None]  # None where the judge failed
     correct: list[bool]
     metrics: list[Mapping[str, float]] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
@@ -171,21 +154,15 @@ FAILURES = tuple(failure.value for failure in Failure)
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What went wrong in a completion: its class, and what is known of its first fault.
-
-    ``step`` counts the operators from 1 in the order of application; ``skill`` is the operator of that step, ``fault``
-    the kind of fault in the task's own words. ``expected``: the operators of the problem, in order of
-    application (empty: some have no name). ``chain``: what holds of the steps. ``applied``: the operators that the
-    completion states, each with whether its result is wrong.
-    """
+    """What went wrong in a completion: its class, and what is known of its first fault."""
 
     failure: Failure
-    step: int | None = None
-    skill: str | None = None
-    fault: str | None = None
-    expected: tuple[str, ...] = ()
+    step: int | None = None  # of the fault: operators from 1 in the order of application
+    skill: str | None = None  # the operator of that step
+    fault: str | None = None  # its kind in the task's own words
+    expected: tuple[str, ...] = ()  # the problem's operators in order of application; empty: some have no name
     chain: ReadChain = NOT_READ
-    applied: tuple[tuple[str, bool], ...] = ()
+    applied: tuple[tuple[str, bool], ...] = ()  # the operators that the completion states; is the result wrong?
 
 
 PROBLEMS, SEEDS_AND_PROBLEMS, NESTED = "problems", "seeds and problems", "seeds, splits and problems"
@@ -201,20 +178,15 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A share, or a difference of shares, of ``n_problems`` problems (a replicate) with its 95 % intervals.
+    """A share, or a difference of shares, with its 95 % intervals."""
 
-    ``over_problems``: the same models on other problems. ``over_seeds``: other seeds too; None for one seed. ``df``:
-    degrees of freedom of Student's t for ``interval``; NaN: not known. ``by_replicate``: the value by seed and split,
-    ``value`` is the mean of the seeds; ``nested``: every replicate has problems of its own.
-    """
-
-    value: float
-    n_problems: int
-    over_problems: Interval
-    over_seeds: Interval | None = None
-    df: float = float("nan")
-    by_replicate: tuple[tuple[float, ...], ...] = ()
-    nested: bool = False
+    value: float  # the mean of the seeds
+    n_problems: int  # of a replicate
+    over_problems: Interval  # the same models on other problems
+    over_seeds: Interval | None = None  # other seeds too; None for one seed
+    df: float = float("nan")  # degrees of freedom of Student's t for ``interval``; NaN: not known
+    by_replicate: tuple[tuple[float, ...], ...] = ()  # the value by seed and split
+    nested: bool = False  # every replicate has problems of its own
 
     @property
     def interval(self) -> Interval:
@@ -242,25 +214,20 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """What the training of an arm did; None: not known, or of no sense for its method.
+    """What the training of an arm did; None: not known, or without meaning for its method.
 
-    An update without signal is of a step with all advantages 0; ``updates`` counts it too. A group is one problem
-    with all its completions in one step; it has signal where some of them are correct and some are not (in a control:
-    where their rewards differ).
-    ``completions`` were sampled for training; ``tokens`` are those that the loss was taken on, as often as it was;
-    ``rows`` are those of supervised fine-tuning, each once; the entropies are the policy's in the first and the last
-    update, in nats a token.
+    A group is one problem with all its completions in one step.
     """
 
-    updates: int | None = None
-    updates_without_signal: int | None = None
+    updates: int | None = None  # also those without signal
+    updates_without_signal: int | None = None  # of steps with all advantages 0
     groups: int | None = None
-    groups_with_signal: int | None = None
-    completions: int | None = None
-    tokens: int | None = None
-    rows: int | None = None
-    first_entropy: float | None = None
-    last_entropy: float | None = None
+    groups_with_signal: int | None = None  # some completions are correct and some are not (control: rewards differ)
+    completions: int | None = None  # sampled for training
+    tokens: int | None = None  # that the loss was taken on, as often as it was
+    rows: int | None = None  # of supervised fine-tuning, each once
+    first_entropy: float | None = None  # of the policy in the first update, in nats a token
+    last_entropy: float | None = None  # in the last update
 
     @property
     def updates_with_signal(self) -> int | None:

@@ -49,8 +49,8 @@ def named_yaml(folder: Path, key: str, name: str) -> Path:
     """Return that file. UserError that names what ``folder`` has if it does not exist."""
     path = yaml_path(folder, name)
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
-        raise UserError(f"{key}={name}: no such file; known are {known}, or give a path that ends in .yaml")
+        existing = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
+        raise UserError(f"{key}={name}: no such file; known are {existing}, or give a path that ends in .yaml")
     return path
 
 
@@ -92,18 +92,18 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in content.items()}
 
 
-def _refuse_repeated_keys(node: Any, above: list[Any]) -> None:
+def _refuse_repeated_keys(node: Any, ancestors: list[Any]) -> None:
     """Raise MarkedYAMLError for a key that a mapping has twice, of which YAML would keep the last."""
-    if node is None or any(node is parent for parent in above) or isinstance(node.value, str):
+    if node is None or any(node is parent for parent in ancestors) or isinstance(node.value, str):
         return
-    known: set[str] = set()
+    keys: set[str] = set()
     for entry in node.value:
         key, value = entry if isinstance(entry, tuple) else (None, entry)
         if key is not None and isinstance(key.value, str):
-            if key.value in known:
+            if key.value in keys:
                 raise MarkedYAMLError(problem=f"{key.value} is there twice; keep one", problem_mark=key.start_mark)
-            known.add(key.value)
-        _refuse_repeated_keys(value, [*above, node])
+            keys.add(key.value)
+        _refuse_repeated_keys(value, [*ancestors, node])
 
 
 def flow_list(words: Iterable[str]) -> str:

@@ -70,12 +70,8 @@ def teach(
         for question, answer in map(pairs, range(32 * step, 32 * step + 32)):
             chat = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
             prompt = tokenizer.apply_chat_template(chat[:1], add_generation_prompt=True, return_dict=True)["input_ids"]
-            rows.append(
-                (
-                    len(prompt) if answers_alone else 1,
-                    tokenizer.apply_chat_template(chat, return_dict=True)["input_ids"],
-                )
-            )
+            tokens = tokenizer.apply_chat_template(chat, return_dict=True)["input_ids"]
+            rows.append((len(prompt) if answers_alone else 1, tokens))
         width = max(len(whole) for _, whole in rows)
         tokens = torch.tensor([whole + [0] * (width - len(whole)) for _, whole in rows])
         mask = torch.tensor([[start <= place < len(whole) for place in range(width)] for start, whole in rows])
@@ -100,7 +96,7 @@ def taught(
 
     def pair(number: int) -> tuple[str, str]:
         item = task.item("train", 9, number)
-        return task.render(item, 9).prompt, compact_trace(item.chain, item.input)
+        return task.render(item, 9).prompt, compact_trace(item.program, item.input)
 
     model, tokenizer = tiny_model([function.name for function in task.functions], **shape)
     teach(model, tokenizer, pair, steps, lr, answers_alone=answers_alone)

@@ -71,7 +71,7 @@ LONG: dict[str, list[str]] = {
     "study/test_preflight.py": [
         "test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower",
         "test_a_prompt_is_shown_as_the_model_sees_it",
-        "test_p22_a_profile_on_its_machine_in_a_table_as_wide_as_the_terminal_at_most_98",
+        "test_p22_a_profile_on_its_machine_in_whole_words_as_wide_as_the_terminal_at_most_98",
     ],
     "study/test_registered_study.py": [],
     "study/test_sections.py": [],
@@ -93,7 +93,6 @@ LONG: dict[str, list[str]] = {
     ],
     "tasks/test_streams.py": [
         "test_p01_number_of_processes_does_not_matter",
-        "test_p02_neighbouring_seeds_and_other_splits_share_nothing",
     ],
     "tasks/test_string_clean.py": [
         "test_p02_no_heldout_composition_behaves_like_a_trained_one",
@@ -165,7 +164,7 @@ SLOWEST = (
 """Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other; with
 ``--minutes`` last, in this order, until the time is up."""
 BEGAN = "TESTS_BEGAN"
-"""In the environment, for all workers: seconds since 1970 at the start."""
+"""In the environment, for all workers: seconds since 1970 at the start, of .ci/run if that starts them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,7 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -82,11 +82,11 @@ class System(Strict):
     parts: tuple[Part, ...]
 
 
-class Command(Strict):
-    """A command of the table taken apart: VARIABLE=value …, the program, its words."""
+class Command(NamedTuple):
+    """A command of the table taken apart: VARIABLE=value …, the program (bash, python or torchrun), its words."""
 
     variables: dict[str, str]
-    program: Literal["bash", "python", "torchrun"]
+    program: str
     script: str
     words: tuple[str, ...]
 
@@ -109,14 +109,9 @@ def command(text: str) -> Command:
     words = shlex.split(text)
     head = next(number for number, word in enumerate(words) if not re.match("[A-Z_]+=", word))
     script = next(word for word in words[head + 1 :] if not word.startswith("-"))
-    return Command.model_validate(
-        {
-            "variables": dict(word.split("=", 1) for word in words[:head]),
-            "program": words[head],
-            "script": script,
-            "words": words[words.index(script) + 1 :],
-        }
-    )
+    assert words[head] in ("bash", "python", "torchrun"), text
+    variables = dict(word.split("=", 1) for word in words[:head])
+    return Command(variables, words[head], script, tuple(words[words.index(script) + 1 :]))
 
 
 def decision(row: Row) -> str:
@@ -141,28 +136,27 @@ def render(systems: tuple[System, ...]) -> str:
         *_counts(systems),
     ]
     for system in systems:
-        lines += ["", f"## Coming from {system.system}", "", f"{_sentence(system.about)} {system.start}"]
+        about = system.about[0].upper() + system.about[1:]
+        lines += ["", f"## Coming from {system.system}", "", f"{about}. {system.start}"]
         for part in system.parts:
             lines += ["", f"**{part.part}**" + (f", added to `{part.behind}`" if part.behind else ""), ""]
             lines += ["| there | here | held by |", "|---|---|---|"]
-            lines += [f"| {_cell(row.there)} | {_here(row)} | {_held(row)} |" for row in part.rows]
+            for row in part.rows:
+                here = "; ".join(filter(None, [f"`{row.command}`" if row.command else "", row.note, row.missing]))
+                lines.append(f"| {_cell(row.there)} | {_cell(here)} | {_held(row)} |")
     return "\n".join(lines) + "\n"
 
 
 def _counts(systems: tuple[System, ...]) -> Iterator[str]:
     """How many rows of each kind each system has."""
-    yield "| held by | " + " | ".join(f"[{system.system}](#{_anchor(system)})" for system in systems) + " | |"
+    titles = [f"Coming from {system.system}" for system in systems]
+    anchors = [re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles]
+    links = [f"[{system.system}](#{anchor})" for system, anchor in zip(systems, anchors, strict=True)]
+    yield f"| held by | {' | '.join(links)} | |"
     yield "|---" * (len(systems) + 2) + "|"
-    found = Counter((system.system, row.kind) for system, _, row in rows(systems))
+    counts = Counter((system.system, row.kind) for system, _, row in rows(systems))
     for kind, (name, meaning) in KINDS.items():
-        cells = [str(found[system.system, kind]) for system in systems]
-        yield f"| {name} | " + " | ".join(cells) + f" | {meaning} |"
-
-
-def _here(row: Row) -> str:
-    """What it is here: the command, then the note, or why there is none."""
-    said = [f"`{row.command}`" if row.command else "", row.note, row.missing]
-    return _cell("; ".join(filter(None, said)))
+        yield f"| {name} | {' | '.join(str(counts[system.system, kind]) for system in systems)} | {meaning} |"
 
 
 def _held(row: Row) -> str:
@@ -182,14 +176,6 @@ def _held(row: Row) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
-
-
-def _anchor(system: System) -> str:
-    return re.sub(r"[^\w-]", "", f"Coming from {system.system}".lower().replace(" ", "-"))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,14 @@ BASES = {  # words with which a dry run passes; what is in capitals is made belo
     "summarise_seeds": "inputs=[seed0:NOWHERE/s/results.parquet] output=OUT.csv",
     "set_chat_template": "model=MODEL output=OUT chat_template=own",
 }
+OTHERS = {  # that only test_refusals.py starts, without inputs
+    "draw_figure": "inputs=[seed0:NOWHERE] output=OUT",
+    "publish": "what=[NOWHERE] output=OUT licence=mit",
+    "report": "study=NOWHERE output=OUT",
+    "write_record": "results=[accuracy/seed0:NOWHERE/results.parquet] output=OUT",
+    "gpu_check": "work=OUT logs=OUT device=cpu",
+    "preflight": "profile=paper gpus=8 gpu_memory_gb=80",
+}
 
 
 def make_inputs(folder: Path) -> dict[str, Path]:

@@ -33,14 +33,8 @@ NO_PROMPTS = (
     *([], [{"role": "user"}], [TURN | {"content": None}], [TURN, "a"]),
 )
 ROW = Problem("string", 1, "g", "p", "x", 0, {})
-FILED = {
-    "data_source": "string",
-    "level": 1,
-    "group": "g",
-    "extra_info": {},
-    "prompt": [TURN],
-    "reward_model": {"ground_truth": "x"},
-}
+FILED = {"data_source": "string", "level": 1, "group": "g", "prompt": [TURN]}
+FILED |= {"extra_info": {}, "reward_model": {"ground_truth": "x"}}
 OPTIONS = {"levels": [1, 2], "count": 6, "style": "compact", "max_length": 20}
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 from functools import cache
@@ -105,6 +106,13 @@ def test_scripts_are_valid_bash_and_do_not_fix_the_number_of_gpus() -> None:
     assert not [path.name for path in scripts if subprocess.run(["bash", "-n", path], check=False).returncode]
     fixed = re.compile(r"(n_gpus_per_node|nproc_per_node)=\d{1,2}\b")
     assert not [path.name for path in scripts if fixed.search(path.read_text())]
+
+
+def test_every_test_that_has_a_marker_in_conftest_exists() -> None:
+    tables = runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+    for path, names in (tables["LONG"] | tables["FULL"]).items():
+        text = (ROOT / "tests" / path).read_text()
+        assert not [name for name in names if f"def {name}(" not in text], path
 
 
 def test_nothing_refers_to_one_machine() -> None:

@@ -20,15 +20,15 @@ from test_readmes import names
 from warm_python import OF_VERL
 
 from compositionality.config.cli import parse
-from compositionality.config.problem_sets import check_problem_set
 from compositionality.config.profile import load_profile, schema_of, use_device
-from compositionality.config.verbs import VERBS, entry_point
+from compositionality.config.verbs import VERBS
 from compositionality.data.create_problems import check as check_problems
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import keys_of
+from compositionality.study.model import Replicate
 from compositionality.study.run import RunStudySettings, run_study
-from compositionality.study.steps import IS_STEP_WORD, settings_of
+from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.igsm import generate
 
 SYSTEMS = load()
@@ -80,25 +80,17 @@ def commands_of(script: str, words: tuple[str, ...], given: tuple[tuple[str, str
 
 def check(name: str, words: list[str]) -> None:
     """Check a command as its start would. UserError as at its start."""
-    if profile := next((word[8:] for word in words if word.startswith("profile=")), ""):
+    profile = next((word[8:] for word in words if word.startswith("profile=")), "")
+    if profile:
         use_device(load_profile(profile))
     if name == "run_study":
         own = [word for word in words if IS_STEP_WORD.match(word)]
         others = [word for word in words if word not in own and not word.startswith("step=")]
         run_study(replace(parse(RunStudySettings, others), dry_run=True), own)
-    elif name == "create_problems":
-        settings = settings_of(name, words) if any(word.startswith("set=") for word in words) else None
-        if settings:
-            check_problem_set([word for word in words if not word.startswith("step=")])
-        else:
-            check_problems(parse(problem_settings(words), words))
+    elif name == "create_problems" and not any(word.startswith("set=") for word in words):
+        check_problems(parse(problem_settings(words), words))
     else:
-        schema, body, check_settings, _ = entry_point(name)
-        settings = settings_of(name, words)
-        if "dry_run" in schema.__dataclass_fields__:
-            body(replace(settings, dry_run=True))
-        elif check_settings:
-            check_settings(settings)
+        Step("checked", Replicate("s", 0), profile, name, words=tuple(words)).check()
 
 
 def check_row(part: Part, row: Row, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,12 @@
 """Scripts of sections by themselves: recipes of several commands, and steps on models and rows of one's own."""
 
 import math
+import shlex
 from pathlib import Path
 
 import pytest
 import torch
-from bash_runs import dry, run, values, warm_verl
+from bash_runs import dry, run, typed, values, warm_verl
 from safetensors.torch import load_file
 
 from compositionality.config.profile import load_profile
@@ -38,12 +39,27 @@ def test_the_recipe_of_one_model() -> None:
     assert "optim.lr" not in values(smoke[-3])
 
 
-def test_the_recipe_in_verls_words_is_the_papers_step() -> None:
-    given = {"PROFILE": "paper", "MODEL_PATH": "m", "OUTPUT": "o", "TRAIN_FILES": "a", "VAL_FILES": "b", "N_GPUS": "8"}
-    names = ("stage2_rl_level2", "run_llama3.1_8b")
-    told, same = (run(f"bash/section41_42/{name}.sh", "--cfg", **given).stdout for name in names)
-    assert "lr: 1.0e-06" in told
-    assert same == told
+@pytest.mark.parametrize(
+    ("recipe", "step", "model"),
+    [
+        ("section41_42/run_llama3.1_8b", "section41_42/stage2_rl_level2", ""),
+        ("section43/run_llama3.1_8b", "section43/stage2_rl_level1to2", ""),
+        ("scaling_law/run_qwen2.5_7b", "scaling_law/train", "Qwen/Qwen2.5-7B"),
+    ],
+)
+def test_a_recipe_in_verls_words_is_the_papers_step(
+    recipe: str, step: str, model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its own model and files; ``model``: where the step has another one."""
+    monkeypatch.setenv("N_GPUS", "8")
+    resolved = []
+    for name, own in ((recipe, {}), (step, {"MODEL_PATH": model})):
+        done = run(f"bash/{name}.sh", PROFILE="paper", OUTPUT="o", N_GPUS="8", PYTHON="true", **own)
+        words = done.stderr.splitlines()[-1].partition("examples/train_grpo.py ")[2]
+        assert typed("train_grpo", [*shlex.split(words), "--cfg"]) == 0
+        resolved.append(capsys.readouterr().out)
+    assert "lr: 1.0e-06" in resolved[0]
+    assert resolved[0] == resolved[1]
 
 
 DOMAINS = "[math,code,logic,stem]"

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from steps import BASES, make_inputs, typed
+from steps import BASES, OTHERS, make_inputs, typed
+
+from compositionality.config.verbs import VERBS
 
 REFUSALS = [  # entry point, words beside its base, what is said
     ("summarise_seeds", "inputs=[]", "inputs: give at least one, as inputs=[seed0:FOLDER,...]"),
@@ -148,6 +150,20 @@ def test_a_dry_run_without_a_fault_passes_and_writes_nothing(
 ) -> None:
     assert typed(entry, BASES[entry], {**places, "OUT": tmp_path / "new"}, "--dry-run") in (0, None)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("entry", sorted({*BASES, *OTHERS} - {"create_problems"}))
+def test_a_dry_run_needs_no_input(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("RANK", "WORLD_SIZE", "NNODES", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    names = ("MODEL", "TRAIN", "OTHER", "ROWS", "ROLLOUTS", "NOWHERE", "OUT")
+    assert typed(entry, {**BASES, **OTHERS}[entry], {name: Path(name.lower()) for name in names}, "--dry-run") == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_verb_has_a_dry_run_here() -> None:
+    assert {*VERBS} - {*BASES, *OTHERS} == {"run_study", "wandb"}  # no steps
 
 
 @pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row[0]} {row[1]}")

@@ -11,8 +11,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from bash_runs import OF_A_PERSON, ROOT, dry, run, values
-from steps import typed
+from bash_runs import OF_A_PERSON, ROOT, dry, run, typed, values
 
 from compositionality.config.makers import maker
 from compositionality.study.steps import STEP_VARIABLES, read_script, words_of
@@ -20,15 +19,33 @@ from compositionality.study.variables import misspelt
 
 SECTION = "bash/section41_42"
 EXEMPT = {
-    *("env", "setup", "test", "lock", "quickstart", "confirmatory", "single_file/countdown"),
+    *("env", "verl", "setup", "test", "lock", "quickstart", "confirmatory", "single_file/countdown"),
     *("scaling_law/run_multi_domain", "scaling_law/run_single_domain", "scaling_law/check_data"),
-    *("behavior_injection/run_qwen2.5_1.5b", "section41_42/run_llama3.1_8b"),
+    *("behavior_injection/run_qwen2.5_1.5b", "scaling_law/run_qwen2.5_7b"),
+    *("section41_42/run_llama3.1_8b", "section43/run_llama3.1_8b"),
 }
 """Scripts that are not one step of a study."""
 SCRIPTS = sorted(path.relative_to(ROOT / "bash").with_suffix("").as_posix() for path in ROOT.glob("bash/**/*.sh"))
 STEPS = [name for name in SCRIPTS if name not in EXEMPT]
 OF_A_RUN = {"PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED", "DATA", "CKPT", "RESULTS", "PROBLEMS", "OWN"}
 OF_A_STUDY = {"BASE_MODEL", "CHAT_TEMPLATE", "N_GPUS"}
+
+
+def write_python(folder: Path, text: str) -> str:
+    """A program of these lines of sh, to give as PYTHON."""
+    (folder / "python").write_text(f"#!/bin/sh\n{text}\n")
+    (folder / "python").chmod(0o755)
+    return str(folder / "python")
+
+
+def start(monkeypatch: pytest.MonkeyPatch, script: str, *words: str, **variables: str) -> object:
+    """The exit code of a script's one command, run in this process on a machine without GPUs."""
+    ((entry, *told),) = dry(f"{SECTION}/{script}.sh", *words, **variables)
+    for name in OF_A_PERSON:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"CUDA_VISIBLE_DEVICES": "", **variables}.items():
+        monkeypatch.setenv(name, value)
+    return typed(entry, [word for word in told if word != "--dry-run"])
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -98,6 +115,24 @@ def test_what_another_model_makes_has_its_name() -> None:
         assert told["output"] == "results/composition/seed0/section41_42-mine"
 
 
+def test_a_model_edited_into_a_script_is_as_one_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "bash", tmp_path / "bash")
+    monkeypatch.setattr("compositionality.study.steps.BASH", tmp_path / "bash")
+    path = tmp_path / "bash/section41_42/stage2_rl_level2.sh"
+    usual = path.read_text()
+    for line in ("MODEL_PATH=hub/mine", 'MODEL_PATH="${MODEL_PATH:-runs/mine/final}"', "MODEL_PATH=$HOME/mine/best"):
+        path.write_text(re.sub("^MODEL_PATH=.*", line, usual, flags=re.MULTILINE))
+        read_script.cache_clear()
+        script = read_script("section41_42/stage2_rl_level2")
+        assert script is not None
+        words = words_of(script, {"CKPT": "checkpoints/composition/seed0", "DATA": "d", "SEED": "0"})
+        (told,) = map(values, dry(str(path), PROFILE="tiny"))
+        output = told["trainer.output"]
+        assert output == "checkpoints/composition/seed0/stage2-rl-level2-mine"
+        assert {f"model.path={told['model.path']}", f"trainer.output={output}"} <= {*words}
+    read_script.cache_clear()
+
+
 def test_the_folders_of_a_run() -> None:
     verl = {"PROFILE": "smoke/verl", "SEED": "2", "SPLIT": "3"}
     for script, given, place in (
@@ -133,29 +168,24 @@ def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> No
     assert not (ROOT / "ran").exists()
 
 
-def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused() -> None:
-    told = "bash/section41_42/stage1_rft.sh reads no such variable; give MODEL_PATH"
-    done = run(f"{SECTION}/stage1_rft.sh", MODLE_PATH="m", PROFILE="no-such")
-    assert done.stderr.splitlines()[0] == f"note: MODLE_PATH: {told}, if it was meant for this script"
-    done = run(f"{SECTION}/stage1_rft.sh", "MODLE_PATH=m")
-    assert (done.returncode, done.stderr) == (2, f"error: MODLE_PATH: {told}\n")
-
-    done = run(f"{SECTION}/stage2_create_problems.sh", TRAIN_FILES="a/b", PROFILE="no-such")
-    assert done.stderr.startswith(
-        "note: TRAIN_FILES: bash/section41_42/stage2_create_problems.sh reads no such variable; "
-    )
-    for word, fix in {"MODEL_PATH=m": "give BASE_MODEL to a study", "FUNCTION_SPLIT=3": "give SPLIT"}.items():
-        done = run(f"{SECTION}/run_all.sh", word)
-        assert (done.returncode, f"{fix}\n" in done.stderr) == (2, True)
-    done = run(f"{SECTION}/stage1_rft.sh", "COLOUR=red", DRY_RUN="1")
-    assert "note: COLOUR: bash/section41_42/stage1_rft.sh reads no such variable; it is handed on" in done.stderr
+def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused(tmp_path: Path) -> None:
+    """By a Python that runs nothing but the check of variables."""
+    python = write_python(tmp_path, f'case "$*" in *variables.py*) exec {sys.executable} "$@" ;; esac')
+    for script, words, variables, code, told in (
+        ("stage1_rft", [], {"MODLE_PATH": "m"}, 0, "note: MODLE_PATH: {}give MODEL_PATH, if it was meant for this"),
+        ("stage1_rft", ["MODLE_PATH=m"], {}, 2, "error: MODLE_PATH: {}give MODEL_PATH\n"),
+        ("stage2_create_problems", [], {"TRAIN_FILES": "a/b"}, 0, "note: TRAIN_FILES: {}give it to a script that does"),
+        ("run_all", ["MODEL_PATH=m"], {}, 2, "error: MODEL_PATH: {}give BASE_MODEL to a study\n"),
+        ("run_all", ["FUNCTION_SPLIT=3"], {}, 2, "error: FUNCTION_SPLIT: {}give SPLIT\n"),
+        ("stage1_rft", ["COLOUR=red"], {}, 0, "note: COLOUR: {}it is handed on to the program\n"),
+    ):
+        done = run(f"{SECTION}/{script}.sh", *words, PYTHON=python, **variables)
+        assert done.returncode == code
+        assert done.stderr.startswith(told.format(f"{SECTION}/{script}.sh reads no such variable; ")), done.stderr
 
     step, study = "section41_42/stage2_rl_level2", "section41_42/run_all"
-    assert misspelt(step, ["SEEDS", "PROFIL", "NUM_GPUS"]) == {
-        "NUM_GPUS": "N_GPUS",
-        "PROFIL": "PROFILE",
-        "SEEDS": "SEED",
-    }
+    meant = {"NUM_GPUS": "N_GPUS", "PROFIL": "PROFILE", "SEEDS": "SEED"}
+    assert misspelt(step, meant) == meant
     assert misspelt(study, ["SEEDS", "SEED", "ARM"]) == {"ARM": "ARMS"}
     of_others = (
         "AWS_PROFILE BASE_MODEL DATA_ROOT HF_HOME MODEL_NAME OUTPUT_DIR PATH PYTHONPATH PYTHON_VERSION SLURM_NNODES"
@@ -185,24 +215,14 @@ def test_p18_bad_input_is_one_line_and_exit_code_2(
     script: str, arguments: list[str], variables: dict[str, str], told: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """The program behind the one line of run_all.sh runs in this process."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    given = {**folders, "PROFILE": "tiny", "CUDA_VISIBLE_DEVICES": "", **variables}
-    if script == "run_all":
-        for name in OF_A_PERSON | given.keys():
-            monkeypatch.delenv(name, raising=False)
-        for name, value in given.items():
-            monkeypatch.setenv(name, value)
-        code = typed("run_study", "study=section41_42", {"NOWHERE": tmp_path}, *arguments)
-        shown = capsys.readouterr().err
-        assert not [*tmp_path.iterdir()]
-    else:
-        done = run(f"{SECTION}/{script}.sh", *arguments, **given)
-        code, shown = done.returncode, done.stderr
+    code = start(monkeypatch, script, *arguments, **{**folders, "PROFILE": "tiny", **variables})
+    shown = capsys.readouterr().err
     errors = [line for line in shown.splitlines() if line.startswith("error: ")]
     assert (code, len(errors)) == (2, 1)
     assert re.search(told, errors[0]), errors
     assert "Traceback" not in shown
+    assert script != "run_all" or not [*tmp_path.iterdir()]
 
 
 @pytest.mark.slow
@@ -222,10 +242,12 @@ def test_a_dry_run_checks_every_step_and_writes_nothing(profile: str, tmp_path: 
     assert "error: seed0/rl-level2: rollout.n=1: a group of one" in done.stderr
 
 
-def test_a_studys_script_prints_the_plan_for_its_variables() -> None:
-    done = run("bash/study.sh", "print=json", PROFILE="tiny", ARMS="rl-level2", STUDY="mine", SEEDS="2")
-    assert done.returncode == 0, done.stderr
-    steps = {step["key"]: step for step in json.loads(done.stdout)}
+def test_a_studys_script_prints_the_plan_for_its_variables(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"PROFILE": "tiny", "ARMS": "rl-level2", "STUDY": "mine", "SEEDS": "2"}
+    assert start(monkeypatch, "run_all", "print=json", **given) == 0
+    steps = {step["key"]: step for step in json.loads(capsys.readouterr().out)}
     assert steps["seed1/rl-level2"]["settings"]["model"]["path"] == "checkpoints/mine/seed1/stage1-rft/final"
 
 
@@ -241,8 +263,7 @@ def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path:
         (f'exec "{sys.executable}" "$@"', f"no .venv here; this runs with {tmp_path}/bin/python\n"),
         ("exit 1", "error: no .venv/bin/python; run: bash bash/setup.sh\n"),
     ):
-        (tmp_path / "bin/python").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "bin/python").chmod(0o755)
+        write_python(tmp_path / "bin", script)
         done = subprocess.run(
             ["bash", "bash/section41_42/stage1_rft.sh"], cwd=tmp_path, capture_output=True, text=True, check=False,
             env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PROFILE": "tiny"},
@@ -265,27 +286,26 @@ def test_the_single_file_trainers_recipe_fits_the_trainer(
     folders = {"DATA_DIR": str(tmp_path / "d"), "CKPT_DIR": str(tmp_path / "c")}
     if given:
         pytest.importorskip("vllm")
-    python = tmp_path / "python"
-    python.write_text("#!/usr/bin/env bash\nprintf '%q ' \"$@\"; echo\n")
-    python.chmod(0o755)
-    more = {"DRY_RUN": "1", "PYTHON": str(python), **folders, **given}
+    python = write_python(tmp_path, """exec bash -c 'printf "%q " "$@"; echo' python "$@" """)
+    more = {"DRY_RUN": "1", "PYTHON": python, **folders, **given}
     done = run("bash/single_file/countdown.sh", "algorithm.clip_high=0.3", **more)
     assert done.returncode == 0, done.stderr
     monkeypatch.chdir(ROOT)
     for program, *words in map(shlex.split, done.stdout.splitlines()):
         entry = os.path.relpath(program, "examples").removesuffix(".py")
-        assert typed(entry, "", {"NOWHERE": tmp_path}, *words) in (0, None), capsys.readouterr().err
+        assert typed(entry, words) in (0, None), capsys.readouterr().err
     shown = capsys.readouterr().out
     for words in (*told, "clip_high: 0.3", "entropy_coef: 0.001"):
         assert words in shown
     assert [path.name for path in tmp_path.iterdir()] == ["python"]
 
 
-def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> None:
+def test_p18_a_missing_input_names_the_script_that_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folders = {"PROFILE": "tiny", "CKPT_DIR": str(tmp_path / "c"), "DATA_DIR": str(tmp_path / "d")}
-    done = run(f"{SECTION}/stage2_rl_level2.sh", **folders)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith("; bash bash/section41_42/stage1_rft.sh makes it"), done.stderr
+    assert start(monkeypatch, "stage2_rl_level2", **folders) == 2
+    assert capsys.readouterr().err.endswith("; bash bash/section41_42/stage1_rft.sh makes it\n")
     for path, makes in (
         ("checkpoints/composition/seed0/base", "section41_42/stage0_pretrain"),
         ("checkpoints/countdown/seed1/base", "section43/stage0_pretrain"),
@@ -315,7 +335,8 @@ def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> Non
 
 
 def test_every_script_has_its_head_as_help(tmp_path: Path) -> None:
-    scripts = sorted({*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")} - {ROOT / "bash/env.sh"})
+    sourced = {ROOT / "bash/env.sh", ROOT / "bash/verl.sh"}
+    scripts = sorted({*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")} - sourced)
     for script, word in zip(scripts, cycle(("--help", "-h"))):
         done = subprocess.run(
             ["bash", script, "more", word], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True,
@@ -381,13 +402,12 @@ def test_unknown_options_are_refused(script: str) -> None:
 
 
 def test_wandb_has_one_group_for_all_seeds_of_a_study(tmp_path: Path) -> None:
-    (tmp_path / "python").write_text('#!/bin/sh\necho "$WANDB_RUN_GROUP"\n')
-    (tmp_path / "python").chmod(0o755)
+    python = write_python(tmp_path, 'echo "$WANDB_RUN_GROUP"')
     for variables, expected in (
         ({"SEED": "2", "SPLIT": "1"}, "composition"),
         ({"STUDY": "mine", "SEED": "1"}, "mine"),
         ({"PROFILE": "paper"}, "composition-paper"),
         ({"WANDB_RUN_GROUP": "other"}, "other"),
     ):
-        own = {"PYTHON": str(tmp_path / "python"), "PROFILE": "tiny", **variables}
-        assert run("bash/section41_42/stage1_rft.sh", **own).stdout.split()[-1] == expected
+        done = run(f"{SECTION}/stage1_rft.sh", **{"PYTHON": python, "PROFILE": "tiny", **variables})
+        assert done.stdout.split()[-1] == expected

@@ -22,14 +22,11 @@ from steps import BASES, make_inputs, typed
 from compositionality.config.verbs import VERBS
 from compositionality.train.metrics import read_metrics
 
+PRETRAINING = "steps=4 packing.rows=2 packing.length=96 model.layers=1 save_every=1 warmup=1"
 STEPS = {  # words beside those of a dry run; words that change the result, and the setting that a refusal names
     "train_grpo": ("rollout.max_tokens=16 trainer.steps=2 trainer.save_every=1", "optim.lr=1e-3", "optim.lr"),
     "train_sft": ("trainer.steps=3 trainer.save_every=1", "optim.lr=1e-3", "optim.lr"),
-    "pretrain_tiny": (
-        "steps=4 packing.rows=2 packing.length=96 model.layers=1 save_every=1 warmup=1",
-        "learning_rate=1e-3",
-        "learning_rate",
-    ),
+    "pretrain_tiny": (PRETRAINING, "learning_rate=1e-3", "learning_rate"),
     "collect_rollouts": ("n_samples=2", "n_samples=3", "n_samples"),
     "evaluate": ("", "max_tokens=6", "max_tokens"),
     "passk": ("", "n_samples=3", "n_samples"),

@@ -6,7 +6,7 @@ it, and ends when its caller does; what it starts by multiprocessing is such a f
 such forks. verl, Ray, vLLM and our own packages are never imported before the fork.
 
 A plain interpreter starts them in test_gpu_check.py (problems, pretraining, rollouts, both trainers),
-test_confirmatory.py (a study's claims, record and page, its training done), test_scripts.py (refusals, dry runs) and
+test_confirmatory.py (a study's claims, record and page, its training done), test_scripts.py (problems, dry runs) and
 trainer_runs.py (verl's trainers, with Ray and vLLM, when they are killed). What runs on several processes
 (run.processes=2) must start from a plain one: each of them imports the program anew.
 """

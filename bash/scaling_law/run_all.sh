@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The scaling study from nothing to the page, for SEEDS seeds (default 3; PROFILE=quick 2): base models, RL, laws with what they
 # predict without a refit, claims, page. PROFILE=quick: four sizes, fewer steps, to see how it goes.
-# Each step that is there already is skipped; stopped at any moment, it continues when run again.
+# Steps whose results exist are skipped; stopped at any moment, it continues when run again.
 # Reads nothing (paper: the models of the Hub). Time: see README.md.
 source "$(dirname "$0")/../env.sh"
 run run_study study=scaling_law report=true "$@"

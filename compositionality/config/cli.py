@@ -82,7 +82,7 @@ def run(
         elif check is not None:
             check(settings)
         if dry and NOT_THERE:
-            print(f"not there yet, so not checked, nor what is read with it: {', '.join(NOT_THERE)}", file=sys.stderr)
+            print(f"not checked, as these inputs do not exist yet: {', '.join(NOT_THERE)}", file=sys.stderr)
 
     with_errors_in_one_line(body)
 
@@ -135,8 +135,8 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
     defaults = _defaults(schema)  # not of an instance, which may settle one of its values by another
     values = {key: asdict(value) if is_dataclass(value) else value for key, value in defaults.items()}  # type: ignore[arg-type]
     for layer in layers:
-        file, _, where = layer.source.partition(": ")
-        validated(schema, layer.values, file, f"{where}." if where else "")
+        file, _, section = layer.source.partition(": ")
+        validated(schema, layer.values, file, f"{section}." if section else "")
         values = merge(values, layer.values)
     for word in overrides:
         values = with_key(values, *_read_word(schema, word))
@@ -163,10 +163,10 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
             raise UserError(f"{word}: not a setting; {sweep}give KEY=VALUE, --help lists the keys")
         raise UserError(f"{plain}: {instead or no_such_setting(schema, plain)}")
     if re.match(r"\+\+?verl\.|~verl\.", key):  # Hydra's signs, for verl's configuration: new, new or not, left out
-        sign, _, own = key.rpartition("verl.")
+        sign, _, verl_key = key.rpartition("verl.")
         if sign == "~" and equals:
             raise UserError(f"{word}: takes a key out; give {key}, without a value")
-        key = plain = f"verl.{sign}{own}"
+        key = plain = f"verl.{sign}{verl_key}"
         text, equals = text or "null", "="
     if key.startswith("--"):
         raise UserError(f"{word}: keys have no dashes here; give {plain}=VALUE")
@@ -220,7 +220,7 @@ def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterat
         if is_dataclass(value) and not isinstance(value, type):
             yield from _help_rows(type(value), vars(value), f"{key}.")
         else:
-            default = "required" if str(value) == REQUIRED else f"default {typed_text(value)}"
+            default = "required" if str(value) == REQUIRED else f"default {typed_text(value) or 'empty'}"
             limits = range_of(kinds[entry.name]).removeprefix("be ").replace("not be", "not")
             kind = _type_name(get_type_hints(schema)[entry.name])
             yield key, ", ".join(filter(None, (kind, limits, default))), comments.get(entry.name, "")
@@ -247,8 +247,8 @@ def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) 
 
     ``KEY=FOLDER/@NAME`` stands for the problem files that the profile lists as NAME.
     """
-    own = {entry.name for entry in fields(schema)}
-    names = [*({"profile", "step"} - own), *({ALGORITHM} & own)]
+    keys = {entry.name for entry in fields(schema)}
+    names = [*({"profile", "step"} - keys), *({ALGORITHM} & keys)]
     named: dict[str, list[str]] = {name: [] for name in ("profile", "step", ALGORITHM)}
     overrides = []
     for argument in arguments:
@@ -258,7 +258,7 @@ def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) 
         else:
             overrides.append(argument)
     profile, steps = next(reversed(named["profile"]), ""), named["step"]
-    if steps and not profile and "profile" not in own:
+    if steps and not profile and "profile" not in keys:
         raise UserError(f"step={steps[0]}: give profile=NAME too; it says what differs in that step")
     layers = layers_of(profile, entry_point, steps) if profile else []
     if profile and any("/@" in word for word in overrides):

@@ -2,7 +2,6 @@
 
 import fnmatch
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 BASH = Path(__file__).parents[2] / "bash"
@@ -23,20 +22,14 @@ def maker(message: str) -> str:
         match = _PLACE.search(path)
         if not match or Path(path).exists():
             continue
-        own = SECTIONS.get(match[1].partition("-")[0], "section41_42")
-        making = [
-            (len(place), script.parent.name == own, script.as_posix())
-            for place, script in _outputs()
-            if fnmatch.fnmatch(f"{match[2]}/", f"{place}*/*") or fnmatch.fnmatch(match[2], f"{place}/*")
-        ]
-        if making:
-            return f"; bash {Path(max(making)[-1]).relative_to(BASH.parent).as_posix()} makes it"
+        section, makers = SECTIONS.get(match[1].partition("-")[0], "section41_42"), []
+        for script in BASH.glob("*/*.sh"):
+            text = script.read_text()
+            names = [name for files in _FILES.findall(text) for name in files.split(",")] or [""]
+            for output in [f"{place}/{name}" for place in _OUTPUT.findall(text) for name in names]:
+                target = output.replace("$OWN", "").rstrip("/*")
+                if fnmatch.fnmatch(f"{match[2]}/", f"{target}*/*") or fnmatch.fnmatch(match[2], f"{target}/*"):
+                    makers.append((len(target), script.parent.name == section, script.relative_to(BASH).as_posix()))
+        if makers:
+            return f"; bash bash/{max(makers)[-1]} makes it"
     return ""
-
-
-def _outputs() -> Iterator[tuple[str, Path]]:
-    """Yield (what it makes below the folders of a run, path) of every script that has an OUTPUT."""
-    for script in sorted(BASH.glob("*/*.sh")):
-        names = [name for match in _FILES.findall(script.read_text()) for name in match.split(",")] or [""]
-        for place in _OUTPUT.findall(script.read_text()):
-            yield from ((f"{place}/{name}".replace("$OWN", "").rstrip("/*"), script) for name in names)

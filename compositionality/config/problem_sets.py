@@ -132,18 +132,26 @@ def set_settings(words: Sequence[str]) -> type[CreateProblems]:
 
 def file_settings(words: Sequence[str]) -> dict[str, CreateProblems]:
     """Return the settings of every file that the ``words`` of a set choose by name; options among them come last."""
+    return _read(words)[1]
+
+
+def _read(words: Sequence[str]) -> tuple[Any, dict[str, CreateProblems]]:
+    """Return the settings of a set, and those of its files by name."""
     problems, schema = _set_of(words), set_settings(words)
     schema_of_file = problems.schema
-    given = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
-    overrides, layers = split_layers(schema, given, schema.entry_point)
+    arguments = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
+    overrides, layers = split_layers(schema, arguments, schema.entry_point)
     run: Any = parse(schema, overrides, layers)
-    chosen, own = problems.choose(run.files), {"task", "mode", *(entry.name for entry in fields(ProblemSetSettings))}
+    chosen = problems.choose(run.files)
+    set_keys = {"task", "mode", *(entry.name for entry in fields(ProblemSetSettings))}
     if run.task or run.mode:
         raise UserError(f"task={run.task} mode={run.mode}: set={run.set} has its own; leave them out")
     if run.function_split and not any(problems.files[name].get("per_split") for name in chosen):
         raise UserError(f"function_split={run.function_split}: no file among {', '.join(chosen)} depends on it")
-    options = [word for word in overrides if word.partition("=")[0] not in own]
-    return {name: parse(schema_of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen}
+    options = [word for word in overrides if word.partition("=")[0] not in set_keys]
+    return run, {
+        name: parse(schema_of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen
+    }
 
 
 def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, CreateProblems | None]]:
@@ -151,13 +159,14 @@ def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, Create
 
     UserError for what the task, or the place of one of them, refuses.
     """
-    given, files = _given(words), list[tuple[CreateProblems, CreateProblems | None]]()
-    for settings in file_settings(words).values():
+    run, of_files = _read(words)
+    files = list[tuple[CreateProblems, CreateProblems | None]]()
+    for settings in of_files.values():
         check(settings)
         path, shared = Path(settings.output), None
         uses_seed = "seed" in find_task(settings.task).modes[settings.mode].uses
-        if given.get("shared") and not uses_seed and not path.exists():
-            shared = replace(settings, output=str(Path(given["shared"], path.relative_to(given["output"]))))
+        if run.shared and not uses_seed and not path.exists():
+            shared = replace(settings, output=str(Path(run.shared, path.relative_to(run.output))))
             check(shared)
         files.append((settings, shared))
     return files
@@ -165,53 +174,40 @@ def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, Create
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
     """Make the files that do not exist yet; their paths. UserError before the first if one of them would be refused."""
-    given = _given(words)
-    place, folder = Path(given.get("shared", "")), Path(given["output"])
+    run, _ = _read(words)
+    folder = Path(run.output)
     paths = [
-        _linked(settings, shared, place) if shared else create_problems(settings)
+        _linked(settings, shared, Path(run.shared)) if shared else create_problems(settings)
         for settings, shared in check_problem_set(words)
     ]
     with exclusive(folder / CARD, wait=3600):
-        _write_card(folder, [name for name in _set_of(words).files if (folder / f"{name}.parquet").is_file()])
+        names = [name for name in _set_of(words).files if (folder / f"{name}.parquet").is_file()]
+        splits = {name: re.sub(r"\W", "_", name.removesuffix("/train")) for name in names}
+        lines = "".join(f"  - {{split: {split}, path: {name}.parquet}}\n" for name, split in splits.items())
+        if not (card := folder / CARD).exists() or card.read_text(encoding="utf-8").startswith(BEGINS):
+            write_text(card, BEGINS + lines + LATER)  # by which datasets.load_dataset reads the folder
     return paths
-
-
-def _write_card(folder: Path, names: Sequence[str]) -> None:
-    """Write the card by which ``datasets.load_dataset`` reads a folder, unless it has one of others.
-
-    A configuration for each kind of rows; problems have a split for each file.
-    """
-    splits = {name: re.sub(r"\W", "_", name.removesuffix("/train")) for name in names}
-    lines = "".join(f"  - {{split: {split}, path: {name}.parquet}}\n" for name, split in splits.items())
-    if not (card := folder / CARD).exists() or card.read_text(encoding="utf-8").startswith(BEGINS):
-        write_text(card, BEGINS + lines + LATER)
 
 
 def _linked(settings: CreateProblems, shared: CreateProblems, place: Path) -> Path:
     """Make the shared file, below ``place``, and a link to it; the path of the link."""
     path = Path(settings.output)
     with exclusive(place, wait=3600):  # seconds; seeds may ask side by side
-        made = create_problems(shared)
+        target = create_problems(shared)
     path.parent.mkdir(parents=True, exist_ok=True)
     manifest_path(path).unlink(missing_ok=True)
     try:
-        os.link(manifest_path(made), manifest_path(path))
-        os.link(made, path)
+        os.link(manifest_path(target), manifest_path(path))
+        os.link(target, path)
     except OSError:  # a file system without hard links
         create_problems(settings)
     return path
 
 
-def _given(words: Sequence[str]) -> dict[str, str]:
-    """Return values by key, without the quotes that a value may have."""
-    given = dict(word.split("=", 1) for word in words if "=" in word)
-    return {key: value[1:-1] if re.fullmatch(r"'.*'|\".*\"", value) else value for key, value in given.items()}
-
-
 def _set_of(words: Sequence[str]) -> ProblemFiles:
-    given = _given(words)
-    profile = given.get("profile", "")
-    return read_set(given["set"], load_profile(profile) if profile else None)
+    values = dict(word.split("=", 1) for word in words if "=" in word)
+    name, profile = (re.sub(r"^(['\"])(.*)\1$", r"\2", values.get(key, "")) for key in ("set", "profile"))
+    return read_set(name, load_profile(profile) if profile else None)
 
 
 def _layer(problems: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -> Layer:

@@ -71,40 +71,32 @@ class OfStudy:
 
 @dataclass
 class Profile:
-    """One profile. ``device`` empty: a GPU where there is one; ``base_model`` empty: one is pretrained;
-    ``chat_template`` empty: the model's own, else what ``examples/set_chat_template.py`` takes.
-
-    ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first, ``passk``: the models whose pass@k
-    is measured, differences are to the first; ``lanes``: how many run side by side on one GPU. A loaded profile's
-    ``engine`` is the one that it was loaded for. ``studies``: those that start from another model, or have arms that
-    depend on the profile. ``problems``: changes to problem sets (problem_sets.py). ``files``: lists of problem files,
-    below the folder of a study's data and without .parquet; ``DATA/@NAME`` on a command line stands for them.
-    """
+    """What a study is run on and how large it is."""
 
     title: str = REQUIRED
-    base: str = ""
-    device: Annotated[str, OneOf(("", "cpu", "gpu"))] = ""
-    engine: str = REQUIRED
-    base_model: str = ""
-    chat_template: str = ""
-    studies: dict[str, OfStudy] = field(default_factory=dict)
-    arms: list[str] = REQUIRED
-    lanes: NonNegativeInt = 0
+    base: str = ""  # the profile that this one builds on
+    device: Annotated[str, OneOf(("", "cpu", "gpu"))] = ""  # empty: a GPU where there is one
+    engine: str = REQUIRED  # of a loaded profile the one that it was loaded for
+    base_model: str = ""  # empty: one is pretrained
+    chat_template: str = ""  # as examples/set_chat_template.py takes it; empty: the model's own
+    studies: dict[str, OfStudy] = field(default_factory=dict)  # with another model, or arms of their own
+    arms: list[str] = REQUIRED  # of sections 4.1 and 4.2 that are trained, the longest first
+    lanes: NonNegativeInt = 0  # how many steps run side by side on one GPU
     sampling: Sampling = field(default_factory=Sampling)
-    files: dict[str, list[str]] = field(default_factory=lambda: {**FILES})
-    passk: list[str] = REQUIRED
-    problems: dict[str, Keys | None] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=lambda: {**FILES})  # lists of problem files: FOLDER/@NAME
+    passk: list[str] = REQUIRED  # models whose pass@k is measured; differences are to the first
+    problems: dict[str, Keys | None] = field(default_factory=dict)  # changes to problem sets
     settings: dict[str, Keys | None] = field(default_factory=dict)
     steps: dict[str, dict[str, Keys | None] | None] = field(default_factory=dict)
     engines: dict[str, Keys | None] = field(default_factory=dict)
 
     def of_study(self, name: str) -> "Profile":
         """Return the profile with the base model and the arms of this study."""
-        own = self.studies.get(name)
-        if own is None:
+        changes = self.studies.get(name)
+        if changes is None:
             return self
-        arms = own.arms or self.arms
-        return replace(self, base_model=own.base_model, chat_template=own.chat_template, arms=arms)
+        arms = changes.arms or self.arms
+        return replace(self, base_model=changes.base_model, chat_template=changes.chat_template, arms=arms)
 
 
 @dataclass(frozen=True)
@@ -143,29 +135,40 @@ def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
         raise UserError(f"{path}: engines: profile {name} has no numbers for {engine}; give PROFILE={name}")
     values = asdict(Profile())
     for file, data in files.items():
-        own = (data.get("engines") or {}).get(engine) or {}
-        validated(Profile, own, shown(file), f"engines.{engine}.")
-        values = merge(merge(values, data), own)
+        of_engine = (data.get("engines") or {}).get(engine) or {}
+        validated(Profile, of_engine, shown(file), f"engines.{engine}.")
+        values = merge(merge(values, data), of_engine)
     values |= {"engine": engine, "engines": {key: {} for numbers in engines for key in numbers}}
     if missing := missing_keys(values):
         raise UserError(f"{path}: no value for {missing}")
     profile = validated(Profile, values, shown(path))
-    _check_names(profile, path)
+    sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
+    for section_name, section in sections.items():
+        for entry in section or ():
+            if entry not in VERBS and not entry.startswith(CREATE):
+                entry_points = ", ".join([*VERBS, f"{CREATE}TASK"])
+                raise UserError(f"{shown(path)}: {section_name}.{entry}: no entry point; there are: {entry_points}")
     return profile
 
 
 def layers_of(word: str, entry_point: str, steps: Sequence[str] = ()) -> list[Layer]:
-    """Return what ``profile=NAME[/ENGINE]`` gives an entry point, then what it says for these ``steps`` alone."""
+    """Return what ``profile=NAME[/ENGINE]`` gives an entry point, then what it says for these ``steps`` alone.
+
+    UserError for $N_GPUS, the processes of a training, that is no number.
+    """
     profile, file = load_profile(word), shown(FOLDER / f"{word.partition('/')[0]}.yaml")
+    gpus = os.environ.get("N_GPUS", "")
+    if gpus and not (gpus.isdecimal() and int(gpus)):
+        raise UserError(f"N_GPUS={gpus}: give a whole number from 1, or leave it out")
     parts = {
         f"{file}: device, engine": of_machine(profile, entry_point),
         f"{file}: sampling": profile.sampling.settings(entry_point),
         f"{file}: settings.{entry_point}": profile.settings.get(entry_point),
-        "N_GPUS": of_gpus(entry_point),
+        "N_GPUS": {"run": {"processes": int(gpus)}} if gpus and entry_point in TRAINERS else {},
         **{
-            f"{file}: steps.{name}": (own or {}).get(entry_point)
+            f"{file}: steps.{name}": (entries or {}).get(entry_point)
             for step in steps
-            for name, own in sorted(profile.steps.items(), key=lambda item: "*" not in item[0])
+            for name, entries in sorted(profile.steps.items(), key=lambda item: "*" not in item[0])
             if fnmatchcase(step, name)
         },
     }
@@ -183,14 +186,6 @@ def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
         base = {"model": profile.base_model} if profile.base_model else {}
         return {**base, "chat_template": profile.chat_template or "own"}
     return {"workers": cores} if entry_point.startswith(("create_problems", "make_domain", "prepare_guru")) else {}
-
-
-def of_gpus(entry_point: str) -> dict[str, Any]:
-    """Return the processes of a training, where $N_GPUS says how many GPUs it may take. UserError for no number."""
-    given = os.environ.get("N_GPUS", "")
-    if given and not (given.isdecimal() and int(given)):
-        raise UserError(f"N_GPUS={given}: give a whole number from 1, or leave it out")
-    return {"run": {"processes": int(given)}} if given and entry_point in TRAINERS else {}
 
 
 def use_device(profile: Profile) -> None:
@@ -234,10 +229,10 @@ def schema_of(name: str) -> type[Any]:
     return entry_point(name).schema
 
 
-def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested ``values`` with those of ``above`` on top; a list takes the place of a list."""
+def merge(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested ``values`` with those of ``overrides`` on top; a list takes the place of a list."""
     merged = dict(values)
-    for key, value in above.items():
+    for key, value in overrides.items():
         under = merged.get(key)
         merged[key] = merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
     return merged
@@ -267,16 +262,6 @@ def _files(name: str) -> dict[Path, Keys]:
         files = {path: read_yaml_mapping(path), **files}
         name = validated(Profile, files[path], shown(path)).base
     return files
-
-
-def _check_names(profile: Profile, path: Path) -> None:
-    """Raise UserError for a section of something that is no entry point, or a value that is none of a closed list."""
-    sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
-    for where, section in sections.items():
-        for name in section or ():
-            if name not in VERBS and not name.startswith(CREATE):
-                known = ", ".join([*VERBS, f"{CREATE}TASK"])
-                raise UserError(f"{shown(path)}: {where}.{name}: no entry point; there are: {known}")
 
 
 def shown(path: Path) -> str:

@@ -20,16 +20,16 @@ POLL_SECONDS = 1.0
 
 
 def main() -> None:
-    wanted = parser().parse_args()
-    if wanted.question == "address":
-        print(own_address(wanted.hosts))
-    elif wanted.question == "wait":
-        wait(wanted)
+    arguments = parser().parse_args()
+    if arguments.question == "address":
+        print(own_address(arguments.hosts))
+    elif arguments.question == "wait":
+        wait(arguments)
     else:
-        join(wanted.address)
-        if wanted.gpus_per_node:
-            check_capacity(wanted.address, wanted.nodes, wanted.gpus_per_node)
-        check_shared(wanted.folder, wanted.paths)
+        join(arguments.address)
+        if arguments.gpus_per_node:
+            check_capacity(arguments.address, arguments.nodes, arguments.gpus_per_node)
+        check_shared(arguments.folder, arguments.paths)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,12 +48,12 @@ def parser() -> argparse.ArgumentParser:
     return whole
 
 
-def own_address(others: Sequence[str]) -> str:
-    """Return the address of this machine on the way to the ``others``; UserError if none of them can be reached.
+def own_address(hosts: Sequence[str]) -> str:
+    """Return the address of this machine on the way to the ``hosts``; UserError if none of them can be reached.
 
-    A machine's own name is often 127.0.1.1 to itself, or stands for several networks. Without others: 127.0.0.1.
+    A machine's own name is often 127.0.1.1 to itself, or stands for several networks. Without hosts: 127.0.0.1.
     """
-    for host in others:
+    for host in hosts:
         with suppress(OSError, UnicodeError):
             family, kind, protocol, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
             with socket.socket(family, kind, protocol) as probe:
@@ -61,38 +61,38 @@ def own_address(others: Sequence[str]) -> str:
                 address: str = probe.getsockname()[0]
             if not address.startswith("127."):
                 return f"[{address}]" if ":" in address else address
-    if others:
+    if hosts:
         raise UserError(
-            f"no network address leads from here to {', '.join(others)}; check the name service of this node"
+            f"no network address leads from here to {', '.join(hosts)}; check the name service of this node"
         )
     return "127.0.0.1"
 
 
-def wait(wanted: argparse.Namespace) -> None:
+def wait(arguments: argparse.Namespace) -> None:
     """Return when ``nodes`` nodes with ``gpus_per_node`` GPUs each have joined. UserError when the minutes are over."""
-    deadline = time.monotonic() + wanted.minutes * 60
+    deadline = time.monotonic() + arguments.minutes * 60
     joined, members = False, list[ClusterNode]()
     while True:
         with suppress(UserError):
             if not joined:
-                check_answers(wanted.address)
-                join(wanted.address)
+                check_answers(arguments.address)
+                join(arguments.address)
                 joined = True
         members = nodes() if joined else []
-        ready = [node for node in members if node.gpus >= wanted.gpus_per_node]
-        if len(ready) >= wanted.nodes:
+        ready = [node for node in members if node.gpus >= arguments.gpus_per_node]
+        if len(ready) >= arguments.nodes:
             return
         if time.monotonic() > deadline:
             break
         time.sleep(POLL_SECONDS)
     hosts = {node.host.partition(".")[0] for node in members}
-    absent = [host for host in wanted.hosts if host.partition(".")[0] not in hosts]
+    absent = [host for host in arguments.hosts if host.partition(".")[0] not in hosts]
     few = [f"{node.host} has {node.gpus} GPUs" for node in members if node not in ready]
     why = "; ".join([*([f"missing: {', '.join(absent)}"] if absent else []), *few])
     raise UserError(
-        f"Ray cluster at {wanted.address}: {len(ready)} of {wanted.nodes} nodes with {wanted.gpus_per_node} GPUs "
-        f"came up in {wanted.minutes:g} minutes{f' ({why})' if why else ''}; raise RAY_MINUTES, or see why ray start "
-        "fails there"
+        f"Ray cluster at {arguments.address}: {len(ready)} of {arguments.nodes} nodes with {arguments.gpus_per_node} "
+        f"GPUs came up in {arguments.minutes:g} minutes{f' ({why})' if why else ''}; raise RAY_MINUTES, or see why ray "
+        "start fails there"
     )
 
 

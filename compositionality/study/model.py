@@ -19,39 +19,32 @@ ROOTS = {"data": "DATA_DIR", "checkpoints": "CKPT_DIR", "results": "RESULTS_DIR"
 
 @dataclass
 class Stage:
-    """One script of ``bash/`` (without .sh) on its way to a model or a file.
+    """One script on the way to a model or a file.
 
-    ``env``: of MODEL_PATH, DATA, TRAIN_FILES, VAL_FILES, OUTPUT, where the script's defaults are not meant; ``{data}``,
-    ``{ckpt}``, ``{results}``, ``{arm}``, ``{start}`` stand for folders, the arm and the model that it starts from.
+    ``{data}``, ``{ckpt}``, ``{results}`` in its values stand for the replicate's folders, ``{arm}`` for the arm,
+    ``{start}`` for the model that the arm starts from.
     """
 
-    script: str
-    env: dict[str, str] = field(default_factory=dict)
+    script: str  # below bash/, without .sh
+    env: dict[str, str] = field(default_factory=dict)  # variables of the script that differ from its defaults
     words: list[str] = field(default_factory=list)  # key=value
     per_split: bool = False  # run for every split of the functions, not once for a seed
 
 
 @dataclass
 class Arm:
-    """One way to train a model, and how it is drawn.
-
-    ``model``: its folder below the checkpoints, ``{last}`` for the last iteration of RFT; empty: the base model.
-    ``start``: the arm whose model it starts from. ``script``: what trains it (empty: a stage before the arms), or
-    ``steps`` by name, the last of which trains it; ``rft``: iterations of rollouts, filter and SFT. ``words``:
-    key=value of the script, of several steps STEP:key=value. ``after``: arms whose finished runs it reads. ``like``:
-    the arm whose steps in a profile (``steps: STUDY/ARM``) are its own too.
-    """
+    """One way to train a model, and how it is drawn."""
 
     title: str
-    model: str
-    start: str = ""
-    script: str = ""
-    steps: dict[str, Stage] = field(default_factory=dict)
-    rft: bool = False
+    model: str  # its folder below the checkpoints, {last} for the last iteration of RFT; empty: the base model
+    start: str = ""  # the arm whose model it starts from
+    script: str = ""  # what trains it; empty: steps, rft or a stage
+    steps: dict[str, Stage] = field(default_factory=dict)  # by name; the last one trains it
+    rft: bool = False  # iterations of rollouts, filter and SFT
     env: dict[str, str] = field(default_factory=dict)
-    words: list[str] = field(default_factory=list)
-    after: list[str] = field(default_factory=list)
-    like: str = ""
+    words: list[str] = field(default_factory=list)  # key=value of its script, or STEP:key=value of its steps
+    after: list[str] = field(default_factory=list)  # arms whose finished runs it reads
+    like: str = ""  # the arm whose entry steps.STUDY/ARM in a profile holds for it too
     colour: str = ""
     marker: str = ""
     line: str = ""
@@ -69,40 +62,29 @@ class Arm:
 
 @dataclass
 class Study:
-    """The stages before the arms in order, and the arms in the order of the tables.
-
-    ``name``: of its folders, with -PROFILE where that is not the default one; ``seeds``: how many, unless SEEDS says.
-    ``trained``: the arms that are trained unless others are asked for, the longest first (empty: the profile's);
-    ``evaluated``: those that are not, but evaluated all the same. ``evaluate``: scripts that make the tables of a
-    replicate; completions for the first are collected arm by arm. ``reported``: what else a report reads of each
-    replicate (passk, failure_modes, influence), ``compared`` of all (fits, ranks); ``claimed``: files of a replicate
-    that claims read, by the name of results there, after ``NAME:`` those of another study; ``tested``: of the page,
-    the profile's list of test files, ``learned`` the files that are trained on. ``ladder``: arms that differ in one
-    ingredient each, with whose text they learn from, when it is sampled, whether wrong answers count and are
-    normalised; the last is the arm whose gain the others are measured by. ``owns``: tasks whose settings in a
-    profile it alone reads. ``variants``: instead of one study several, each in a folder of its own, with words
-    STEP:key=value; ``words``: of every replicate.
-    """
+    """A study: the stages before its arms, in order, and the arms in the order of the tables."""
 
     title: str
-    name: str
+    name: str  # of its folders, with -PROFILE where that is not the default one
     stages: dict[str, Stage]
     arms: dict[str, Arm]
-    evaluated: list[str]
-    evaluate: list[str]
-    base: str = ""
-    trained: list[str] = field(default_factory=list)
-    owns: list[str] = field(default_factory=list)
-    reported: list[str] = field(default_factory=list)
-    compared: list[str] = field(default_factory=list)
-    seeds: int = 1
-    claims: str = ""
-    claimed: dict[str, str] = field(default_factory=dict)
-    tested: str = ""
-    learned: list[str] = field(default_factory=list)
+    evaluated: list[str]  # arms that are evaluated although nothing trains them
+    evaluate: list[str]  # scripts that make a replicate's tables; completions for the first are collected arm by arm
+    base: str = ""  # the study that this one builds on
+    trained: list[str] = field(default_factory=list)  # by default, the longest first; empty: the profile's arms
+    owns: list[str] = field(default_factory=list)  # tasks whose settings in a profile this study alone reads
+    reported: list[str] = field(default_factory=list)  # read by a report: passk, failure_modes, influence
+    compared: list[str] = field(default_factory=list)  # and of all replicates together: fits, ranks
+    seeds: int = 1  # how many, unless SEEDS says
+    claims: str = ""  # a file of config/claims
+    claimed: dict[str, str] = field(default_factory=dict)  # read by claims: FILE or STUDY:FILE of each kind
+    tested: str = ""  # for the page: the profile's list of test files
+    learned: list[str] = field(default_factory=list)  # for the page: the files that are trained on
+    # Arms that differ in one ingredient each: whose text they learn from, when it is sampled, whether wrong answers
+    # count and are normalised. The gain of the last arm is what the others are measured by.
     ladder: dict[str, list[str]] = field(default_factory=dict)
-    words: list[str] = field(default_factory=list)
-    variants: dict[str, list[str]] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)  # STEP:key=value for every replicate
+    variants: dict[str, list[str]] = field(default_factory=dict)  # instead of one study several: STEP:key=value
 
 
 class Replicate(NamedTuple):
@@ -135,28 +117,23 @@ class Replicate(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: a study of a profile (NAME or NAME/ENGINE), its replicates and arms.
-
-    ``controls``: arms of the first split of each seed alone. ``base_model``, ``chat_template``: that a person gives
-    instead of the profile's. ``report``: with what a report reads; ``countdown``: the study of section 4.3 that claims
-    and page read.
-    """
+    """What is asked for: a study of a profile, its replicates and arms."""
 
     study: str
-    profile: str
+    profile: str  # NAME or NAME/ENGINE
     replicates: tuple[Replicate, ...]
     arms: tuple[str, ...] = ()
-    controls: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    report: bool = False
+    controls: tuple[str, ...] = ()  # arms of the first split of each seed alone
+    words: tuple[str, ...] = ()  # STEP:key=value
+    report: bool = False  # with what a report reads
     passk: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
-    countdown: str = ""
+    countdown: str = ""  # the study of section 4.3 that claims and page read
     registration: str = ""
     record: bool = False
     test_seed: int = 2027
-    base_model: str = ""
-    chat_template: str = ""
+    base_model: str = ""  # in place of the profile's
+    chat_template: str = ""  # in place of the profile's
     gpu: bool = False
 
     @cached_property
@@ -224,8 +201,8 @@ def load_study(name: str) -> Study:
     arms = {"evaluated": study.evaluated, "trained": study.trained, "ladder": [*study.ladder]}
     scripts = {f"stages.{name}": stage.script for name, stage in study.stages.items()}
     for name, arm in study.arms.items():
-        others = {"start": [arm.start], "like": [arm.like], "after": arm.after}
-        arms |= {f"arms.{name}.{key}": [other for other in names if other] for key, names in others.items()}
+        named = {"start": [arm.start], "like": [arm.like], "after": arm.after}
+        arms |= {f"arms.{name}.{key}": [*filter(None, names)] for key, names in named.items()}
         scripts |= {f"arms.{name}.steps.{part}": stage.script for part, stage in arm.steps.items()}
         scripts |= {f"arms.{name}": arm.script} if arm.script else {}
     for where, names in arms.items():
@@ -237,12 +214,12 @@ def load_study(name: str) -> Study:
     return study
 
 
-def _values(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+def _values(path: Path, children: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Return the keys of a study's file, on top of those of the study that it names as ``base``."""
-    if path in above:
+    if path in children:
         raise UserError(f"{path}: base: {path.stem} builds on itself")
     values = read_yaml_mapping(path)
-    return merge(_values(path.with_stem(values["base"]), (*above, path)), values) if values.get("base") else values
+    return merge(_values(path.with_stem(values["base"]), (*children, path)), values) if values.get("base") else values
 
 
 def find_arm(study: Study, name: str, where: str = "") -> Arm:

@@ -33,10 +33,10 @@ def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
         of_variant, seeds = list[Step](), set[int]()
         for replicate in request.replicates:
             place = replicate._replace(study=f"{replicate.study}/{variant}".rstrip("/"))
-            first = place.seed not in seeds  # what the splits of a seed share comes once, as the controls do
+            is_first = place.seed not in seeds  # what the splits of a seed share comes once, as the controls do
             seeds.add(place.seed)
-            own = ReplicatePlan(request, place, [*request.trained, *(request.controls if first else ())])
-            of_variant += [*own.stages(shared=first), *own.steps()]
+            replicate_plan = ReplicatePlan(request, place, [*request.trained, *(request.controls if is_first else ())])
+            of_variant += [*replicate_plan.stages(shared=is_first), *replicate_plan.steps()]
         steps += with_words(of_variant, [*study.words, *study.variants.get(variant, [])])
     steps += final_steps(request, steps)
     steps = with_words(steps, request.words)
@@ -58,10 +58,10 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     graph: dict[str, list[str]] = {}
     for step in steps:
         files = {str(place) for path in map(Path, step.inputs) for place in (path, *path.parents)}
-        inside = tuple(f"{path}/" for path in map(Path, step.inputs))
-        made = (key for output, key in makers.items() if output in files or output.startswith(inside))
-        before = {*step.after, *made} - {step.key}
-        graph[step.key] = sorted(before & number.keys(), key=number.__getitem__)
+        prefixes = tuple(f"{path}/" for path in map(Path, step.inputs))
+        sources = (key for output, key in makers.items() if output in files or output.startswith(prefixes))
+        needed = {*step.after, *sources} - {step.key}
+        graph[step.key] = sorted(needed & number.keys(), key=number.__getitem__)
     try:
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as error:
@@ -161,15 +161,15 @@ def _results(request: Request, steps: Sequence[Step]) -> list[str]:
     studies["composition"] = request.name.replace("injection", "composition")
     results = []
     for kind, claimed in request.loaded.claimed.items():
-        *other, file = claimed.split(":")
+        *study_key, file = claimed.split(":")
         for place in request.replicates if kind in read else ():
-            path = Path(place._replace(study=studies["".join(other)]).folder("results"), file)
+            path = Path(place._replace(study=studies["".join(study_key)]).folder("results"), file)
             if path.exists() or path.parent in outputs or any(path in output.parents for output in outputs):
                 results.append(f"{kind}/{place.name}:{path}")
     if "fits" in request.loaded.compared:
-        first, folder = request.replicates[0].name, f"{request.root('results')}/scaling_law"
+        first_name, folder = request.replicates[0].name, f"{request.root('results')}/scaling_law"
         for kind, resource in (("scaling", "flops"), ("completions", "completions")):
-            results.append(f"{kind}/{first}:{folder}/{resource}/scaling.json")
+            results.append(f"{kind}/{first_name}:{folder}/{resource}/scaling.json")
     return results
 
 
@@ -210,7 +210,7 @@ def _record(request: Request, steps: Sequence[Step]) -> Command:
     section, results = request.section, request.root("results")
     profile = f"compositionality/config/profile/{request.profile.partition('/')[0]}.yaml"
     folders = dict.fromkeys(
-        each.folder("checkpoints") for place in request.replicates for each in (place.shared, place)
+        location.folder("checkpoints") for place in request.replicates for location in (place.shared, place)
     )
     runs = [path.parent for folder in folders for path in sorted(Path(folder).glob("*/metrics.jsonl"))]
     fits = {name: Path(results, section, name, "scaling.json") for name in RESOURCES}

@@ -1,15 +1,13 @@
 """``examples/preflight.py``: does a profile's study fit a machine, step by step, before anything runs?"""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from textwrap import fill
 from typing import Any
-
-from rich.table import Table
 
 from compositionality.config.cli import parse
 from compositionality.config.problem_sets import file_settings
@@ -177,7 +175,7 @@ class Forecast:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Return the rows of the problem files, by path, of those whose sizes the plan knows."""
-        files = [file for made in self.steps.get("create_problems", []) for file in made.values()]
+        files = [file for step in self.steps.get("create_problems", []) for file in step.values()]
         rows = {str(file.output): file.count for file in files}
         for split in self.steps.get("split_chunks", []):
             rows |= {f"{split.output}/{number}.parquet": split.rows_per_chunk or 0 for number in range(split.chunks)}
@@ -185,39 +183,27 @@ class Forecast:
 
     def disk(self) -> dict[str, float]:
         """Return bytes that a finished study leaves, by kind of run, over all seeds."""
-        seeds, rl, sft = self.settings.seeds, self.trainings["train_grpo"], self.trainings.get("train_sft")
-        count = seeds * len(self.steps["train_grpo"])
-        parts = {
-            f"{count} runs of RL": count * self.finished_bytes(rl, best=rl.trainer.keep_best),
-            "completions": seeds * self.completion_bytes(),
-        }
-        if not sft:
-            return parts
-        count = seeds * len(self.steps["train_sft"])
-        return {
-            **parts,
-            f"{count} of SFT": count * self.finished_bytes(sft, best=False),
-            "base model": float(seeds * (0 if self.model else 4 * self.shape.parameters)),
-        }
-
-    def finished_bytes(self, settings: Any, *, best: bool) -> float:
-        """Return the bytes that a finished run of RL or SFT leaves."""
-        whole, dtype = self.profile.engine == "single", settings.trainer.export_dtype
-        keep = kept_checkpoints(settings)
-        parts = run_folder(self.shape, keep=keep, best=best, dtype=dtype, whole_model=whole, saving=False)
-        return sum(parts.values())
-
-    def completion_bytes(self) -> float:
-        """Return the bytes of the completions of a seed: those collected, and those that verl's runs of RL write."""
-        collected = self.steps.get("collect_rollouts", [])
-        count: int = sum(self.sizes.get(str(step.problems), 0) * step.n_samples for step in collected)
-        written = 0.0
-        if self.profile.engine == "verl":
+        seeds, is_verl, parts = self.settings.seeds, self.profile.engine == "verl", dict[str, float]()
+        for name, kind in (("train_grpo", "runs of RL"), ("train_sft", "of SFT")):
+            if settings := self.trainings.get(name):
+                trainer, count = settings.trainer, seeds * len(self.steps[name])
+                best, keep = name == "train_grpo" and trainer.keep_best, kept_checkpoints(settings)
+                dtype = trainer.export_dtype
+                folder = run_folder(
+                    self.shape, keep=keep, best=best, dtype=dtype, whole_model=not is_verl, saving=False
+                )
+                parts[f"{count} {kind}"] = count * sum(folder.values())
+        steps = self.steps.get("collect_rollouts", [])
+        tokens = self.settings.mean_tokens * sum(self.sizes.get(str(one.problems), 0) * one.n_samples for one in steps)
+        parts["completions"] = seeds * tokens * TOKEN_TEXT
+        if is_verl:
             from compositionality.train.verl.memory import completion_files
 
-            runs = len(self.steps["train_grpo"])
-            written = runs * completion_files(self.configs["train_grpo"], self.tail, self.sizes)
-        return count * self.settings.mean_tokens * TOKEN_TEXT + written
+            written = completion_files(self.configs["train_grpo"], self.tail, self.sizes)
+            parts["completions"] += seeds * len(self.steps["train_grpo"]) * written
+        if "train_sft" in self.trainings and not self.model:
+            parts["base model"] = seeds * 4.0 * self.shape.parameters
+        return parts
 
     def at_once(self) -> int | None:
         """Return completions of full length that vLLM holds on a GPU at a time; None for another engine."""
@@ -247,12 +233,18 @@ def preflight(settings: PreflightSettings) -> None:
         console.print(whole_words, soft_wrap=True)
 
     say(f"{forecast.name}: {forecast.shape.parameters / 1e6:,.1f} M parameters on {machine}")
-    console.print(table(needs, forecast.machine))
+    table = new_table("step", "of", "needed", "there", "", "largest parts")
+    for need in needs:
+        available = need.available(forecast.machine)
+        there = "none" if available is None else in_gb(available)
+        fits = "fits" if need.fits(forecast.machine) else "TOO MUCH"
+        table.add_row(need.step, need.place, in_gb(need.total), there, fits, need.largest())
+    console.print(table)
     if (at_once := forecast.at_once()) is not None:
         say(f"vLLM holds {at_once} completions of full length at a time on each GPU.")
     say("Calculated from the settings; time is not forecast.")
     if settings.prompt:
-        prompt = prompt_shown(forecast)
+        prompt = render_prompt(forecast)
         say("A prompt as the model sees it:" if prompt else "No prompt to show: the model's tokenizer is not here.")
         console.print(prompt, end="\n" * bool(prompt), soft_wrap=True)
     missing = [need for need in needs if not need.fits(forecast.machine)]
@@ -268,27 +260,16 @@ def forecast_of(settings: PreflightSettings) -> Forecast:
     check_scripts()
     profile = load_profile(settings.profile).of_study(settings.study)
     name = settings.profile.partition("/")[0]
-    here = this_machine(Path("checkpoints", name), settings.nodes)
-    gpus = 0 if profile.device == "cpu" else here.gpus if settings.gpus is None else settings.gpus
-    memory = settings.gpu_memory_gb * GB if settings.gpu_memory_gb else here.gpu_bytes
+    local = this_machine(Path("checkpoints", name), settings.nodes)
+    gpus = 0 if profile.device == "cpu" else local.gpus if settings.gpus is None else settings.gpus
+    memory = settings.gpu_memory_gb * GB if settings.gpu_memory_gb else local.gpu_bytes
     if profile.device == "cpu" and (settings.gpus or settings.gpu_memory_gb):
         raise UserError(f"profile={name} computes on a CPU; leave gpus and gpu_memory_gb out")
     if profile.device == "gpu" and not (gpus and memory):
         raise UserError(f"profile={name} needs GPUs and none is here; give gpus=… gpu_memory_gb=… of the machine meant")
-    host = settings.host_memory_gb * GB if settings.host_memory_gb else here.host_bytes
-    disk = settings.disk_gb * GB if settings.disk_gb else here.disk_bytes
+    host = settings.host_memory_gb * GB if settings.host_memory_gb else local.host_bytes
+    disk = settings.disk_gb * GB if settings.disk_gb else local.disk_bytes
     return Forecast(settings, profile, Machine(settings.nodes, gpus, memory if gpus else None, host, disk))
-
-
-def table(needs: Sequence[Need], machine: Machine) -> Table:
-    """Return one line for each kind of step and place."""
-    lines = new_table("step", "of", "needed", "there", "", "largest parts")
-    for need in needs:
-        available = need.available(machine)
-        shown = "none" if available is None else in_gb(available)
-        fits = "fits" if need.fits(machine) else "TOO MUCH"
-        lines.add_row(need.step, need.place, in_gb(need.total), shown, fits, need.largest())
-    return lines
 
 
 def comparison() -> str:
@@ -304,14 +285,14 @@ def comparison() -> str:
             )
             forecast = forecast_of(settings)
             needs = [*forecast.needs()]
-            most = [
+            largest = [
                 in_gb(max(need.total for need in needs if need.place == place and (not steps or need.step in steps)))
                 for place, *steps in SHOWN
             ]
             too_much = dict.fromkeys(need.step for need in needs if not need.fits(forecast.machine))
             fits = f"no: {', '.join(too_much)}" if too_much else "yes"
             at_once = str(forecast.at_once() or "")
-            cells = [profile, described(forecast.machine), most[0], at_once, *most[1:], fits]
+            cells = [profile, described(forecast.machine), largest[0], at_once, *largest[1:], fits]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -324,30 +305,23 @@ def described(machine: Machine) -> str:
     return f"{nodes}{machine.gpus} × {machine.gpu_bytes / GB:g} GB"
 
 
-def prompt_shown(forecast: Forecast) -> str:
-    """Return a prompt of the study's problems (of strings, unless it has its own) as the model sees it; empty without
-    its tokenizer.
+def render_prompt(forecast: Forecast) -> str:
+    """Return a prompt of the study's problems (of strings, unless it has its own) as the model sees it.
+
+    Empty where the base model's tokenizer is not here.
     """
-    tokenizer = tokenizer_of(forecast)
-    if tokenizer is None:
-        return ""
+    if not forecast.model:
+        tokenizer = corpus_tokenizer(forecast.steps["pretrain_tiny"][0].mix)
+    else:
+        folder = Path(forecast.model).expanduser()
+        if HUB_ID.fullmatch(forecast.model) and not folder.is_dir() and (cached := cached_config(forecast.model)):
+            folder = cached.parent
+        if not (folder / "tokenizer_config.json").is_file():
+            return ""
+        tokenizer = read_tokenizer(folder)
+        tokenizer.chat_template = find_template(forecast.profile.chat_template or OWN, tokenizer, folder)[0]
     (name, *_) = (*forecast.request.loaded.owns, "string")
     files = file_settings([f"set={name}", f"profile={forecast.name}", "output=-"]).values()
     file = min(files, key=lambda options: getattr(options, "show_definitions", False))  # as RL asks
-    problem = next(draw_problems(file))
-    chat = [{"role": "user", "content": problem.prompt}]
+    chat = [{"role": "user", "content": next(draw_problems(file)).prompt}]
     return str(tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False))
-
-
-def tokenizer_of(forecast: Forecast) -> Any:
-    """Return the base model's tokenizer with the profile's chat template; None if it is not here."""
-    if not forecast.model:
-        return corpus_tokenizer(forecast.steps["pretrain_tiny"][0].mix)
-    folder = Path(forecast.model).expanduser()
-    if HUB_ID.fullmatch(forecast.model) and not folder.is_dir() and (cached := cached_config(forecast.model)):
-        folder = cached.parent
-    if not (folder / "tokenizer_config.json").is_file():
-        return None
-    tokenizer = read_tokenizer(folder)
-    tokenizer.chat_template = find_template(forecast.profile.chat_template or OWN, tokenizer, folder)[0]
-    return tokenizer

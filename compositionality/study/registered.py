@@ -56,7 +56,7 @@ AGAIN = "REGISTRATION={} bash bash/confirmatory.sh register=true"
 
 
 def registered_study(
-    name: str, words: Sequence[str], given: Mapping[str, str], *, dry: bool = False, replicates: int | None = None
+    name: str, words: Sequence[str], environ: Mapping[str, str], *, dry: bool = False, replicates: int | None = None
 ) -> tuple[list[Step], Request]:
     """Return the steps of a registered study; its registration is kept beside its results (but for a dry run).
 
@@ -69,7 +69,7 @@ def registered_study(
     if words and not post_hoc:
         raise UserError(f"{words[0]}: a registered study takes no settings; what it runs with is in its registration")
     registration, commit, moved = registered(name, post_hoc=post_hoc)
-    request = registered_request(name, registration, given)
+    request = registered_request(name, registration, environ)
     if not dry:
         restore(request)
     steps = [step for step in plan(request) if step.whole or not is_kept(request, step.place)]
@@ -83,11 +83,11 @@ def registered_study(
         places = {*waiting, *(place.shared for place in waiting)}
         steps = [step for step in steps if step.place in places and not step.whole]
     steps += [record_step(request, place, steps) for place in waiting if not post_hoc]
-    if left := dict.fromkeys(step.place.name for step in steps if moved and not step.whole):
-        raise UserError(f"{moved} to run {', '.join(left)}; replicates with results are counted at any commit")
+    if missing := dict.fromkeys(step.place.name for step in steps if moved and not step.whole):
+        raise UserError(f"{moved} to run {', '.join(missing)}; replicates with results are counted at any commit")
     if post_hoc:
-        last = [replace(step, words=(*step.words, *LAST[step.name])) for step in steps if step.name in LAST]
-        return in_order(last), request
+        final_steps = [replace(step, words=(*step.words, *LAST[step.name])) for step in steps if step.name in LAST]
+        return in_order(final_steps), request
     path, folder = registration_path(name), Path(request.root("results"), "registration")
     # another hash has other claims, another recipe or another design
     identity = f"{REGISTERED}{path.stem} {file_hash(path)[:16]}"
@@ -108,12 +108,12 @@ def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> St
     """Return the step that writes what is committed of a replicate, after its other ``steps``."""
     files = {kind: file for kind, file in request.loaded.claimed.items() if kind in MADE}
     results = [f"{kind}/{place.name}:{place.folder('results')}/{file}" for kind, file in files.items()]
-    runs = [f"{each.name}:{each.folder('checkpoints')}" for each in dict.fromkeys((place.shared, place))]
+    runs = [f"{location.name}:{location.folder('checkpoints')}" for location in dict.fromkeys((place.shared, place))]
     words = {"results": flow_list(results), "runs": flow_list(runs), "replicate": "true", "output": request.kept(place)}
     after = tuple(step.key for step in steps if step.place in (place, place.shared) and not step.whole)
-    given = tuple(f"{key}={value}" for key, value in words.items())
+    key_values = tuple(f"{key}={value}" for key, value in words.items())
     return Step(
-        "record-replicate", place, request.profile, "write_record", words=given, after=after, one_lane=True,
+        "record-replicate", place, request.profile, "write_record", words=key_values, after=after, one_lane=True,
         test_seed=request.test_seed,
     )  # fmt: skip
 
@@ -129,11 +129,11 @@ def restore(request: Request) -> None:
         if not folder.is_dir():
             continue
         commit_of(folder)
-        made = verify(folder)
+        manifest = verify(folder)
         if results.is_dir():
             continue
         rows = pq.read_table(folder / TABLE)
-        for kind, content in made.settings["tables"].items():
+        for kind, content in manifest.settings["tables"].items():
             table = results / request.loaded.claimed[kind]
             table.parent.mkdir(parents=True, exist_ok=True)
             columns = [field for field in SCHEMA if field.name in rows.column_names]  # a table of before may lack one
@@ -142,7 +142,7 @@ def restore(request: Request) -> None:
             pq.write_table(table_rows, table, compression="zstd")  # the bytes that it had
             seal(table, {**content, "facts": {"kept": str(folder)}})
             if kind == "accuracy":
-                write_text(table.with_name(TRAINING), json.dumps(made.settings["training"]))
+                write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
                 seal(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
 
 
@@ -158,15 +158,15 @@ def keep(name: str, commit: str, folder: Path) -> None:
     check_ancestor(registration_path(name).parent, frozen.facts["commit"], name)
 
 
-def registered_request(name: str, content: Registration, given: Mapping[str, str]) -> Request:
+def registered_request(name: str, content: Registration, environ: Mapping[str, str]) -> Request:
     """Return what the registration asks for. UserError for a variable that says otherwise."""
-    if foreign := [key for key in FOREIGN if given.get(key)]:
-        raise UserError(f"{foreign[0]}={given[foreign[0]]}: a registered study takes no such variable; leave it out")
+    if foreign := [key for key in FOREIGN if environ.get(key)]:
+        raise UserError(f"{foreign[0]}={environ[foreign[0]]}: a registered study takes no such variable; leave it out")
     study, profile = Path(name).stem, profile_of(content)
-    own = {"PROFILE": profile, "STUDY": study, "ARMS": " ".join(content.arms), "TEST_SEED": str(content.test_seed)}
-    for key, value in {**own, "SEED": "", "SPLIT": "", "SEEDS": ""}.items():
-        if given.get(key) not in (None, "", value):
-            raise UserError(f"{key}={given[key]}: registered is {value or 'none'} ({name}); leave it out")
+    values = {"PROFILE": profile, "STUDY": study, "ARMS": " ".join(content.arms), "TEST_SEED": str(content.test_seed)}
+    for key, value in {**values, "SEED": "", "SPLIT": "", "SEEDS": ""}.items():
+        if environ.get(key) not in (None, "", value):
+            raise UserError(f"{key}={environ[key]}: registered is {value or 'none'} ({name}); leave it out")
     return Request(
         content.study, profile,
         tuple(Replicate(study, seed, split) for seed, splits in content.replicates.items() for split in splits),
@@ -202,9 +202,9 @@ def registered(name: str, *, post_hoc: bool = False) -> tuple[Registration, str,
     commit = commit_of(path)
     changed = [key for key, now in hashes.items() if getattr(registration, key) != now]
     ids = tree_ids(ROOT, ROOMS)
-    changed += [room for room, known in registration.trees.items() if ids[room] != known]
-    what = " and ".join(key.removesuffix("_sha256") for key in changed)
-    moved = f"{path}: its {what} changed since its commit {commit[:12]}; check that commit out" if changed else ""
+    changed += [room for room, tree in registration.trees.items() if ids[room] != tree]
+    changes = " and ".join(key.removesuffix("_sha256") for key in changed)
+    moved = f"{path}: its {changes} changed since its commit {commit[:12]}; check that commit out" if changed else ""
     refused = changed if not registration.trees else {"claims_sha256"}.intersection(changed)
     if refused and not (post_hoc and set(refused) == {"claims_sha256"}):
         raise UserError(f"{moved} to run it again, or before any result: {AGAIN.format(name)}")

@@ -29,16 +29,16 @@ class ReplicatePlan:
     @cached_property
     def models(self) -> dict[str, str]:
         """Models that are evaluated, in the order of the tables: of this plan, and arms whose models are there."""
-        wanted = {*self.arms, *self.request.loaded.evaluated}
+        chosen = {*self.arms, *self.request.loaded.evaluated}
         paths = {name: self.model(name) for name in self.request.loaded.arms}
-        return {name: path for name, path in paths.items() if name in wanted or Path(path).is_dir()}
+        return {name: path for name, path in paths.items() if name in chosen or Path(path).is_dir()}
 
     def model(self, name: str) -> str:
         """Return the folder of an arm's model; the splits of a seed share that of an arm which is not trained."""
         arm = self.request.loaded.arms[name]
         folder = (self.place if arm.is_trained else self.place.shared).folder("checkpoints")
-        last = self.iterations(name) - 1 if arm.rft else 0
-        return f"{folder}/{arm.model.format(last=last) if arm.model else 'base'}"
+        last_iteration = self.iterations(name) - 1 if arm.rft else 0
+        return f"{folder}/{arm.model.format(last=last_iteration) if arm.model else 'base'}"
 
     def stages(self, *, shared: bool) -> Iterator[Step]:
         """Yield the stages before the arms: of this replicate alone and, if ``shared``, of all splits of its seed."""
@@ -52,16 +52,17 @@ class ReplicatePlan:
     def base(self, stage: Stage) -> Step:
         """Return the step of the base model: the given one, else what ``stage`` makes, with its own chat template."""
         request = self.request
-        given = request.base_model or request.settings.base_model
+        base_model = request.base_model or request.settings.base_model
         template = request.chat_template or request.settings.chat_template or "own"
-        if given:
+        if base_model:
             of_text = [word for words in request.loaded.variants.values() for word in words if word.startswith("base:")]
             if of_text:
                 raise UserError(
-                    f"base model {given}: the variants of {request.loaded.name} differ in how the base is pretrained "
-                    f"({of_text[0]}), and a given model is not; leave BASE_MODEL out, with a profile that pretrains"
+                    f"base model {base_model}: the variants of {request.loaded.name} differ in how the base is "
+                    f"pretrained ({of_text[0]}), and a given model is not; leave BASE_MODEL out, with a profile that "
+                    "pretrains"
                 )
-            return self.step("base", BASE, [f"model={given}", f"chat_template={template}"])
+            return self.step("base", BASE, [f"model={base_model}", f"chat_template={template}"])
         if template != "own":
             raise UserError(
                 f"CHAT_TEMPLATE={template}: the model that this profile makes has a chat template of its own; "
@@ -94,7 +95,7 @@ class ReplicatePlan:
             yield from self.rft(name, arm)
             return
         start, parts = self.model(arm.start) if arm.start else "", arm.steps or {"": Stage(arm.script)}
-        after = [f"{self.place.name}/{other}" for other in arm.after]
+        after = [f"{self.place.name}/{arm_name}" for arm_name in arm.after]
 
         def filled(text: str) -> str:
             return text.replace("{arm}", name).replace("{start}", start)
@@ -106,8 +107,8 @@ class ReplicatePlan:
                 env = {**model, **env, **arm.env}
             layer = [self.layer(name)] if read_script(stage.script) else []
             words = [filled(word) for word in [*stage.words, *layer, *arm.words_of(part)]]
-            own = Stage(stage.script, {key: filled(text) for key, text in env.items()}, words)
-            step = self.step(f"{name}-{part}" if part else name, own, one_lane=True, after=after)
+            filled_stage = Stage(stage.script, {key: filled(text) for key, text in env.items()}, words)
+            step = self.step(f"{name}-{part}" if part else name, filled_stage, one_lane=True, after=after)
             by_verl = step.flat.get("engine") == "verl" and self.request.settings.engine != "verl"
             if by_verl or not step.entry_point:
                 step.one_lane = False  # verl in a study of the other engine, and a script of several steps
@@ -125,11 +126,11 @@ class ReplicatePlan:
         count, model = self.iterations(name), self.model(arm.start)
         follows = any("_of=" in word for word in arm.words_of("train"))
         for number in range(count):
-            here, problems = f"{folder}/iteration{number}", f"{folder}/problems/{number}.parquet"
-            rows, output = f"{here}/data/train.parquet", f"{{ckpt}}/{arm.model.format(last=number)}"
-            yield step(f"{number}-rollouts", "rollouts", MODEL_PATH=model, DATA=problems, OUTPUT=f"{here}/rollouts")
+            root, problems = f"{folder}/iteration{number}", f"{folder}/problems/{number}.parquet"
+            rows, output = f"{root}/data/train.parquet", f"{{ckpt}}/{arm.model.format(last=number)}"
+            yield step(f"{number}-rollouts", "rollouts", MODEL_PATH=model, DATA=problems, OUTPUT=f"{root}/rollouts")
             yield step(
-                f"{number}-filter", "filter", DATA=problems, TRAIN_FILES=f"{here}/rollouts", OUTPUT=f"{here}/data"
+                f"{number}-filter", "filter", DATA=problems, TRAIN_FILES=f"{root}/rollouts", OUTPUT=f"{root}/data"
             )
             part = [f"trainer.part={number + 1}/{count}"] if follows else []
             run = output.removesuffix("/final")

@@ -42,27 +42,27 @@ class RunStudySettings:
     """What runs, for which seeds, and where. What is not given is a variable of bash/env.sh, or the profile's."""
 
     other_keys: ClassVar[str] = "a key of one step is STEP:KEY=VALUE; --help lists those of a study"
-    study: str = ""  # one of compositionality/config/study/
-    registration: str = ""  # instead of a study: one of compositionality/config/registrations/, or a path
-    replicates: NonNegativeInt | None = None  # of a registration: run so many of those that are not kept yet
+    study: str = ""  # a file of compositionality/config/study/, such as section41_42
+    registration: str = ""  # instead of a study: a file of compositionality/config/registrations/, or a path
+    replicates: NonNegativeInt | None = None  # of a registration: run so many of those without committed results
     register: bool = False  # write the hashes of claims and recipe into the registration, and run nothing
-    profile: str = ""  # PROFILE: NAME or NAME/ENGINE
-    seed: Seed | None = None  # SEED: the first seed
-    seeds: PositiveInt | None = None  # SEEDS: how many
-    arms: list[str] = field(default_factory=list)  # ARMS
-    passk: list[str] = field(default_factory=list)  # models whose pass@k is measured
-    variants: list[str] = field(default_factory=list)  # of a study that has some
+    profile: str = ""  # NAME or NAME/ENGINE, else $PROFILE
+    seed: Seed | None = None  # the first seed, else $SEED
+    seeds: PositiveInt | None = None  # how many seeds, else $SEEDS, else the study's
+    arms: list[str] = field(default_factory=list)  # which arms are trained, else $ARMS, else the study's
+    passk: list[str] = field(default_factory=list)  # models whose pass@k is measured, else the profile's
+    variants: list[str] = field(default_factory=list)  # these variants alone, of a study that has some (ablation, dial)
     only: list[str] = field(default_factory=list)  # steps by name or pattern, such as rl-* or claims
-    report: bool = False  # also what a report reads of every seed (pass@k, failure modes), the claims, the page
-    countdown: str = ""  # study of section 4.3 that claims and page read; empty: countdown…
+    report: bool = False  # also pass@k and failure modes of every seed, the claims, the page
+    countdown: str = ""  # the study of section 4.3 that claims and page read, else countdown[-PROFILE]
     lanes: PositiveInt | None = None  # steps side by side on this machine
-    backend: str = ""  # BACKEND: local, ray or slurm
-    ray_address: str = ""  # RAY_ADDRESS: of a running Ray cluster; empty: one is started here
+    backend: str = ""  # local, ray or slurm, else $BACKEND, else local
+    ray_address: str = ""  # of a running Ray cluster, else $RAY_ADDRESS, else one is started here
     slurm_options: list[str] = field(default_factory=list)  # added to every sbatch
-    print: Annotated[str, OneOf(("", "list", "bash", "make", "json"))] = ""  # write the plan and run nothing
-    log: str = ""  # file for what the steps say; then a line for each step is all that is printed
+    print: Annotated[str, OneOf(("", "list", "bash", "make", "json"))] = ""  # print the plan in this form, run nothing
+    log: str = ""  # a file for what the steps print; the screen then shows a line when a step is done
     force: bool = False  # make everything again
-    dry_run: bool = False  # DRY_RUN: check every step as its start would, run nothing
+    dry_run: bool = False  # check every step as its start would, run nothing; DRY_RUN=1 does the same
 
 
 def main(about: str) -> None:
@@ -86,13 +86,13 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if settings.register:
         print(f"{register(settings.registration, dry=dry)}: hashes written; commit it, then run bash/confirmatory.sh")
         return
-    given = dict(os.environ)
-    if settings.only and (FOLDER / f"{given.get('STUDY')}.yaml").is_file():  # bash/report.sh of a registered study
-        settings = replace(settings, registration=given["STUDY"], replicates=0)
-        given = {name: given[name] for name in given.keys() - {"PROFILE", "SEED", "SPLIT", "TEST_SEED"}}
+    environ = dict(os.environ)
+    if settings.only and (FOLDER / f"{environ.get('STUDY')}.yaml").is_file():  # bash/report.sh of a registered study
+        settings = replace(settings, registration=environ["STUDY"], replicates=0)
+        environ = {name: environ[name] for name in environ.keys() - {"PROFILE", "SEED", "SPLIT", "TEST_SEED"}}
     if settings.registration:
         steps, request = registered_study(
-            settings.registration, words, given, dry=dry or bool(settings.print), replicates=settings.replicates
+            settings.registration, words, environ, dry=dry or bool(settings.print), replicates=settings.replicates
         )
     else:
         request = request_of(settings, words, os.environ)
@@ -132,26 +132,26 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
         if settings.log and step.name == "page":
             if (finding := Path(step.outputs[0], "finding.txt")).is_file():
                 print(finding.read_text(), end="")
-            print(f"The page, for any browser: {step.outputs[0]}/index.html")
+            print(f"Open in a browser: {step.outputs[0]}/index.html")
 
 
-def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[str, str]) -> Request:
+def request_of(settings: RunStudySettings, words: Sequence[str], environ: Mapping[str, str]) -> Request:
     """Return what is asked for by the settings, else by variables of bash/env.sh, else by the profile.
 
     UserError for a variable of a single script.
     """
     for name in STEP_VARIABLES:
-        if given.get(name):
+        if environ.get(name):
             raise UserError(
-                f"{name}={given[name]}: of one script, and a study has many; a study starts from BASE_MODEL, "
+                f"{name}={environ[name]}: of one script, and a study has many; a study starts from BASE_MODEL, "
                 "and a key of one step is STEP:key=value"
             )
     study = load_study(settings.study)
-    default = "single" if visible_gpus(given) else "tiny"  # as in bash/env.sh
-    profile = settings.profile or given.get("PROFILE") or default
-    number = settings.seeds or whole_number("SEEDS", given, 1, MOST_SEEDS) or study.seeds
-    seed = settings.seed if settings.seed is not None else whole_number("SEED", given) or 0
-    split, test_seed = whole_number("SPLIT", given) or 0, whole_number("TEST_SEED", given)
+    default = "single" if visible_gpus(environ) else "tiny"  # as in bash/env.sh
+    profile = settings.profile or environ.get("PROFILE") or default
+    number = settings.seeds or whole_number("SEEDS", environ, 1, MOST_SEEDS) or study.seeds
+    seed = settings.seed if settings.seed is not None else whole_number("SEED", environ) or 0
+    split, test_seed = whole_number("SPLIT", environ) or 0, whole_number("TEST_SEED", environ)
     if number > 1 and seed:
         raise UserError(f"SEED={seed} SEEDS={number}: give one of the two; SEEDS=N runs seeds 0 to N-1")
     if number > 1 and split:
@@ -159,12 +159,12 @@ def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[
             f"SPLIT={split} SEEDS={number}: give one of the two; bash/confirmatory.sh runs seeds with several splits"
         )
     ending = "" if profile == default else f"-{profile.replace('/', '-')}"
-    name, device = given.get("STUDY") or f"{study.name}{ending}", load_profile(profile).device
+    name, device = environ.get("STUDY") or f"{study.name}{ending}", load_profile(profile).device
     return Request(
         settings.study,
         profile,
-        tuple(Replicate(name, seed + more, split) for more in range(number)),
-        tuple(settings.arms or given.get("ARMS", "").split()),
+        tuple(Replicate(name, seed + offset, split) for offset in range(number)),
+        tuple(settings.arms or environ.get("ARMS", "").split()),
         words=tuple(words),
         report=settings.report or bool(settings.only),
         passk=tuple(settings.passk),
@@ -172,37 +172,37 @@ def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[
         countdown=settings.countdown or f"countdown{ending}",
         record="record" in settings.only,
         test_seed=2027 if test_seed is None else test_seed,
-        base_model=given.get("BASE_MODEL", ""),
-        chat_template=given.get("CHAT_TEMPLATE", ""),
-        gpu=device == "gpu" or (not device and bool(visible_gpus(given))),
+        base_model=environ.get("BASE_MODEL", ""),
+        chat_template=environ.get("CHAT_TEMPLATE", ""),
+        gpu=device == "gpu" or (not device and bool(visible_gpus(environ))),
     )
 
 
-def whole_number(name: str, given: Mapping[str, str], least: int = 0, most: int = 10**9) -> int | None:
+def whole_number(name: str, environ: Mapping[str, str], least: int = 0, most: int = 10**9) -> int | None:
     """Return the number that a variable holds; None if it is not given. UserError for what is none."""
-    value = given.get(name, "")
+    value = environ.get(name, "")
     if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not least <= int(value) <= most):
         raise UserError(f"{name}={value}: give a whole number from {least} to {most}, without leading zeros")
     return int(value) if value else None
 
 
-def check_surroundings(settings: RunStudySettings, given: Mapping[str, str]) -> None:
+def check_surroundings(settings: RunStudySettings, environ: Mapping[str, str]) -> None:
     """UserError for variables of the machine that no start takes, also in a dry run: backend, GPUs, roots."""
-    if (name := settings.backend or given.get("BACKEND") or "local") not in ("local", "ray", "slurm"):
+    if (name := settings.backend or environ.get("BACKEND") or "local") not in ("local", "ray", "slurm"):
         raise UserError(f"backend={name}: choose local, ray or slurm")
-    whole_number("N_GPUS", given)
+    whole_number("N_GPUS", environ)
     for root in ROOTS.values():
-        if given.get(root) and Path(given[root]).is_file():
-            raise UserError(f"{root}={given[root]}: a file; give a folder")
+        if environ.get(root) and Path(environ[root]).is_file():
+            raise UserError(f"{root}={environ[root]}: a file; give a folder")
 
 
 def backend_of(settings: RunStudySettings, request: Request) -> Backend:
     """Return where the steps run. UserError for a backend that is not installed, and for fewer GPUs than N_GPUS."""
     verl, gpus = request.settings.engine == "verl", visible_gpus(os.environ) if request.gpu else []
-    wanted = whole_number("N_GPUS", os.environ) or len(gpus)
-    if gpus and wanted > len(gpus):
+    count = whole_number("N_GPUS", os.environ) or len(gpus)
+    if gpus and count > len(gpus):
         raise UserError(
-            f"N_GPUS={wanted}, but the visible GPUs are {','.join(gpus)} "
+            f"N_GPUS={count}, but the visible GPUs are {','.join(gpus)} "
             f"({VISIBLE}={os.environ.get(VISIBLE, 'not set')}); lower N_GPUS, or make more visible"
         )
     name = settings.backend or os.environ.get("BACKEND")
@@ -214,7 +214,7 @@ def backend_of(settings: RunStudySettings, request: Request) -> Backend:
         check_installed("ray", "backend=ray")
         address = settings.ray_address or os.environ.get("RAY_ADDRESS", "")
         return Ray(address, 1 if verl else None)  # each training of verl takes the GPUs of all nodes
-    gpus = gpus[:wanted]
+    gpus = gpus[:count]
     cpu_lanes = min(len(os.sched_getaffinity(0)), MOST_LANES)
     lanes = cpu_lanes if not request.gpu else len(gpus) if len(gpus) > 1 else max(request.settings.lanes, 1)
     return Local(1 if verl else settings.lanes or lanes, gpus)
@@ -232,12 +232,12 @@ def check_files(steps: Sequence[Step]) -> None:
                 raise UserError(
                     f"{makers[output]} and {step.key}: both write {output}; give one of them another OUTPUT"
                 )
-    around = {above for output in makers for above in output.parents}
+    around = {parent for output in makers for parent in output.parents}
     for step in steps if all(step.entry_point for step in steps) else ():
         folders = {Path(step.place.folder(root)).parent for root in ("data", "checkpoints")}
         for path in map(Path, sorted(step.inputs)):
-            made = path in around or not makers.keys().isdisjoint((path, *path.parents))
-            if not made and not folders.isdisjoint(path.parents) and not path.exists():
+            is_made = path in around or not makers.keys().isdisjoint((path, *path.parents))
+            if not is_made and not folders.isdisjoint(path.parents) and not path.exists():
                 key = next(key for key, value in step.flat.items() if str(path) in str(value))
                 raise UserError(
                     f"{step.name}: {key}: {path} is not there, and no step of the study makes it (files of problems: "
@@ -247,8 +247,8 @@ def check_files(steps: Sequence[Step]) -> None:
 
 def check_lasting_problems(steps: Sequence[Step]) -> None:
     """UserError for a step of RL by verl whose problems, where the plan makes them, do not last for its steps."""
-    made = [file for step in steps if isinstance(step.settings, dict) for file in step.settings.values()]
-    counts = {str(file.output): file.count for file in made}
+    problem_files = [file for step in steps if isinstance(step.settings, dict) for file in step.settings.values()]
+    counts = {str(file.output): file.count for file in problem_files}
     for step in steps:
         if step.entry_point != "train_grpo" or step.settings.engine != "verl":
             continue
@@ -272,8 +272,8 @@ def check_pairs(steps: Sequence[Step]) -> None:
         beside = [step for step in steps if step.place.study == base.place.study and step.place.seed == base.place.seed]
         files = [file for step in beside if isinstance(step.settings, dict) for file in step.settings.values()]
         tests = [file for file in files if pairs and getattr(file, "functions", "") == "heldout"]
-        for split, kept in {(file.function_split, tuple(file.always_trained)) for file in tests}:
-            heldout = side("heldout", split, base.settings.drop, kept)
+        for split, always in {(file.function_split, tuple(file.always_trained)) for file in tests}:
+            heldout = side("heldout", split, base.settings.drop, always)
             if bad := sorted(heldout & {number for pair in pairs for number in pair}):
                 raise UserError(f"{base.key}: mix.pairs: func_{bad[0]} is held out by SPLIT={split}; name other pairs")
 
@@ -293,9 +293,9 @@ def dry_run(steps: Sequence[Step]) -> None:
                 raise UserError(f"{step.key}: {error}") from error
         else:
             variables = {**os.environ, **step.variables, "DRY_RUN": "1"}
-            done = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)
-            if done.returncode:
-                raise SystemExit(done.returncode)
+            completed = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)
+            if completed.returncode:
+                raise SystemExit(completed.returncode)
     print(f"{len(steps)} steps: all settings checked, nothing was run", file=sys.stderr)
 
 

@@ -107,9 +107,9 @@ class Ray:
             ray.init(address="local")  # without an address Ray would join any cluster here
         cpus, gpus = (1, 0) if step.ray else needs_of(step)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
-        given = {name: os.environ[name] for name in OF_THE_RUN if name in os.environ}
+        of_the_run = {name: os.environ[name] for name in OF_THE_RUN if name in os.environ}
         workers = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
-        variables = {**workers, **given, **step.variables}
+        variables = {**workers, **of_the_run, **step.variables}
         if step.ray:
             variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
         command = (*BOUND, *command_of(step, in_lane=step.one_lane))
@@ -142,10 +142,10 @@ class Slurm:
         log = Path(study_folder("results", study), "slurm", f"{label}.log")
         (ROOT / log).parent.mkdir(parents=True, exist_ok=True)
         cpus, gpus = needs_of(step)
-        wanted = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
+        resources = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
         command = [
             *("sbatch", "--wait", "--parsable", "--export=ALL", f"--chdir={ROOT}", f"--output={log}"),
-            *(f"--job-name={study}-{label}", "--dependency=singleton", "--requeue", *wanted),
+            *(f"--job-name={study}-{label}", "--dependency=singleton", "--requeue", *resources),
             *(*self.options, f"--wrap={shlex.join(command_of(step, in_lane=step.one_lane))}"),
         ]
         ids: list[str] = []
@@ -194,16 +194,14 @@ def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str)
 
 @dataclass
 class Runner:
-    """Starts steps in order as soon as what they come after is done and there is a lane for them.
-
-    ``times``: file for the seconds of steps that ended well; ``log``: file for what steps say, in place of the screen.
-    """
+    """Starts steps in order as soon as what they come after is done and there is a lane for them."""
 
     steps: Sequence[Step]
     backend: Backend
-    times: Path | None = None
-    log: Path | None = None
+    times: Path | None = None  # a row for each finished step: start of the command, seed, depth, step, seconds
+    log: Path | None = None  # for what steps print, in place of the screen
     began: int = field(default_factory=lambda: int(time.time()))
+    ended: int = 0
     running: dict[asyncio.Task[int], tuple[Step, int]] = field(default_factory=dict)
 
     async def run(self) -> int:
@@ -221,7 +219,11 @@ class Runner:
                 step, _ = self.running.pop(task)
                 done.add(step.key)
                 if code := task.result():
-                    await self._stop(step, code)
+                    for other in self.running:
+                        other.cancel()
+                    await asyncio.gather(*self.running, return_exceptions=True)
+                    if self.running:
+                        say(f"error: {step.key} stopped with exit code {code}, and the lanes beside it were ended")
                     return code
         return 0
 
@@ -237,8 +239,8 @@ class Runner:
 
     async def _run(self, step: Step, lane: int) -> int:
         """Run a step in a lane, say when it begins and ends, and record its seconds; its exit code."""
-        others = [other for other in self.steps if other.key not in step.after and step.key not in other.after]
-        has_company = step.one_lane and others != [step]  # some step comes neither before nor after it
+        parallel = [other for other in self.steps if other.key not in step.after and step.key not in other.after]
+        has_company = step.one_lane and parallel != [step]  # some step comes neither before nor after it
         side_by_side = self.backend.lanes is None or (self.backend.lanes > 1 and has_company)
         write: Write | None = None
         if self.log:
@@ -251,29 +253,14 @@ class Runner:
         code = await self.backend.run(step, lane, write)
         if code == 0:
             ended = time.monotonic()
-            tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s")
-            if step.name not in ("audit", "page", "record"):  # the page holds the times; what follows it adds none
-                self._record(step, ended - started)
+            self.ended += 1
+            count = f"{self.ended} of {len(self.steps)} steps"
+            tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s ({count})")
+            if self.times and step.name not in ("audit", "page", "record"):  # the page holds the times
+                seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3  # 3: of a seed
+                with self.times.open("a") as file:
+                    file.write(f"{self.began}\t{seed}\t{depth}\t{step.name}\t{round(ended - started)}\n")
         return code
-
-    async def _stop(self, step: Step, code: int) -> None:
-        """End the steps beside one that failed."""
-        beside = len(self.running)
-        for task in self.running:
-            task.cancel()
-        await asyncio.gather(*self.running, return_exceptions=True)
-        if beside:
-            say(f"error: {step.key} stopped with exit code {code}, and the lanes beside it were ended")
-
-    def _record(self, step: Step, seconds: float) -> None:
-        """Write one line of times.tsv: start of the command, seed, depth, step, seconds.
-
-        Depth 1 is a step of the whole study, 3 a step of a seed.
-        """
-        if self.times is not None:
-            seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3
-            with self.times.open("a") as file:
-                file.write(f"{self.began}\t{seed}\t{depth}\t{step.name}\t{round(seconds)}\n")
 
     def _clock(self) -> str:
         """Return minutes and seconds since the command began."""

@@ -57,57 +57,54 @@ def read_script(name: str) -> Script | None:
     return Script(runs[0][0], tuple(words), assigned)
 
 
-def words_of(script: Script, variables: Mapping[str, str], more: tuple[str, ...] = ()) -> list[str]:
-    """Return the words of the command that the script runs with these variables, and ``more`` after it."""
-    model = re.sub(r"(/final|/best)?/?\]?$", "", variables.get("MODEL_PATH", ""))
-    own = re.sub("^.*[/:]", "", model, flags=re.DOTALL)
-    given = {**variables, "PROBLEMS": variables.get("DATA_FILE", ""), "OWN": own and f"-{own}"}
-    given["NEXT_SEED"] = str(int(variables["SEED"]) + 1)
+def words_of(script: Script, variables: Mapping[str, str], more_words: tuple[str, ...] = ()) -> list[str]:
+    """Return the words of the command that the script runs with these variables, and ``more_words`` after it."""
+    edited = [value for name, value in script.assignments if name == "MODEL_PATH" and "$CKPT" not in value]
+    model = variables.get("MODEL_PATH") or _expanded("".join(edited), variables)
+    model = re.sub(r"(/final|/best)?/?\]?$", "", model)
+    model_name = re.sub("^.*[/:]", "", model, flags=re.DOTALL)
+    values = {**variables, "PROBLEMS": variables.get("DATA_FILE", ""), "OWN": model_name and f"-{model_name}"}
+    values["NEXT_SEED"] = str(int(variables["SEED"]) + 1)
     for name, value in script.assignments:
-        given[name] = _expanded(value, given)
-    words = [word if word == "$@" else _expanded(word, given) for word in script.words]
-    return [part for word in words if word for part in (more if word == "$@" else [word])]
+        values[name] = _expanded(value, values)
+    words = [word if word == "$@" else _expanded(word, values) for word in script.words]
+    return [part for word in words if word for part in (more_words if word == "$@" else [word])]
 
 
-def _expanded(text: str, given: Mapping[str, str]) -> str:
+def _expanded(text: str, values: Mapping[str, str]) -> str:
     """Return ``text`` with its variables as bash expands them."""
 
     def value(match: re.Match[str]) -> str:
         name, sign, other = match[1] or match[4], match[2], match[3] or ""
         if sign == "%":  # of /*, all that scripts cut off
-            return re.sub("/[^/]*$", "", given.get(name, ""))
+            return re.sub("/[^/]*$", "", values.get(name, ""))
         if sign == ":+":
-            return _expanded(other, given) if given.get(name) else ""
-        if not sign and name not in given:  # edited into a script, as $HOME
+            return _expanded(other, values) if values.get(name) else ""
+        if not sign and name not in values:  # edited into a script, as $HOME
             return os.environ.get(name, "")
-        is_given = name in given if sign == "-" else bool(given.get(name))
-        return given[name] if is_given else _expanded(other, given)
+        is_given = name in values if sign == "-" else bool(values.get(name))
+        return values[name] if is_given else _expanded(other, values)
 
     return _EXPANSION.sub(value, text)
 
 
 @dataclass
 class Step:
-    """One command: a script of ``bash/`` with ``env`` and ``words``, or without a script an entry point alone.
-
-    ``place``: the replicate that it belongs to; of the ``whole`` study: its folder's name and first seed. ``after``:
-    keys of steps that come first; a plan adds those whose outputs it reads. ``one_lane``: it runs beside others; else
-    it has the machine to itself. ``gpu``: it computes on GPUs; ``ray``: it asks Ray for them, as verl does.
-    """
+    """One command: a script of ``bash/`` with ``env`` and ``words``, or without a script an entry point alone."""
 
     name: str
-    place: Replicate
+    place: Replicate  # that it belongs to
     profile: str
     entry_point: str = ""
     script: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()  # keys of steps that come first; a plan adds those whose outputs it reads
     test_seed: int = 2027
-    one_lane: bool = False
-    whole: bool = False
-    gpu: bool = False
-    ray: bool = False
+    one_lane: bool = False  # it runs beside others; else it has the machine to itself
+    whole: bool = False  # it belongs to the whole study; place is then its first replicate
+    gpu: bool = False  # it computes on GPUs
+    ray: bool = False  # it asks Ray for them, as verl does
 
     @property
     def key(self) -> str:
@@ -136,8 +133,8 @@ class Step:
             return [*self.words]
         roots = {"DATA": "data", "CKPT": "checkpoints", "RESULTS": "results"}
         folders = {key: self.place.folder(root) for key, root in roots.items()}
-        given = {**self.variables, **folders, "DATA_FILE": self.env.get("DATA", "")}
-        return [f"profile={self.profile}", f"step={self.script}", *words_of(script, given, self.words)]
+        values = {**self.variables, **folders, "DATA_FILE": self.env.get("DATA", "")}
+        return [f"profile={self.profile}", f"step={self.script}", *words_of(script, values, self.words)]
 
     @cached_property
     def settings(self) -> Any:
@@ -191,9 +188,9 @@ class Step:
     def shell(self) -> str:
         """Return its command for bash, from the repository's root."""
         roots = {key: os.environ[key] for key in ROOTS.values() if os.environ.get(key)}
-        given = [f"{key}={shlex.quote(value)}" for key, value in {**roots, **self.variables}.items()]
+        assignments = [f"{key}={shlex.quote(value)}" for key, value in {**roots, **self.variables}.items()]
         program, *words = self.command("")
-        return " ".join([*given, program or "${PYTHON:-.venv/bin/python}", shlex.join(words)])
+        return " ".join([*assignments, program or "${PYTHON:-.venv/bin/python}", shlex.join(words)])
 
     def why(self) -> str:
         """Return why it would run: missing, older than what it reads, other settings; empty if it is done."""
@@ -210,8 +207,8 @@ class Step:
                 key for key, value in recorded.items() if self.flat.get(key) != value and _is_choice(self.flat.get(key))
             ]:
                 return f"other settings: {other[0]}={self.flat[other[0]]}, made with {recorded[other[0]]}"
-            made = manifest_path(result).stat().st_mtime
-            if newer := [path for path in map(Path, self.inputs) if path.is_file() and path.stat().st_mtime > made]:
+            written = manifest_path(result).stat().st_mtime
+            if newer := [path for path in map(Path, self.inputs) if path.is_file() and path.stat().st_mtime > written]:
                 return f"older: {newer[0]} has changed since"
         return ""
 
@@ -241,12 +238,12 @@ def settings_of(name: str, words: Sequence[str]) -> Any:
 def with_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
     """Return the steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for an unknown step."""
     for word in words:
-        pattern, _, own = word.partition(":")
+        pattern, _, key = word.partition(":")
         names = dict.fromkeys(step.name for step in steps)
         if not fnmatch.filter(names, pattern):
             raise UserError(f"{word}: no step {pattern}; there are: {' '.join(names)}")
         steps = [
-            replace(step, words=(*step.words, step.place.filled(own))) if fnmatch.fnmatch(step.name, pattern) else step
+            replace(step, words=(*step.words, step.place.filled(key))) if fnmatch.fnmatch(step.name, pattern) else step
             for step in steps
         ]
     return list(steps)

@@ -42,33 +42,29 @@ _CUTOFF = 0.8
 def read_by(step: str) -> set[str]:
     """Return the variables that bash/STEP.sh reads."""
     script = (BASH / f"{step}.sh").read_text()
-    own = {*_READ.findall((BASH / "env.sh").read_text() + script)} - _OF_ENV
-    return own | OF_A_MACHINE | (OF_A_STUDY if _RUNS_A_STUDY.search(script) else set())
+    names = {*_READ.findall((BASH / "env.sh").read_text() + script)} - _OF_ENV
+    return names | OF_A_MACHINE | (OF_A_STUDY if _RUNS_A_STUDY.search(script) else set())
 
 
-def misspelt(step: str, given: Iterable[str]) -> dict[str, str]:
-    """Return for each of the ``given`` variables that resembles one that bash/STEP.sh reads, and is none, that one."""
+def misspelt(step: str, names: Iterable[str]) -> dict[str, str]:
+    """Return the variables that bash/STEP.sh does not read but that resemble one it reads, each with that one."""
     known = read_by(step)
-    close = {name: get_close_matches(name, known, 1, _CUTOFF) for name in {*given} - known}
+    close = {name: get_close_matches(name, known, 1, _CUTOFF) for name in {*names} - known}
     return {name: matches[0] for name, matches in sorted(close.items()) if matches}
-
-
-def unread(step: str, given: Iterable[str]) -> dict[str, str]:
-    """Return for each of the ``given`` variables that only other scripts than bash/STEP.sh read, or did, what to do."""
-    read = {*_READ.findall((BASH / f"{step}.sh").read_text())}
-    return {name: OF_OTHERS[name] for name in sorted(OF_OTHERS.keys() & {*given} - read)}
 
 
 def main(step: str, *behind: str) -> int:
     """Say what has no effect. Return 2 if it was given after the script name."""
-    given = [name for name, value in os.environ.items() if value]
-    found = {name: f"give {meant}" for name, meant in misspelt(step, given).items()} | unread(step, given)
-    for name, fix in found.items():
+    names = [name for name, value in os.environ.items() if value]
+    fixes = {name: f"give {meant}" for name, meant in misspelt(step, names).items()}
+    unread = OF_OTHERS.keys() & {*names} - {*_READ.findall((BASH / f"{step}.sh").read_text())}
+    fixes |= {name: OF_OTHERS[name] for name in sorted(unread)}
+    for name, fix in fixes.items():
         kind, end = ("error", "") if name in behind else ("note", ", if it was meant for this script")
         print(f"{kind}: {name}: bash/{step}.sh reads no such variable; {fix}{end}", file=sys.stderr)
-    for name in {*behind} - found.keys() - read_by(step):
+    for name in {*behind} - fixes.keys() - read_by(step):
         print(f"note: {name}: bash/{step}.sh reads no such variable; it is handed on to the program", file=sys.stderr)
-    return 2 if found.keys() & {*behind} else 0
+    return 2 if fixes.keys() & {*behind} else 0
 
 
 if __name__ == "__main__":

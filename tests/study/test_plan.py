@@ -23,16 +23,29 @@ from compositionality.train.run_folder import flatten
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "steps.json"
 OF_THE_MACHINE = re.compile(r"(^|\.)(processes|workers|dry_run)$")
+ENTROPY = "algorithm.entropy_like algorithm.entropy_coef"
 PROFILES = ["tiny", "tiny/verl", "smoke", "smoke/verl", "small", "single", "single/verl", "instruct", "paper"]
+
+
+CASES = [
+    (study, profile)
+    for study in study_names()
+    for profile in PROFILES
+    if study != "scaling_law" or profile.partition("/")[0] in ("tiny", "smoke", "paper")
+    if study not in ("tuning", "ablation", "dial") or profile == "tiny"
+]
 
 
 def digest(step: Step) -> str:
     """Of all settings of a step, but for those of the machine."""
-    made = step.settings if isinstance(step.settings, dict) else {"": step.settings}
-    values = {name: flatten(asdict(one)) for name, one in made.items() if one is not None}
-    kept = {f"{name}:{key}": str(one) for name, of in values.items() for key, one in of.items()}
-    kept = {key: one for key, one in kept.items() if not OF_THE_MACHINE.search(key)}
-    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
+    parts = step.settings if isinstance(step.settings, dict) else {"": step.settings}
+    settings = {
+        f"{name}:{key}": str(value)
+        for name, part in parts.items()
+        for key, value in (flatten(asdict(part)) if part else {}).items()
+        if not OF_THE_MACHINE.search(key)
+    }
+    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def digests(study: str, profile: str) -> dict[str, str]:
@@ -43,19 +56,9 @@ def digests(study: str, profile: str) -> dict[str, str]:
     return {step.key: digest(step) for step in steps if step.entry_point}
 
 
-def cases() -> list[tuple[str, str]]:
-    return [
-        (study, profile)
-        for study in study_names()
-        for profile in PROFILES
-        if study != "scaling_law" or profile.partition("/")[0] in ("tiny", "smoke", "paper")
-        if study not in ("tuning", "ablation", "dial") or profile == "tiny"
-    ]
-
-
 @pytest.mark.parametrize(
     ("study", "profile"),
-    [pytest.param(*one, marks=[] if one[1] in ("tiny", "paper") else pytest.mark.slow) for one in cases()],
+    [pytest.param(*case, marks=[] if case[1] in ("tiny", "paper") else pytest.mark.slow) for case in CASES],
 )
 def test_every_step_has_the_settings_that_it_had(study: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """``python tests/study/test_plan.py`` writes the digests anew, where settings are changed on purpose."""
@@ -104,32 +107,20 @@ def test_an_arm_of_rft_has_as_many_iterations_as_chunks() -> None:
 
 
 def test_rungs_of_the_ladder_hold_prompts_updates_and_loss_tokens_equal() -> None:
-    """SFT's rungs differ in what they learn from alone, RL's in the advantages, rl-base in its start."""
-    rungs = ("gold-sft", "distil", "rft-once", "rl-raft", "rl-negatives", "rl-base", "rl-level2")
-    steps, folder = by_key(asked(profile="tiny", arms=rungs)), "checkpoints/s/seed0"
+    """SFT's rungs differ in what they learn from alone."""
+    rungs = ("gold-sft", "distil", "rft-once")
+    steps, folder = by_key(asked(profile="tiny", arms=(*rungs, "rl-level2"))), "checkpoints/s/seed0"
     run = f"{folder}/stage2-rl-level2"
-    for arm in rungs[:3]:
+    for arm in rungs:
         problems, train = (steps[f"seed0/{arm}-{part}"] for part in ("problems", "train"))
-        assert (problems.settings.prompts_of, problems.settings.chunks, problems.settings.rows_per_chunk) == (
-            run,
-            1,
-            None,
-        )
+        chunks = problems.settings
+        assert (chunks.prompts_of, chunks.chunks, chunks.rows_per_chunk) == (run, 1, None)
         assert problems.settings.problems == steps["seed0/rl-level2"].settings.data.train_files[0]
         assert (train.settings.trainer.steps_of, train.settings.trainer.batch_of) == (run, run)
         assert train.settings.model.path == f"{folder}/stage1-rft/final"
         assert {"seed0/rl-level2"} <= {*problems.after}
     models = {arm: steps[f"seed0/{arm}-rollouts"].settings.model for arm in ("distil", "rft-once")}
     assert models == {"distil": f"{run}/final", "rft-once": f"{folder}/stage1-rft/final"}
-    rl = steps["seed0/rl-level2"].flat
-    for arm, key, value in (
-        ("rl-raft", "algorithm.advantage", "raft"),
-        ("rl-negatives", "algorithm.advantage", "dr_grpo"),
-        ("rl-base", "model.path", f"{folder}/base"),
-    ):
-        rung = steps[f"seed0/{arm}"].flat
-        assert {name for name in rl if rung[name] != rl[name]} == {key, "trainer.output"}
-        assert rung[key] == value
 
 
 def test_a_text_composes_no_function_that_the_study_holds_out() -> None:
@@ -148,18 +139,22 @@ def test_a_text_composes_no_function_that_the_study_holds_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arm", "keys"),
+    ("arm", "value", "keys"),
     [
-        ("shuffled", set[str]()),
-        ("random", {"optim.lr", "algorithm.entropy_like", "algorithm.entropy_coef"}),
-        ("format", set[str]()),
+        ("rl-raft", "raft", "algorithm.advantage"),
+        ("rl-negatives", "dr_grpo", "algorithm.advantage"),
+        ("rl-base", "checkpoints/s/seed0/base", "model.path"),
+        ("rl-level2-shuffled", "shuffled", "reward.control trainer.keep_best"),
+        ("rl-level2-format", "format", "reward.control trainer.keep_best"),
+        ("rl-level2-random", "random", f"reward.control trainer.keep_best optim.lr {ENTROPY}"),
     ],
 )
-def test_controls_differ_from_rl_on_level_2_in_the_reward(arm: str, keys: set[str]) -> None:
-    steps = by_key(asked(profile="tiny", arms=(f"rl-level2-{arm}", "rl-level2")))
-    control, rl = steps[f"seed0/rl-level2-{arm}"].flat, steps["seed0/rl-level2"].flat
-    differing = {key for key in control if control[key] != rl[key]}
-    assert differing == {"reward.control", "trainer.keep_best", "trainer.output", *keys}
+def test_an_arm_differs_from_rl_on_level_2_in_its_ingredient_alone(arm: str, value: str, keys: str) -> None:
+    """Rungs of the ladder in the advantages or the start, controls in the reward; ``value``: of the first key."""
+    steps = by_key(asked(profile="tiny", arms=(arm, "rl-level2")))
+    own, rl = steps[f"seed0/{arm}"].flat, steps["seed0/rl-level2"].flat
+    assert {key for key in own if own[key] != rl[key]} == {"trainer.output", *keys.split()}
+    assert own[keys.split()[0]] == value
 
 
 def test_splits_share_what_knows_all_functions_and_controls_are_in_the_first_of_each_seed() -> None:
@@ -170,20 +165,16 @@ def test_splits_share_what_knows_all_functions_and_controls_are_in_the_first_of_
     )  # fmt: skip
     steps = by_key(request)
     assert [key for key in steps if key.endswith("/stage1")] == ["seed20/stage1", "seed21/stage1"]
-    made = steps["seed20-split62/problems"].settings["test_heldout"]
-    assert (made.seed, made.function_split, made.output) == (
-        3, 62, "data/s/seed20-split62/string_task/test_heldout.parquet",
-    )  # fmt: skip
+    made, folder = steps["seed20-split62/problems"].settings["test_heldout"], "data/s/seed20-split62/string_task"
+    assert (made.seed, made.function_split, made.output) == (3, 62, f"{folder}/test_heldout.parquet")
     rl = steps["seed20-split62/rl-level2"].settings
     assert rl.model.path == "checkpoints/s/seed20/stage1-rft/final"
     assert rl.trainer.output == "checkpoints/s/seed20-split62/stage2-rl-level2"
     controls = [key for key in steps if key.endswith("/rl-level2-shuffled")]
     assert controls == ["seed20-split61/rl-level2-shuffled", "seed21-split63/rl-level2-shuffled"]
     assert all(step.one_lane for step in steps.values())
-    assert (
-        "accuracy/seed21-split63:results/s/seed21-split63/section41_42/results.parquet"
-        in steps["claims"].settings.results
-    )
+    accuracy = "accuracy/seed21-split63:results/s/seed21-split63/section41_42/results.parquet"
+    assert accuracy in steps["claims"].settings.results
     assert steps["summary"].settings.models == ["base", "stage1", "rl-level2"]
     record = steps["record"].settings
     assert list(steps)[-1] == "record"
@@ -194,8 +185,17 @@ def test_splits_share_what_knows_all_functions_and_controls_are_in_the_first_of_
 def test_every_seed_has_its_folders_and_all_of_them_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Roots may be elsewhere."""
     monkeypatch.setenv("CKPT_DIR", "/big disk")
-    steps = by_key(asked(seeds=2, arms=("rl-level2",)))
+    steps = by_key(asked(seeds=2, arms=("rl-level2",), report=True))
+    audit, page = steps["audit"].settings, steps["page"].settings
+    assert "data/s/seed0/string_task/test_heldout.parquet" in audit.files
+    assert audit.against[0] == "data/s/seed0/string_task/stage2_level1/train.parquet"
+    assert (str(page.study), page.checkpoints, page.data) == ("results/s", "/big disk/s", "data/s")
+    assert steps["seed0/failure-modes"].settings.models == ["base", "stage1", "rl-level2"]
     for seed in (0, 1):
+        for step, section in (("passk", "section44"), ("failure-modes", "section45")):
+            assert str(steps[f"seed{seed}/{step}"].settings.output) == f"results/s/seed{seed}/{section}"
+        passk = f"passk/seed{seed}:results/s/seed{seed}/section44/results.parquet"
+        assert passk in steps["claims"].settings.results
         rl = steps[f"seed{seed}/rl-level2"].settings
         assert rl.trainer.output == f"/big disk/s/seed{seed}/stage2-rl-level2"
         assert (rl.data.seed, rl.rollout.seed) == (seed + 1, seed + 1)
@@ -299,9 +299,8 @@ def test_variants_are_studies_in_folders_of_their_own() -> None:
     assert steps["wide/seed1/base"].settings.model.width == 144
     assert steps["recipe/seed1/rl-level2"].settings.trainer.output == "checkpoints/s/recipe/seed1/stage2-rl-level2"
     assert {made.seed for made in steps["wide/seed1/problems"].settings.values()} == {2}  # of seed 0
-    assert (
-        steps["wide/seed0/evaluate"].settings.problems[0].endswith("wide/seed0/string_task/validation_heldout.parquet")
-    )
+    first = steps["wide/seed0/evaluate"].settings.problems[0]
+    assert first.endswith("wide/seed0/string_task/validation_heldout.parquet")
     assert steps["summary"].settings.inputs == [
         f"{name}/seed{seed}:results/s/{name}/seed{seed}/section41_42/results.parquet"
         for name in ("recipe", "wide")
@@ -326,22 +325,14 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     (tmp_path / "section41_42.yaml").write_text(text)
     monkeypatch.setattr(models, "FOLDER", tmp_path)
-    step = by_key(asked(arms=("rl-dapo",)))["seed0/rl-dapo"]
-    assert (step.settings.algorithm.clip_high, step.settings.trainer.output) == (
-        0.28,
-        "checkpoints/s/seed0/stage2-rl-dapo",
-    )
+    settings = by_key(asked(arms=("rl-dapo",)))["seed0/rl-dapo"].settings
+    assert settings.algorithm.clip_high == 0.28
+    assert settings.trainer.output == "checkpoints/s/seed0/stage2-rl-dapo"
     check_files(plan(asked(arms=("rl-dapo",))))
     for change, told in (
-        (
-            "env: {TRAIN_FILES: '{data}/string_task/level3/train.parquet'}",
-            "data.train_files: data/.*level3.* is not there",
-        ),
+        ("env: {TRAIN_FILES: '{data}/level3/train.parquet'}", "data.train_files: data/.*level3.* is not there"),
         ("env: {MODEL_PATH: '{ckpt}/nope/final'}", "rl-dapo: model.path: .*nope/final is not there"),
-        (
-            "env: {OUTPUT: '{ckpt}/mine'}",
-            r".*: models: .*stage2-rl-dapo/final is not there, and no step of the study",
-        ),
+        ("env: {OUTPUT: '{ckpt}/mine'}", ".*: models: .*stage2-rl-dapo/final is not there, and no step of the study"),
         ("model: stage2-rl-level2/final", "seed0/rl-level2 and seed0/rl-dapo: both write .*stage2-rl-level2;"),
     ):
         kept = text if change.startswith("env") else text.replace("    model: stage2-rl-dapo/final\n", "")
@@ -399,7 +390,7 @@ def test_why_a_step_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 if __name__ == "__main__":
-    found = {f"{study} {profile}": digests(study, profile) for study, profile in cases()}
+    found = {f"{study} {profile}": digests(study, profile) for study, profile in CASES}
     GOLDEN.parent.mkdir(exist_ok=True)
     GOLDEN.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
     print(f"{GOLDEN}: {sum(map(len, found.values()))} steps")

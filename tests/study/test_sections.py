@@ -21,20 +21,6 @@ def settings(study: str, profile: str, arms: str = "", *only: str, **keys: Any) 
     return {key: step.settings for key, step in steps.items()}
 
 
-def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -> None:
-    found = settings("section41_42", "tiny", "rl-level2", seeds=2)
-    for seed in ("seed0", "seed1"):
-        for step, section in (("passk", "section44"), ("failure-modes", "section45")):
-            assert str(found[f"{seed}/{step}"].output) == f"results/s/{seed}/{section}"
-        assert f"passk/{seed}:results/s/{seed}/section44/results.parquet" in found["claims"].results
-    assert found["seed0/failure-modes"].models == ["base", "stage1", "rl-level2"]
-    page = found["page"]
-    assert (str(page.study), page.checkpoints, page.data) == ("results/s", "checkpoints/s", "data/s")
-    audit = found["audit"]
-    assert "data/s/seed0/string_task/test_heldout.parquet" in audit.files
-    assert audit.against[0] == "data/s/seed0/string_task/stage2_level1/train.parquet"
-
-
 def test_rl_sees_strings_only_and_all_arms_answer_numbers() -> None:
     found = settings("section43", "smoke", report=False)
     starts = {"multi-rl-level1": "multi", "multi-rl-level1to2": "multi", "string-rl-level1to2": "rft"}
