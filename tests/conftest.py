@@ -119,7 +119,6 @@ LONG: dict[str, list[str]] = {
         "test_p11_the_loss_falls_and_every_step_has_its_row",
         "test_p10_micro_batches_do_not_change_the_weights",
     ],
-    "train/test_export.py": ["test_p13_sharded_tensors_are_read"],
     "train/test_forecast.py": ["test_p22_activations_and_logits_of_the_single_file_trainers"],
     "train/test_log.py": ["test_a_run_says_what_it_is", "test_a_run_is_sent_afterwards"],
     "train/test_ranks.py": [],

@@ -1,8 +1,6 @@
 """A checkpoint of verl becomes a model folder with the same weights, or is refused by name."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -63,36 +61,26 @@ def test_p13_p20_weights_are_exact_and_both_transformers_reload_them(
     verify(tmp_path / "model")
 
 
-def test_rl_checkpoints_hold_it_in_actor(checkpoint: Path, tmp_path: Path) -> None:
-    outer = tmp_path / "rl/global_step_7"
-    outer.mkdir(parents=True)
-    checkpoint.rename(outer / "actor")
-    run(outer, tmp_path / "model")
-    assert (tmp_path / "model/model.safetensors").is_file()
-
-
 def test_p18_what_is_no_checkpoint_is_refused_by_name(checkpoint: Path, tmp_path: Path) -> None:
     import torch
 
-    with pytest.raises(UserError, match="no checkpoint of verl"):
-        run(tmp_path, tmp_path / "model")
-    with pytest.raises(UserError, match="nowhere: no such folder; give …/steps/global_step_N of a run of verl"):
-        run(tmp_path / "nowhere", tmp_path / "model")
+    def refused(folder: Path, said: str) -> None:
+        with pytest.raises(UserError, match=said):
+            run(folder, tmp_path / "model")
+        assert not (tmp_path / "model").exists()
+
+    refused(tmp_path, "no checkpoint of verl")
+    refused(tmp_path / "nowhere", "nowhere: no such folder; give …/steps/global_step_N of a run of verl")
     (tmp_path / HASHES).touch()
-    with pytest.raises(UserError, match=r"of engine=single, which has its model folder in it: .*/huggingface"):
-        run(tmp_path, tmp_path / "model")
+    refused(tmp_path, r"of engine=single, which has its model folder in it: .*/huggingface")
     shard = checkpoint / "model_world_size_1_rank_0.pt"
     whole = shard.read_bytes()
     shard.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"rank_0\.pt: damaged checkpoint"):
-        run(checkpoint, tmp_path / "model")
+    refused(checkpoint, r"rank_0\.pt: damaged checkpoint")
     torch.save({}, shard)
-    with pytest.raises(UserError, match="the checkpoint lacks"):
-        run(checkpoint, tmp_path / "model")
+    refused(checkpoint, "the checkpoint lacks")
     shard.unlink()
-    with pytest.raises(UserError, match="missing shard"):
-        run(checkpoint, tmp_path / "model")
-    assert not (tmp_path / "model").exists()
+    refused(checkpoint, "missing shard")
 
 
 def test_p16_a_checkpoint_that_would_run_code_is_refused(checkpoint: Path, tmp_path: Path) -> None:
@@ -108,26 +96,28 @@ def test_p16_a_checkpoint_that_would_run_code_is_refused(checkpoint: Path, tmp_p
 
 def test_p13_sharded_tensors_are_read(tmp_path: Path) -> None:
     """What FSDP2 saves, unpickled where there is no process group."""
-    script = (
-        "import sys, torch, torch.distributed as dist\n"
-        "from torch.distributed.fsdp import fully_shard\n"
-        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
-        "layer = torch.nn.Linear(4, 4)\n"
-        "fully_shard(layer, mesh=dist.device_mesh.init_device_mesh('cpu', (1,)))\n"
-        "torch.save(layer.state_dict(), sys.argv[1] + '/model_world_size_1_rank_0.pt')\n"
-        "torch.save(layer.weight.full_tensor(), sys.argv[1] + '/whole.pt')\n"
-    )
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
-    (tmp_path / "fsdp_config.json").write_text(json.dumps({"FSDP_version": 2, "world_size": 1}))
     import torch
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
 
-    shards = module.load_shards(tmp_path)
-    assert type(shards[0]["weight"]).__name__ == "DTensor"
-    assert torch.equal(module.merge([shards[0]["weight"]]), torch.load(tmp_path / "whole.pt"))
+    if dist.is_initialized():  # left by a test before
+        dist.destroy_process_group()
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        layer = torch.nn.Linear(4, 4)
+        fully_shard(layer, mesh=dist.device_mesh.init_device_mesh("cpu", (1,)))
+        torch.save(layer.state_dict(), tmp_path / "model_world_size_1_rank_0.pt")
+        whole = layer.weight.full_tensor()
+    finally:
+        dist.destroy_process_group()
+    (tmp_path / "fsdp_config.json").write_text(json.dumps({"FSDP_version": 2, "world_size": 1}))
+    weights = module.Weights(tmp_path)
+    assert type(weights.shards[0]["weight"]).__name__ == "DTensor"
+    assert torch.equal(weights.read("weight", "float32"), whole)
 
 
 def test_adapters_are_merged(checkpoint: Path, tmp_path: Path) -> None:
-    """As verl saves LoRA: peft's names, the base beside the factors, rank and alpha in a file."""
+    """As verl saves LoRA in RL: in ``actor``, peft's names, the base beside the factors, rank and alpha in a file."""
     import torch
     from safetensors.torch import load_file
 
@@ -142,7 +132,10 @@ def test_adapters_are_merged(checkpoint: Path, tmp_path: Path) -> None:
     }
     torch.save({f"base_model.model.{key}": value for key, value in state.items()}, shard)
     (checkpoint / "lora_train_meta.json").write_text(json.dumps({"r": 2, "lora_alpha": 6, "task_type": "CAUSAL_LM"}))
-    run(checkpoint, tmp_path / "model")
+    outer = tmp_path / "rl/global_step_7"
+    outer.mkdir(parents=True)
+    checkpoint.rename(outer / "actor")
+    run(outer, tmp_path / "model")
     found = load_file(tmp_path / "model/model.safetensors")
     assert torch.equal(found[f"{name}.weight"], weight + 3.0 * (up @ down))
     assert not [key for key in found if "lora" in key or "base" in key]
@@ -151,12 +144,13 @@ def test_adapters_are_merged(checkpoint: Path, tmp_path: Path) -> None:
 def test_a_weight_that_was_not_written_right_is_noticed(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = module.write_weights
+    from safetensors import torch as module
 
-    def rounding(weights: module.Weights, *rest: object) -> int:
-        shards = [{name: tensor.bfloat16().float() for name, tensor in shard.items()} for shard in weights.shards]
-        return original(module.Weights(shards, 0.0), *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(module, "write_weights", rounding)
+    save = module.save_file
+    monkeypatch.setattr(
+        module,
+        "save_file",
+        lambda tensors, *rest, **names: save({key: value + 1 for key, value in tensors.items()}, *rest, **names),
+    )
     with pytest.raises(UserError, match="was not written as it is in the checkpoint"):
         run(checkpoint, tmp_path / "model")

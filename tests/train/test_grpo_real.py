@@ -9,7 +9,7 @@ import json
 
 import pytest
 from assets import taught
-from trainer_runs import kill_when, train
+from trainer_runs import kill_at, train
 
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
@@ -42,18 +42,13 @@ def words(made, out, *more):
     ]  # fmt: skip
 
 
-def kill_after(arguments, out, step):
-    """SIGKILL as soon as the checkpoint of ``step`` is sealed."""
-    sealed = out / "steps" / f"global_step_{step}" / "sealed.json"
-    kill_when(sealed.is_file, "train_grpo", arguments, out, processes=3)
-
-
 @pytest.fixture(scope="module")
 def killed(made):
     """A run that was killed after its second step and gone on with."""
     out = made / "killed"
-    kill_after(words(made, out), out, 2)
-    assert "going on from step" in train("train_grpo", words(made, out))
+    sealed = out / "steps/global_step_2/sealed.json"
+    kill_at(2, sealed.is_file, "train_grpo", words(made, out), out)
+    assert "going on from step 2" in train("train_grpo", words(made, out))
     return out
 
 
@@ -113,7 +108,7 @@ def test_p07_a_killed_run_ends_like_an_uninterrupted_one(killed, loop_of_gpus):
     for name in ("final", "best"):  # manifests also hold the version of the code, which may change under a developer
         assert verify(killed / name).files == verify(loop_of_gpus / name).files
     assert scores(killed / "steps") == scores(loop_of_gpus / "steps")
-    for step in (1, 3, 4):  # verl writes those of a step after its checkpoint: the kill came before, or after
+    for step in (1, 3, 4):  # verl writes those of a step after its checkpoint, and so after the kill
         found, expected = (responses(run / f"rollouts/{step}.jsonl") for run in (killed, loop_of_gpus))
         assert found == expected
     for step in (0, 2, 4):

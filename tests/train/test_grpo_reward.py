@@ -112,8 +112,8 @@ def test_p05_a_failing_or_hanging_judge_is_no_zero(model, tokenizer, monkeypatch
 
 def test_p05_a_response_waits_for_its_turn_without_an_error(model, tokenizer):
     """Programs run in one process, one after another, each for the time that a verdict may take."""
-    loaded, truth = manager(model, tokenizer, seconds=6), json.dumps({"inputs": ["\n"], "outputs": ["3\n"]})
-    program = "```python\nimport time\ntime.sleep(1)\nprint({})\n```"
+    loaded, truth = manager(model, tokenizer, seconds=3), json.dumps({"inputs": ["\n"], "outputs": ["3\n"]})
+    program = "```python\nimport time\ntime.sleep(0.5)\nprint({})\n```"
 
     async def verdicts():
         items = [JudgeInput("codegen__taco", program.format(number), truth) for number in range(8)]

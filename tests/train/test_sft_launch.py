@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, call
 
 import pytest
 
@@ -36,22 +38,22 @@ def run_child(code: str, folder: Path, stall_minutes: float = 1.0) -> None:
     )
 
 
-def gone(pid: int) -> bool:
+def wait(condition: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + 300
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+    while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
-    return not Path(f"/proc/{pid}").exists()
+    return condition()
+
+
+def gone(pid: int) -> bool:
+    return wait(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def orphan_of(folder: Path) -> int:
     """The process that the child told about in its log."""
-    log, deadline = folder / "train.log", time.monotonic() + 300
-    while time.monotonic() < deadline:
-        text = log.read_text() if log.is_file() else ""
-        if text.endswith("\n"):
-            return int(text.split("orphan ")[1].split()[0])
-        time.sleep(0.02)
-    raise AssertionError("the child never started")
+    log = folder / "train.log"
+    assert wait(lambda: log.is_file() and log.read_text().endswith("\n")), "the child never started"
+    return int(log.read_text().split("orphan ")[1].split()[0])
 
 
 def test_output_is_shown_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,8 +92,8 @@ class PatientQueue(queue.Queue[Any]):
 
 def test_nothing_is_left_behind_when_the_child_hangs_or_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "Queue", PatientQueue)
-    with pytest.raises(UserError, match=r"no sign of life for 0\.05 minutes"):
-        run_child(WITH_ORPHAN + "time.sleep(300)", tmp_path, stall_minutes=0.05)
+    with pytest.raises(UserError, match=r"no sign of life for 0\.01 minutes"):
+        run_child(WITH_ORPHAN + "time.sleep(300)", tmp_path, stall_minutes=0.01)
     assert gone(orphan_of(tmp_path))
     (tmp_path / "train.log").unlink()
     run_child(WITH_ORPHAN, tmp_path)
@@ -154,41 +156,25 @@ def test_p14_a_refusal_by_wandb_does_not_end_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """One that it takes has the axes and facts of the other engine's, and gets what it lacks of a killed run."""
-
-    class RefusalError(Exception):
-        pass
-
-    started: list[list[str]] = []
-    defined: dict[str, dict[str, str]] = {}
-    sent: list[tuple[int, dict[str, float]]] = []
-    given: dict[str, dict[str, str]] = {}
-    config = SimpleNamespace(update=lambda values, allow_val_change: given.update(values))
-    wandb = SimpleNamespace(config=config,
-        errors=SimpleNamespace(Error=RefusalError), define_metric=lambda name, **how: defined.update({name: how}),
-        run=SimpleNamespace(step=2), log=lambda row, step: sent.append((step, row)),
-    )  # fmt: skip
+    wandb = MagicMock(errors=SimpleNamespace(Error=ValueError), run=SimpleNamespace(step=2))
+    verls = MagicMock(side_effect=[ValueError("invalid\nkey"), None, None])
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     monkeypatch.setenv("WANDB_DIR", str(tmp_path / "study/seed3/rl-level2"))
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(tmp_path / "metrics.jsonl"))
     rows = [{"step": step, "critic/score/mean": step / 4} for step in (1, 2, 3)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    def start(self: object, project: str, experiment: str, backends: list[str], config: object) -> None:
-        started.append(backends)
-        if "wandb" in backends and experiment == "refused":
-            raise RefusalError("invalid\nkey")
-
-    metrics.without_wandb_if_it_fails(start)(SimpleNamespace(), "project", "refused", ["console", "wandb", "file"])
-    assert started == [["console", "wandb", "file"], ["console", "file"]]
+    start = metrics.without_wandb_if_it_fails(verls)
+    start(SimpleNamespace(), "project", "refused", ["console", "wandb", "file"])
+    assert [made.args[3] for made in verls.call_args_list] == [["console", "wandb", "file"], ["console", "file"]]
     assert capsys.readouterr().out == "wandb is left out: invalid key\n"
-    assert not defined
-    assert not given
-    metrics.without_wandb_if_it_fails(start)(SimpleNamespace(), "project", "run", "wandb")
+    assert not wandb.mock_calls
+    start(SimpleNamespace(), "project", "run", "wandb")
     axes = {"step_metric": "compute/flops", "summary": "last,max"}
-    assert (started[2:], defined) == ([["wandb"]], {"val-core/*": axes, "val-aux/*": axes})
-    known = given["facts"]
-    assert (known["study"], known["seed"], known["arm"], "code" in known) == ("study", "3", "rl-level2", True)
-    assert sent == [(2, {"critic/score/mean": 0.5}), (3, {"critic/score/mean": 0.75})]
+    assert verls.call_args.args[3] == ["wandb"]
+    assert wandb.define_metric.mock_calls == [call("val-core/*", **axes), call("val-aux/*", **axes)]
+    facts = wandb.config.update.call_args.args[0]["facts"]
+    assert (facts["study"], facts["seed"], facts["arm"], "code" in facts) == ("study", "3", "rl-level2", True)
+    assert wandb.log.mock_calls == [call({"critic/score/mean": step / 4}, step=step) for step in (2, 3)]
 
 
 def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from base_models import make_reasoning
 from sft_assets import make_model, make_rows, overrides, split_in_two
-from trainer_runs import kill_when, train
+from trainer_runs import kill_at, train
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import file_hash, verify
@@ -20,22 +20,11 @@ from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train.chat_rows import load_rows
 from compositionality.train.engines import train_sft
 from compositionality.train.metrics import TOKENS, read_metrics
-from compositionality.train.run_folder import saved_steps
+from compositionality.train.run_folder import latest_step, saved_steps
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.training_report import report_of
 
 pytestmark = pytest.mark.slow
-
-
-def kill_at(arguments: list[str], out: Path, step: int) -> None:
-    """SIGKILL as soon as the checkpoint of ``step`` is complete."""
-    tracker = out / "steps" / "latest_checkpointed_iteration.txt"
-
-    def saved() -> bool:
-        text = tracker.read_text().strip() if tracker.is_file() else ""  # once: verl writes it anew in place
-        return text.isdecimal() and int(text) >= step
-
-    kill_when(saved, "train_sft", arguments, out, processes=3)  # guard, torchrun, trainer
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +49,8 @@ def test_p07_a_killed_run_ends_with_the_same_weights(
     model, rows, folder = made
     out = folder / "killed"
     arguments = overrides(model, rows, out, "trainer.save_every=4")
-    kill_at(arguments, out, 8)
-    kill_at(arguments, out, 12)
+    for step in (8, 12):
+        kill_at(step, lambda step=step: latest_step(out / "steps") == step, "train_sft", arguments, out)
     assert "going on from step 12" in train("train_sft", arguments)
     for run in (out, uninterrupted):
         assert saved_steps(run / "steps") == [20, 24]  # trainer.keep=2

@@ -96,7 +96,7 @@ def test_verl_takes_every_training_command(profile: str, number: str, models: di
         actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
         rollout = omega_conf_to_dataclass(config.actor_rollout_ref.rollout)
         assert (model.use_remove_padding, model.enable_gradient_checkpointing) == (True, True)
-        assert (actor.strategy, actor.engine.strategy) == ("fsdp2", "fsdp2")
+        assert (actor.strategy, actor.engine.strategy, actor.policy_loss.loss_mode) == ("fsdp2", "fsdp2", "on_policy")
         assert actor.engine.mixed_precision["param_dtype"] == "bf16"
         assert rollout.max_model_len <= model.hf_config.max_position_embeddings
         assert rollout.enable_chunked_prefill

@@ -1,16 +1,13 @@
 """Starts of the trainers' commands, without what a caller has set for verl, Ray or wandb."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from bash_runs import warm_verl
-
-from compositionality.train.launch import descendants, is_alive
+from held import held_verl, kill_once
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES = 20
@@ -31,23 +28,11 @@ def train(entry_point: str, words: list[str], code: int = 0, **variables: str) -
     return done.stdout
 
 
-def kill_when(saved: Callable[[], bool], entry_point: str, words: list[str], out: Path, processes: int) -> None:
-    """SIGKILL a training as soon as it has saved; all of its processes, at least so many, must end."""
-    log, deadline = out.with_name(f"{out.name}.log"), time.monotonic() + 60 * MINUTES
-    with log.open("w") as file:
-        process = subprocess.Popen(command(entry_point, words), env=environment(), stdout=file, stderr=file)
-    while not saved():
-        assert process.poll() is None, log.read_text()[-3000:]
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    below = descendants(process.pid)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert len(below) >= processes
-    while any(map(is_alive, below)):
-        assert time.monotonic() < deadline, "processes were left behind"
-        time.sleep(0.05)
-    assert not (out / "final").exists(), "killed too late for this test"
+def kill_at(step: int, saved: Callable[[], bool], entry_point: str, words: list[str], out: Path) -> None:
+    """SIGKILL a training of verl, held at the checkpoint of ``step``, once it has saved."""
+    log, variables = out.with_name(f"{out.name}.log"), environment(**held_verl(step))
+    below = kill_once(saved, command(entry_point, words), log, variables)
+    assert below >= 3  # guard, torchrun or Ray's driver, trainer
 
 
 def environment(**variables: str) -> dict[str, str]:

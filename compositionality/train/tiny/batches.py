@@ -41,21 +41,10 @@ class PackedBatches:
 
         Made in passing, or ahead of time by ``workers`` processes.
         """
-        first = start // CHAPTER
-        skip = start % CHAPTER
-        for number, chapter in enumerate(self._chapters(first, rank, ranks), first):
-            for offset in range(skip, min(CHAPTER, self.steps - number * CHAPTER)):
-                yield [chapter[offset]]
-            skip = 0
-
-    def _chapters(self, first: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
-        numbers = range(first, -(-self.steps // CHAPTER))
-        if not self.workers:
-            yield from (self.chapter(number, rank, ranks) for number in numbers)
-            return
         from torch.utils.data import DataLoader
 
-        yield from DataLoader(
+        numbers = range(start // CHAPTER, -(-self.steps // CHAPTER))
+        chapters = DataLoader(
             range(numbers.stop),
             batch_size=None,
             sampler=numbers,
@@ -63,6 +52,10 @@ class PackedBatches:
             collate_fn=partial(self.chapter, rank=rank, ranks=ranks),
             worker_init_fn=lambda _: die_with_parent(),
         )
+        for number, chapter in zip(numbers, chapters, strict=True):
+            first = number * CHAPTER
+            for step in range(max(start, first), min(first + CHAPTER, self.steps)):
+                yield [chapter[step - first]]
 
     def chapter(self, number: int, rank: int = 0, ranks: int = 1) -> list[MicroBatch]:
         """Return this rank's batches of one chapter."""
@@ -75,10 +68,7 @@ class PackedBatches:
                 tokens[step, place, : len(ids)] = ids
                 loss_mask[step, place, : len(ids)] = mask
         real = (tokens != self.pad).sum((1, 2)).tolist()
-        return [
-            MicroBatch(*batch)
-            for batch in zip(torch.from_numpy(tokens), torch.from_numpy(loss_mask), real, strict=True)
-        ]
+        return [*map(MicroBatch, torch.from_numpy(tokens), torch.from_numpy(loss_mask), real)]
 
     def _rows(self, rng: Random) -> Iterator[tuple[list[int], list[int]]]:
         """Yield token ids and loss mask of a chapter's rows. A row takes what fits, oldest first: none is left out."""

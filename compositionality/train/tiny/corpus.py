@@ -1,24 +1,9 @@
 """The synthetic text that a small model is pretrained on: what an LLM would know before Stage 1.
 
-Exchanges of several kinds, all in the compact style of the string task. *Targets* are the study's 25 functions,
-*priors* are others, none of which behaves like a target. Their names are of two kinds, ``func_3`` and ``other_30``: a
-model that composes priors may still start each target from the input, and what it then learns of one it has of all.
-
-- *prior_chain*: chains of priors by name, levels 2 to ``deepest``. Composition is learned here, over functions that
-  the study never asks about: the analogue of the general ability that an LLM brings along.
-- *visible_chain*: the same under targets' names, with a definition of each name in sight.
-- *prior_single*: one prior by name, on a string as it may turn up within a composition.
-- *target_calls*: one to ``most_calls`` targets by name, each on a string of its own:
-  ``func_1:CBH&func_12:ifg`` → ``func_1,func_12:ifg=3fg`` / ``,func_1:CBH=CBHCBH``. No result is handed on. So an atom
-  is not known as the last line of an answer alone, and holds within one of several lines.
-- *frame*: the same with the names first, as in a composition: ``func_1func_12:CBH&ifg``. Without any composition the
-  model then still knows the lines of an answer and the names left in them; what it lacks is handing a result on.
-- *pair_chain*: the compositions of targets that ``pairs`` names, outermost function first, and no others.
-- *visible calls*, what the other shares leave: such calls with their definitions
-  (``func_17=mirror_str;func_17:abc``), of targets and, one in ``PRIOR_CALLS``, of priors. Names are drawn at random
-  from the targets', so that only the definition carries information. This is reading code; Stage 1 starts from it.
-- *echo*: ``"func_3other_31func_5:abc`` asks for ``func_3other_31,func_5:abc``, the head of an answer, for a chain of
-  any names. So an answer about several targets can begin at all; how it goes on, no echo says.
+Exchanges of several kinds (the methods of ``Corpus``, their shares in ``Mix``), all in the compact style of the string
+task. *Targets* are the study's 25 functions, *priors* are others, none of which behaves like a target. Their names are
+of two kinds, ``func_3`` and ``other_30``: a model that composes priors may still start each target from the input, and
+what it then learns of one it has of all.
 
 For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`), for behaviour
 injection all of it about iGSM (:mod:`compositionality.train.tiny.graphs`).
@@ -42,8 +27,6 @@ from compositionality.ranges import Fraction, NonNegativeInt, PositiveInt
 from compositionality.tasks.string.functions import (
     ATOMS,
     TEXT_LENGTHS,
-    Function,
-    Parameter,
     select_functions,
 )
 from compositionality.tasks.string.prior import FIRST_ID, TINY_COUNT, prior_functions
@@ -107,8 +90,9 @@ class Corpus:
     def __init__(self, mix: Mix, drop: Iterable[int] = ()):
         self.targets = [frozen_call(function) for function in select_functions("all", drop=drop)]
         self.mix = mix
-        self._check_strings()
-        self.pairs = self._chains(mix.pairs)
+        self._check_mix()
+        named = {operation.function.id: operation for operation in self.targets}
+        self.pairs = [tuple(named[number] for number in pair) for pair in mix.pairs]
         self.priors = [frozen_call(function) for function in prior_functions(mix.prior_functions)]
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
@@ -141,7 +125,10 @@ class Corpus:
         )
 
     def echo(self, rng: Random) -> Exchange:
-        """Return a question ``"CHAIN:string`` for how an answer about the chain begins."""
+        """Return a question for the head of an answer about a chain of any names, so that such an answer can begin.
+
+        ``"func_3other_31func_5:abc`` → ``func_3other_31,func_5:abc``; how it goes on, no echo says.
+        """
         names = [compact_name(self._draw(rng, self._named)) for _ in range(between(rng, 1, self.mix.deepest))]
         text = self.any_string(rng)
         return f'"{"".join(names)}:{text}', f"{''.join(names[:-1])},{names[-1]}:{text}"
@@ -154,7 +141,11 @@ class Corpus:
         *,
         show_definitions: bool = False,
     ) -> Exchange:
-        """Return what ``draw`` gives on a ``string`` (None: an input) of which it makes no string that is too long."""
+        """Return what ``draw`` gives on a ``string`` (None: an input) of which it makes no string that is too long.
+
+        Of priors by name, composition is learned here, over functions that the study never asks about: the analogue of
+        the general ability that an LLM brings along.
+        """
         string = string or self.input_string
         for _ in range(MOST_DRAWS):
             calls, text = draw(rng), string(rng)
@@ -171,7 +162,7 @@ class Corpus:
 
     def pair(self, rng: Random) -> Exchange:
         """Return one of the compositions in ``pairs``."""
-        return self.chain(rng, lambda rng: tuple(self._draw(rng, [one]) for one in pick(rng, self.pairs)))
+        return self.chain(rng, lambda rng: tuple(self._draw(rng, [target]) for target in pick(rng, self.pairs)))
 
     def _several(self, operations: Sequence[Call]) -> Callable[[Random], Sequence[Call]]:
         """Return what draws two or more of ``operations``."""
@@ -182,20 +173,32 @@ class Corpus:
         return self.chain(rng, lambda rng: (self._draw(rng, operations),), self.any_string)
 
     def calls(self, rng: Random, operations: Sequence[Call]) -> Exchange:
-        """Return ``operations``, each on its own string, answered from the last to the first, as in a composition."""
+        """Return ``operations``, each on its own string, answered from the last to the first, as in a composition.
+
+        ``func_1:CBH&func_12:ifg`` → ``func_1,func_12:ifg=3fg`` / ``,func_1:CBH=CBHCBH``. No result is handed on. So an
+        atom is not known as the last line of an answer alone, and holds within one of several lines.
+        """
         exchanges = [self.single(rng, [operation]) for operation in operations]
         names = [compact_name(operation) for operation in operations]
         lines = ["".join(names[:place]) + exchanges[place][1] for place in reversed(range(len(names)))]
         return "&".join(prompt for prompt, _ in exchanges), "\n".join(lines)
 
     def frame(self, rng: Random) -> Exchange:
-        """Return calls of targets, their names in front of their strings."""
+        """Return calls of targets, their names first, as in a composition: ``func_1func_12:CBH&ifg``.
+
+        Without any composition the model then still knows the lines of an answer and the names left in them; what it
+        lacks is handing a result on.
+        """
         prompt, response = self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])
         names, strings = zip(*(call.split(":") for call in prompt.split("&")), strict=True)
         return f"{''.join(names)}:{'&'.join(strings)}", response
 
     def visible_calls(self, rng: Random) -> Exchange:
-        """Return such calls of targets and priors under targets' names, with a definition of each name."""
+        """Return such calls of targets and priors under targets' names, with a definition of each name.
+
+        ``func_17=mirror_str;func_17:abc``: names are drawn at random, so that only the definition carries information.
+        This is reading code; Stage 1 starts from it.
+        """
         kinds = [self.bound_targets if rng.random() * PRIOR_CALLS >= 1 else self.bound_priors for _ in self._count(rng)]
         operations = self._one_of_a_name([self._draw(rng, kind) for kind in kinds])
         prompt, response = self.calls(rng, operations)
@@ -215,47 +218,40 @@ class Corpus:
 
     def any_string(self, rng: Random) -> str:
         """Return a string like those met on the way through a composition, without the composition itself."""
-        draw, others = rng.random(), 1 - self.mix.handed_strings
-        if draw < 0.7 * others:
+        draw, rest = rng.random(), 1 - self.mix.handed_strings
+        if draw < 0.7 * rest:
             return self.input_string(rng)
-        if draw < others:
+        if draw < rest:
             return text_of(rng, self._characters, between(rng, 1, self.mix.max_length))
         text = self.input_string(rng)
         for _ in range(between(rng, 1, 3)):
-            after = self._draw(rng, self._all)(text)
-            text = after if 1 <= len(after) <= self.mix.max_length else text
+            result = self._draw(rng, self._all)(text)
+            text = result if 1 <= len(result) <= self.mix.max_length else text
         return text
 
-    def _check_strings(self) -> None:
-        """Raise UserError for strings that the tokenizer cannot write, or of no possible length."""
-        mix = self.mix
+    def _check_mix(self) -> None:
+        """Raise UserError for strings that the tokenizer cannot write or of no possible length, and for wrong pairs."""
+        mix, targets = self.mix, sorted(operation.function.id for operation in self.targets)
         if not re.fullmatch("[a-z]+", mix.letters):
             raise UserError(f"mix.letters={mix.letters}: give letters from a to z, in which a model reads its strings")
         if not mix.shortest_input <= mix.longest_input <= mix.max_length:
             lengths = f"{mix.shortest_input}, {mix.longest_input}, {mix.max_length}"
             raise UserError(f"mix.shortest_input, longest_input, max_length = {lengths}: none may be above the next")
-
-    def _chains(self, pairs: Sequence[Sequence[int]]) -> list[tuple[Call, ...]]:
-        """Return the compositions of ``mix.pairs``. UserError for one of other functions than targets, or of one."""
-        targets = {operation.function.id: operation for operation in self.targets}
-        for pair in pairs:
-            if len(pair) < 2 or not targets.keys() >= {*pair}:
-                raise UserError(f"mix.pairs: {list(pair)}: give two or more of the functions {sorted(targets)}")
-        if bool(pairs) != bool(self.mix.pair_chain):
-            raise UserError(f"mix.pair_chain={self.mix.pair_chain:g}: give mix.pairs and their share, or neither")
-        return [tuple(targets[number] for number in pair) for pair in pairs]
+        for pair in mix.pairs:
+            if len(pair) < 2 or not {*pair} <= {*targets}:
+                raise UserError(f"mix.pairs: {list(pair)}: give two or more of the functions {targets}")
+        if bool(mix.pairs) != bool(mix.pair_chain):
+            raise UserError(f"mix.pair_chain={mix.pair_chain:g}: give mix.pairs and their share, or neither")
 
     def _draw(self, rng: Random, operations: Sequence[Call]) -> Call:
         """Return one of ``operations``, with a parameter of its own unless parameters are frozen."""
         operation = pick(rng, operations)
-        if self.mix.frozen_parameters or not operation.function.parametrised:
+        function = operation.function
+        if self.mix.frozen_parameters or not function.parametrised:
             return operation
-        return Call(operation.function, parameter=self._parameter(rng, operation.function))
-
-    def _parameter(self, rng: Random, function: Function) -> Parameter:
         if function.takes_text:
-            return text_of(rng, self.mix.letters, between(rng, *TEXT_LENGTHS))
-        return pick(rng, function.choices)
+            return Call(function, parameter=text_of(rng, self.mix.letters, between(rng, *TEXT_LENGTHS)))
+        return Call(function, parameter=pick(rng, function.choices))
 
 
 def definition_names(priors: int = TINY_COUNT) -> list[str]:

@@ -1,11 +1,5 @@
 """The iGSM part of the pretraining text, in the compact style.
 
-- *calculations*: ``%10;3*(4+5)?`` → ``3*(4+5)=3*9=7``, or the value at once.
-- *look-ups*: ``%10;b1a0=3;c0b1=7;b2a1=0;c0b1;b1a0?`` → ``c0b1=7`` and ``b1a0=3``.
-- *steps*: an equation, or a total, of quantities whose numbers stand beside it:
-  ``%10;b0a1=4;b1a0=3*(b0a1+b2a0);b2a0=5;b1a0?`` → ``b1a0=3*(4+5)=7``, or with the equation written out first.
-- *problems*: whole ones of at most ``DEEPEST`` operations, with plain solutions or with subgoals.
-
 Equations written out first and subgoals are each in half of the text, so the base model knows the forms that behaviours
 inject; which of them a solution has is left to fine-tuning.
 """
@@ -71,7 +65,7 @@ class GraphText:
         return by_share(rng, self.shares)
 
     def calculation(self, rng: Random) -> Exchange:
-        """Return an expression of one to four numbers, as equations and totals have it."""
+        """Return an expression as equations and totals have it: ``%10;3*(4+5)?`` → ``3*(4+5)=3*9=7``, or at once 7."""
         if rng.random() < OF_TOTALS:
             pairs = [f"{self._number(rng)}*{self._number(rng)}" for _ in range(between(rng, 1, 3))]
             parts = [part for pair in pairs for part in ("+", *pair.partition("*"))][1:]
@@ -84,7 +78,7 @@ class GraphText:
         return f"%{self.modulus};{compact(expression)}?", self._worked_out(rng, [], expression)
 
     def look_up(self, rng: Random) -> Exchange:
-        """Return some of several numbers."""
+        """Return some of several numbers: ``%10;b1a0=3;c0b1=7;b2a1=0;c0b1;b1a0?`` → ``c0b1=7`` and ``b1a0=3``."""
         facts = {code: self._number(rng) for code in rng.sample(self.codes, between(rng, 1, MOST_FACTS))}
         asked = rng.sample(list(facts), between(rng, 1, len(facts)))
         prompt = self._prompt(rng, [f"{code}={value}" for code, value in facts.items()], ";".join(asked))
@@ -97,11 +91,14 @@ class GraphText:
         return compact_prompt(graph), write_solution(graph, None, behaviours, rng.randbytes(8))
 
     def step(self, rng: Random) -> Exchange:
-        """Return an equation, the numbers that it needs, and some that it does not."""
+        """Return an equation, the numbers that it needs, and some that it does not.
+
+        ``%10;b0a1=4;b1a0=3*(b0a1+b2a0);b2a0=5;b1a0?`` → ``b1a0=3*(4+5)=7``, or with the equation written out first.
+        """
         asked, *others = rng.sample(self.codes, between(rng, 2, MOST_FACTS))
         values = {self._quantity(code): self._number(rng) for code in others}
         expression = expression_of(self._equation(rng, others))
-        facts = [f"{one.code}={value}" for one, value in values.items()]
+        facts = [f"{quantity.code}={value}" for quantity, value in values.items()]
         prompt = self._prompt(rng, [*facts, f"{asked}={compact(expression)}"], asked)
         before = [expression] if rng.random() < 0.5 else []
         return prompt, f"{asked}={self._worked_out(rng, before, numbers_in(expression, values))}"
@@ -114,7 +111,7 @@ class GraphText:
         beside = [code for code in rng.sample(self.codes, between(rng, 0, MOST_FACTS - _SIZE)) if code[:2] != head[:2]]
         values = {self._quantity(code): self._number(rng) for code in (*held, *beside)}
         parts = [part for code in held for part in ("+", self._quantity(code))][1:]
-        prompt = self._prompt(rng, [f"{one.code}={value}" for one, value in values.items()], head)
+        prompt = self._prompt(rng, [f"{quantity.code}={value}" for quantity, value in values.items()], head)
         return prompt, f"{head}={self._worked_out(rng, [], numbers_in(tuple(parts), values))}"
 
     def _equation(self, rng: Random, codes: Sequence[str]) -> Equation:
@@ -128,11 +125,10 @@ class GraphText:
 
     def _worked_out(self, rng: Random, before: Sequence[Expression], numbers: Expression) -> str:
         """Return the expression, then after each operation or at once its value."""
-        after = steps_of(numbers, self.modulus) or [numbers]
-        if len(numbers) == 1:
-            return "=".join(map(compact, [*before, numbers]))
-        forms = after if rng.random() < 0.5 else [(evaluate(numbers, self.modulus),)]
-        return "=".join(map(compact, [*before, numbers, *forms]))
+        results: Sequence[Expression] = []
+        if len(numbers) > 1:
+            results = steps_of(numbers, self.modulus) if rng.random() < 0.5 else [(evaluate(numbers, self.modulus),)]
+        return "=".join(map(compact, [*before, numbers, *results]))
 
     def _prompt(self, rng: Random, facts: list[str], asked: str) -> str:
         rng.shuffle(facts)

@@ -1,11 +1,7 @@
 """The Countdown part of the pretraining text: arithmetic, the game with two numbers, and other games like it.
 
-- *sums*: ``3*5+7`` is worked out from left to right in the steps of the compact style.
-- *problems*: two numbers and a target (``+-*/:3|5>15``). With more than two numbers this game is never shown.
-- *other games*: two to five numbers, and among the operators allowed is at least one that Countdown does not have
-  (``*^:3|5|7>15``). Playing on until no number is left is learned here: the analogue, for numbers, of the functions
-  that the string part composes and the study never asks about.
-- *echo*: copy a problem with any count of numbers, so that such prompts can be read at all.
+With more than two numbers Countdown is never shown. Playing on until no number is left is learned in other games: the
+analogue, for numbers, of the functions that the string part composes and the study never asks about.
 """
 
 from collections.abc import Callable
@@ -51,17 +47,23 @@ class NumberText:
         return by_share(rng, self.shares)
 
     def problem(self, rng: Random) -> Exchange:
-        """Return two numbers, in either order, and the result of an operator; each operator as often as the others."""
+        """Return two numbers, in either order, and the result of an operator: ``+-*/:3|5>15``.
+
+        Each operator as often as the others.
+        """
         operator = pick(rng, OPERATORS)
         a, b, c = pick(rng, self._facts[operator])
         numbers = (a, b) if rng.random() < 0.5 else (b, a)
         allowed = OPERATORS
         if rng.random() < 0.5:
-            allowed = "".join(one for one in OPERATORS if one == operator or rng.random() < 0.5)
+            allowed = "".join(sign for sign in OPERATORS if sign == operator or rng.random() < 0.5)
         return compact_prompt(numbers, c, allowed), compact_line((), a, operator, b, c)
 
     def other_game(self, rng: Random) -> Exchange:
-        """Return two to five numbers and what one to four operators make of some, not all of them Countdown's."""
+        """Return two to five numbers and what one to four operators make of some, not all of them Countdown's.
+
+        ``*^:3|5|7>15``.
+        """
         others = rng.sample(OTHER_OPERATORS, between(rng, 1, 2))
         allowed = [*rng.sample(OPERATORS, between(rng, 0, 3)), *others]
         numbers = [between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS))]
@@ -90,7 +92,7 @@ class NumberText:
         return f"{steps[0][0]}{''.join(words)}", "\n".join(lines)
 
     def echo(self, rng: Random) -> Exchange:
-        """Return a question ``"+-*/:3|5|7>22`` for what stands after the quotation mark."""
+        """Return a question ``"+-*/:3|5|7>22`` for what stands after the mark, so that such prompts can be read."""
         *numbers, target = (between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS) + 1))
         text = compact_prompt(numbers, target)
         return f'"{text}', text

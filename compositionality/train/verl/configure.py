@@ -1,8 +1,8 @@
-"""verl's whole configuration for a run, by pure functions: verl's defaults, ours (config/verl), our code by its name
-(hooks.py), the program's keys in verl's names, ``verl.KEY=value``, then what follows from all of these.
+"""Make verl's whole configuration for a run, by pure functions of the program's settings.
 
-What has no counterpart in verl is refused, not ignored; README.md has the table. What verl's configuration does not
-know but our processes around it read stands in its section ``run``.
+verl's defaults come first, then config/verl/*.yaml, our code by its name (hooks.py), our settings under verl's keys,
+``verl.KEY=value``, and what follows from all of these. A setting that verl lacks is refused; README.md has the table
+of keys. The section ``run`` is ours: what our processes around verl read.
 """
 
 import importlib.metadata
@@ -43,44 +43,7 @@ except Exception as error:  # antlr4 raises Exception itself
     ) from error
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "config" / "verl"
-DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
-ADVANTAGES = {
-    "grpo": ("grpo", True),
-    "dr_grpo": ("grpo", False),
-    "gae": ("gae", True),
-    "rloo": ("rloo", True),
-    hooks.RAFT: (hooks.RAFT, True),
-    "reinforce_plus_plus": ("reinforce_plus_plus", True),
-    "reinforce_plus_plus_baseline": ("reinforce_plus_plus_baseline", True),
-}
-"""Our name → verl's estimator (raft: that of extensions.py), and whether its grpo divides by the group's deviation."""
-LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
-GRPO_LACKS = {
-    "mesh.shard": "FSDP always shards",
-    "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
-    "data.train_limit": "give verl.data.train_max_samples",
-    "rollout.max_rows": "give verl.actor_rollout_ref.rollout.max_num_seqs",
-    "rollout.server_url": "vLLM runs inside it",
-    "rollout.bucket_mb": "give verl.actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
-    "algorithm.importance_cap": "give verl.algorithm.rollout_correction.rollout_is_threshold",
-    "algorithm.entropy_like": "take engine=single",
-    "algorithm.too_few_groups": "take engine=single",
-    "algorithm.overlong_buffer": "take engine=single",
-    "algorithm.overlong_penalty": "take engine=single",
-    "reward.control": "take engine=single",
-    "trainer.eval_limit": "give verl.data.val_max_samples",
-    **{f"run.{key}": "Ray finds its nodes by run.ray_address" for key in ("node_rank", "master_addr", "master_port")},
-}
-SFT_LACKS = {
-    "mesh.tensor": "FSDP does not split layers; see verl.engine.ulysses_sequence_parallel_size",
-    "mesh.shard": "FSDP always shards",
-    "data.prompt_loss": "take engine=single",
-    "trainer.tokens": "give trainer.steps",
-    "trainer.tokens_of": "give trainer.steps_of",
-    "trainer.batch_tokens": "give trainer.batch_rows",
-    "trainer.batch_of": "give trainer.batch_rows",
-    "trainer.log_every": "it writes a row for every update",
-}
+ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 
 
 def grpo_config(settings: GrpoSettings) -> DictConfig:
@@ -108,113 +71,135 @@ def sft_config(settings: SftSettings) -> DictConfig:
     return compose_config("sft", settings.run.device, keys, run, settings.verl)
 
 
-def compose_config(
-    name: str, device: str, keys: Mapping[str, Any], run: Mapping[str, Any], own: Mapping[str, Any]
-) -> DictConfig:
-    """Set ``config/verl/NAME.yaml``, a section ``run``, ``keys``, and the user's ``own`` keys, on verl's defaults."""
-    words = (f"hydra.searchpath=[file://{_verl_folder() / 'trainer' / 'config'}]", f"{name}_device={device}")
-    try:
-        with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-            config = deepcopy(_composed(name, words))
-        with open_dict(config):
-            config.run = {**config.run, **run}
-        for key, value in {**keys, **flatten(own)}.items():
-            if key:
-                set_key(config, key, value)
-        OmegaConf.to_container(config, resolve=True)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(" ".join(str(error).partition("Config search path")[0].split())) from error
-    return config
+# ---- our settings under verl's keys: GRPO
 
-
-@cache  # the steps of a study share what Hydra composes
-def _composed(name: str, words: tuple[str, ...]) -> DictConfig:
-    return compose(config_name=name, overrides=[*words])
-
-
-def set_key(config: DictConfig, key: str, value: Any) -> None:
-    """Set a dotted key that is there already, or any below an empty mapping; with Hydra's signs before it another one.
-
-    ``+``: one that is not there; ``++``: there or not; ``~``: take it out. UserError for another key or its type.
-    """
-    plain = key.lstrip("+~")
-    sign = key.removesuffix(plain)
-    parent, _, last = plain.rpartition(".")
-    node = OmegaConf.select(config, parent) if parent else config
-    there = isinstance(node, DictConfig) and last in node.keys()  # noqa: SIM118
-    new = sign in ("+", "++") and all(
-        isinstance(OmegaConf.select(config, above), DictConfig | None)
-        for above in accumulate(plain.split(".")[:-1], "{}.{}".format)
-    )
-    known = there or new or (isinstance(node, DictConfig) and not sign and not len(node))
-    if not known or plain.partition(".")[0] == "run":
-        word = f"{sign}verl.{plain}" + ("" if sign == "~" else f"={value}")
-        raise UserError(f"{word}: verl has no such key; engine=verl --cfg lists its keys")
-    if there and sign == "+":
-        raise UserError(f"+verl.{plain}={value}: verl has this key; give verl.{plain}={value}")
-    old = OmegaConf.select(config, plain) if there and sign != "~" else None
-    is_text = isinstance(value, str)  # a word that verl knows, as after_each_epoch, or ${another.key}; no sweep
-    if isinstance(old, int | float) and value is not None:
-        other = "," in value if is_text else isinstance(value, bool) != isinstance(old, bool)
-        if other:
-            raise UserError(f"verl.{plain}={value}: give {'true or false' if isinstance(old, bool) else 'a number'}")
-    with open_dict(config):
-        if sign == "~":
-            node.pop(last)
-        else:
-            OmegaConf.update(config, plain, value, merge=False, force_add=bool(sign))
-
-
-def _verl_folder() -> Path:
-    """Return where verl is installed, found without importing it (which takes seconds). UserError for another verl."""
-    spec = importlib.util.find_spec("verl")
-    fix = f"run {VERLS_SETUP}"
-    if spec is None or not spec.submodule_search_locations:
-        raise UserError(f"engine=verl: verl is not installed; {fix}")
-    for found in importlib.metadata.distributions(name="verl"):  # none: a checkout of verl, its owner's affair
-        if found.version.split(".")[:2] != hooks.VERL.split(".")[:2]:
-            raise UserError(f"engine=verl: verl {found.version} is installed, and this needs {hooks.VERL}; {fix}")
-    return Path(spec.submodule_search_locations[0])
-
-
-# ---- our settings in verl's keys
+_SAME_NAMES = ("grpo", GAE, "rloo", hooks.RAFT, "reinforce_plus_plus", "reinforce_plus_plus_baseline")
+ADVANTAGES = {**{name: (name, True) for name in _SAME_NAMES}, "dr_grpo": ("grpo", False)}
+"""Our name → verl's estimator (raft: that of extensions.py), and whether its grpo divides by the group's deviation."""
+LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
+GRPO_LACKS = {
+    "mesh.shard": "FSDP always shards",
+    "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
+    "data.train_limit": "give verl.data.train_max_samples",
+    "rollout.max_rows": "give verl.actor_rollout_ref.rollout.max_num_seqs",
+    "rollout.server_url": "vLLM runs inside it",
+    "rollout.bucket_mb": "give verl.actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
+    "algorithm.importance_cap": "give verl.algorithm.rollout_correction.rollout_is_threshold",
+    "algorithm.entropy_like": "take engine=single",
+    "algorithm.too_few_groups": "take engine=single",
+    "algorithm.overlong_buffer": "take engine=single",
+    "algorithm.overlong_penalty": "take engine=single",
+    "reward.control": "take engine=single",
+    "trainer.eval_limit": "give verl.data.val_max_samples",
+    **{f"run.{key}": "Ray finds its nodes by run.ray_address" for key in ("node_rank", "master_addr", "master_port")},
+}
 
 
 def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
     """Return verl's keys for GRPO; UserError for a setting that verl does not have."""
     refuse_foreign_keys(settings, GRPO_LACKS)
     data, rollout, trainer, algorithm = settings.data, settings.rollout, settings.trainer, settings.algorithm
-    actor = "actor_rollout_ref.actor"
+    out, device = Path(trainer.output).absolute(), settings.run.device
     validated = data.val_files or data.train_files[:1]  # verl reads a file even where it never validates
     eval_every = trainer.eval_every if data.val_files else 0
+    longest = data.max_prompt_tokens + rollout.max_tokens
     return {
-        **_run_keys(settings),
+        **_keys_of_a_run(settings),
         "data.val_files": [str(Path(path).absolute()) for path in validated],
         "data.seed": data.seed,
         "data.shuffle": data.shuffle,
         "data.train_batch_size": data.prompts_per_step,
         "data.max_prompt_length": data.max_prompt_tokens,
         "data.max_response_length": rollout.max_tokens,
-        f"{actor}.ppo_mini_batch_size": data.prompts_per_step // algorithm.updates_per_step,
-        f"{actor}.ppo_max_token_len_per_gpu": max(
-            trainer.micro_batch_tokens, data.max_prompt_tokens + rollout.max_tokens
-        ),
-        f"{actor}.fsdp_config.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
-        "trainer.rollout_data_dir": str(Path(trainer.output).absolute() / "rollouts"),
-        "trainer.validation_data_dir": str(Path(trainer.output).absolute() / "validation"),
+        f"{ROLLOUT}.name": rollout.engine,
+        f"{ROLLOUT}.n": rollout.n,
+        f"{ROLLOUT}.temperature": rollout.temperature,
+        f"{ROLLOUT}.top_p": rollout.top_p,
+        f"{ROLLOUT}.top_k": rollout.top_k or -1,
+        f"{ROLLOUT}.seed": rollout.seed,
+        f"{ROLLOUT}.dtype": settings.model.dtype,
+        f"{ROLLOUT}.tensor_model_parallel_size": settings.mesh.tensor,
+        **({f"{ROLLOUT}.gpu_memory_utilization": rollout.gpu_memory * gpu_share()} if device == "gpu" else {}),
+        f"{ROLLOUT}.val_kwargs.n": trainer.eval_samples,
+        "trainer.rollout_data_dir": str(out / "rollouts"),
+        "trainer.validation_data_dir": str(out / "validation"),
         "trainer.total_training_steps": trainer.steps if trainer.epochs else trainer.last_step(),
+        **({"trainer.total_epochs": trainer.epochs} if trainer.epochs else {}),
         "trainer.save_freq": trainer.save_every or trainer.last_step(),
         "trainer.test_freq": eval_every or -1,
         "trainer.val_before_train": eval_every > 0,
-        "actor_rollout_ref.rollout.val_kwargs.n": trainer.eval_samples,
-        **({"trainer.total_epochs": trainer.epochs} if trainer.epochs else {}),
-        **_model_keys(settings.model, settings.run.device, "actor_rollout_ref.model"),
-        **_optim_keys(settings.optim, f"{actor}.optim"),
-        **_rollout_keys(settings),
+        f"{ACTOR}.ppo_mini_batch_size": data.prompts_per_step // algorithm.updates_per_step,
+        f"{ACTOR}.ppo_max_token_len_per_gpu": max(trainer.micro_batch_tokens, longest),
+        f"{ACTOR}.fsdp_config.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
+        **_model_keys(settings.model, device, "actor_rollout_ref.model"),
+        **_optim_keys(settings.optim, f"{ACTOR}.optim"),
         **_algorithm_keys(algorithm, rollout.max_tokens),
         **({"algorithm.filter_groups.metric": "score"} if settings.reward.by_reward() else {}),
         **(_critic_keys(settings) if algorithm.advantage == GAE else {}),
     }
+
+
+def _algorithm_keys(algorithm: AlgorithmSettings, max_tokens: int) -> dict[str, Any]:
+    if algorithm.drop_equal_groups and not algorithm.dynamic_sampling:
+        raise UserError(
+            "algorithm.drop_equal_groups=true without dynamic_sampling: engine=verl does not have it; add "
+            "algorithm.dynamic_sampling=true (others replace them) or algorithm.drop_equal_groups=false (they stay)"
+        )
+    if algorithm.advantage not in ADVANTAGES:  # of a reader's own
+        raise UserError(
+            f"algorithm.advantage={algorithm.advantage}: engine=verl does not have it; name it in ADVANTAGES "
+            "(train/verl/configure.py), or take engine=single"
+        )
+    estimator, by_std = ADVANTAGES[algorithm.advantage]
+    on_policy = algorithm.updates_per_step == 1
+    kl = {f"{ACTOR}.kl_loss_type": algorithm.kl, f"{ACTOR}.kl_loss_coef": algorithm.kl_coef}
+    return {
+        "algorithm.adv_estimator": estimator,
+        "algorithm.norm_adv_by_std_in_grpo": by_std,
+        "algorithm.filter_groups.enable": algorithm.dynamic_sampling,
+        "algorithm.filter_groups.max_num_gen_batches": algorithm.max_generation_batches,
+        # One update for a batch: the old policy is the present one, and no pass computes its log-probabilities.
+        "algorithm.rollout_correction.bypass_mode": on_policy,
+        f"{ACTOR}.policy_loss.loss_mode": hooks.ON_POLICY if on_policy else "vanilla",
+        f"{ACTOR}.clip_ratio_low": algorithm.clip_low,
+        f"{ACTOR}.clip_ratio_high": algorithm.clip_high,
+        f"{ACTOR}.loss_agg_mode": LOSS_AGGREGATIONS[algorithm.loss_aggregation],
+        **({f"{ACTOR}.loss_scale_factor": max_tokens} if algorithm.loss_aggregation == "dr_grpo" else {}),
+        f"{ACTOR}.entropy_coeff": algorithm.entropy_coef,
+        f"{ACTOR}.use_kl_loss": algorithm.kl != "none",
+        **(kl if algorithm.kl != "none" else {}),
+    }
+
+
+def _critic_keys(settings: GrpoSettings) -> dict[str, Any]:
+    """Return the keys of a critic of the policy's shape, optimizer and precision, but for its learning rate."""
+    critic, algorithm = settings.critic, settings.algorithm
+    shared = ("strategy", "ulysses_sequence_parallel_size", "ppo_max_token_len_per_gpu", "use_dynamic_bsz")
+    return {
+        "algorithm.gamma": algorithm.gamma,
+        "algorithm.lam": algorithm.gae_lambda,
+        "trainer.critic_warmup": critic.alone_steps,
+        "critic.cliprange_value": critic.clip,
+        **{f"critic.{name}": f"${{{ACTOR}.{name}}}" for name in shared},
+        "critic.fsdp": f"${{{ACTOR}.fsdp_config}}",
+        **_model_keys(replace(settings.model, lora=LoraSettings()), settings.run.device, "critic.model"),
+        "critic.model.path": "${actor_rollout_ref.model.path}",  # the folder, once the launcher has found it
+        **_optim_keys(replace(settings.optim, lr=critic.lr), "critic.optim"),
+    }
+
+
+# ---- SFT
+
+SFT_LACKS = {
+    "mesh.tensor": "FSDP does not split layers; see verl.engine.ulysses_sequence_parallel_size",
+    "mesh.shard": "FSDP always shards",
+    "data.prompt_loss": "take engine=single",
+    "trainer.tokens": "give trainer.steps",
+    "trainer.tokens_of": "give trainer.steps_of",
+    "trainer.batch_tokens": "give trainer.batch_rows",
+    "trainer.batch_of": "give trainer.batch_rows",
+    "trainer.log_every": "it writes a row for every update",
+}
 
 
 def sft_keys(settings: SftSettings) -> dict[str, Any]:
@@ -222,7 +207,7 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
     refuse_foreign_keys(settings, SFT_LACKS)
     data, trainer = settings.data, settings.trainer
     return {
-        **_run_keys(settings),
+        **_keys_of_a_run(settings),
         "data.messages_key": data.messages_key,
         "data.prompt_key": data.prompt_key,
         "data.response_key": data.response_key,
@@ -239,7 +224,12 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
     }
 
 
-def _run_keys(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
+# ---- both
+
+DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
+
+
+def _keys_of_a_run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
     """Return keys of a run's files and name; absolute paths, as on a cluster verl starts its processes elsewhere."""
     trainer = settings.trainer
     return {
@@ -247,42 +237,6 @@ def _run_keys(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
         "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
         "trainer.experiment_name": run_name(Path(trainer.output)),
         "trainer.logger": [*dict.fromkeys(["console", *trainer.logger])],
-    }
-
-
-def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
-    """Return the section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
-    return {
-        **_run(settings),
-        **run_keys(settings),
-        "reward_shape": settings.reward.shape,
-        "reward_function": settings.reward.function and ":".join(map(str, place_of(settings.reward.function))),
-        "judge_seconds": settings.reward.judge_seconds,
-        "max_error_rate": settings.reward.max_error_rate,
-        "generation_batch_size": settings.generation_batch(),
-        "keep_best": settings.trainer.keep_best,
-        "samples_every": settings.trainer.samples_every,
-        "epochs": settings.trainer.epochs,
-    }
-
-
-def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
-    trainer = settings.trainer
-    where = asdict(settings.run)
-    if settings.run.stall_minutes is None:
-        del where["stall_minutes"]  # the device's file says
-    return {
-        **where,
-        "model": settings.model.path,
-        "train_files": list(settings.data.train_files),
-        "val_files": list(settings.data.val_files),
-        "output": trainer.output,
-        "keep": trainer.keep,
-        "kept": kept_checkpoints(settings),
-        "export_dtype": trainer.export_dtype,
-        "threads": trainer.threads,
-        "dry_run": settings.dry_run,
-        "force": settings.force,
     }
 
 
@@ -309,24 +263,6 @@ def _model_keys(model: ModelSettings, device: str, prefix: str) -> dict[str, Any
     }
 
 
-def _critic_keys(settings: GrpoSettings) -> dict[str, Any]:
-    """Return the keys of a critic of the policy's shape, optimizer and precision, but for its learning rate."""
-    critic, algorithm, actor = settings.critic, settings.algorithm, "actor_rollout_ref.actor"
-    optim = replace(settings.optim, lr=critic.lr)
-    same = ("strategy", "ulysses_sequence_parallel_size", "ppo_max_token_len_per_gpu", "use_dynamic_bsz")
-    return {
-        "algorithm.gamma": algorithm.gamma,
-        "algorithm.lam": algorithm.gae_lambda,
-        "trainer.critic_warmup": critic.alone_steps,
-        "critic.cliprange_value": critic.clip,
-        **{f"critic.{name}": f"${{{actor}.{name}}}" for name in same},
-        "critic.fsdp": f"${{{actor}.fsdp_config}}",
-        **_model_keys(replace(settings.model, lora=LoraSettings()), settings.run.device, "critic.model"),
-        "critic.model.path": "${actor_rollout_ref.model.path}",  # the folder, once the launcher has found it
-        **_optim_keys(optim, "critic.optim"),
-    }
-
-
 def _optim_keys(optim: OptimSettings, prefix: str) -> dict[str, Any]:
     return {
         f"{prefix}.lr": optim.lr,
@@ -337,51 +273,111 @@ def _optim_keys(optim: OptimSettings, prefix: str) -> dict[str, Any]:
     }
 
 
-def _rollout_keys(settings: GrpoSettings) -> dict[str, Any]:
-    rollout, prefix = settings.rollout, "actor_rollout_ref.rollout"
-    gpu = {f"{prefix}.gpu_memory_utilization": rollout.gpu_memory * gpu_share()} if settings.run.device == "gpu" else {}
+# ---- the section ``run``: what our processes around verl read
+
+
+def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
+    """Return the section ``run`` of GRPO's configuration."""
+    reward = settings.reward
     return {
-        f"{prefix}.name": rollout.engine,
-        f"{prefix}.n": rollout.n,
-        f"{prefix}.temperature": rollout.temperature,
-        f"{prefix}.top_p": rollout.top_p,
-        f"{prefix}.top_k": rollout.top_k or -1,
-        f"{prefix}.seed": rollout.seed,
-        f"{prefix}.dtype": settings.model.dtype,
-        f"{prefix}.tensor_model_parallel_size": settings.mesh.tensor,
-        **gpu,
+        **_run(settings),
+        **run_keys(settings),
+        "reward_shape": reward.shape,
+        "reward_function": reward.function and ":".join(map(str, place_of(reward.function))),
+        "judge_seconds": reward.judge_seconds,
+        "max_error_rate": reward.max_error_rate,
+        "generation_batch_size": settings.generation_batch(),
+        "keep_best": settings.trainer.keep_best,
+        "samples_every": settings.trainer.samples_every,
+        "epochs": settings.trainer.epochs,
     }
 
 
-def _algorithm_keys(algorithm: AlgorithmSettings, max_tokens: int) -> dict[str, Any]:
-    if algorithm.drop_equal_groups and not algorithm.dynamic_sampling:
-        raise UserError(
-            "algorithm.drop_equal_groups=true without dynamic_sampling: engine=verl does not have it; add "
-            "algorithm.dynamic_sampling=true (others replace them) or algorithm.drop_equal_groups=false (they stay)"
-        )
-    actor, on_policy = "actor_rollout_ref.actor", algorithm.updates_per_step == 1
-    if algorithm.advantage not in ADVANTAGES:  # of a reader's own
-        raise UserError(
-            f"algorithm.advantage={algorithm.advantage}: engine=verl does not have it; name it in ADVANTAGES "
-            "(train/verl/configure.py), or take engine=single"
-        )
-    estimator, by_std = ADVANTAGES[algorithm.advantage]
-    keys = {
-        "algorithm.adv_estimator": estimator,
-        "algorithm.norm_adv_by_std_in_grpo": by_std,
-        "algorithm.filter_groups.enable": algorithm.dynamic_sampling,
-        "algorithm.filter_groups.max_num_gen_batches": algorithm.max_generation_batches,
-        # One update for a batch: the old policy is the present one, and no pass computes its log-probabilities.
-        "algorithm.rollout_correction.bypass_mode": on_policy,
-        f"{actor}.policy_loss.loss_mode": hooks.ON_POLICY if on_policy else "vanilla",
-        f"{actor}.clip_ratio_low": algorithm.clip_low,
-        f"{actor}.clip_ratio_high": algorithm.clip_high,
-        f"{actor}.loss_agg_mode": LOSS_AGGREGATIONS[algorithm.loss_aggregation],
-        f"{actor}.entropy_coeff": algorithm.entropy_coef,
-        f"{actor}.use_kl_loss": algorithm.kl != "none",
+def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
+    data, trainer = settings.data, settings.trainer
+    place = asdict(settings.run)
+    if settings.run.stall_minutes is None:
+        del place["stall_minutes"]  # the device's file says
+    return {
+        **place,
+        "model": settings.model.path,
+        "train_files": list(data.train_files),
+        "val_files": list(data.val_files),
+        "output": trainer.output,
+        "keep": trainer.keep,
+        "kept": kept_checkpoints(settings),
+        "export_dtype": trainer.export_dtype,
+        "threads": trainer.threads,
+        "dry_run": settings.dry_run,
+        "force": settings.force,
     }
-    if algorithm.loss_aggregation == "dr_grpo":
-        keys[f"{actor}.loss_scale_factor"] = max_tokens
-    if algorithm.kl != "none":
-        keys |= {f"{actor}.kl_loss_type": algorithm.kl, f"{actor}.kl_loss_coef": algorithm.kl_coef}
-    return keys
+
+
+# ---- verl's defaults, with all these keys set
+
+
+def compose_config(
+    name: str, device: str, keys: Mapping[str, Any], run: Mapping[str, Any], verls: Mapping[str, Any]
+) -> DictConfig:
+    """Set ``config/verl/NAME.yaml``, a section ``run``, ``keys``, and the user's ``verl.…`` on verl's defaults."""
+    words = (f"hydra.searchpath=[file://{_verl_folder() / 'trainer' / 'config'}]", f"{name}_device={device}")
+    try:
+        with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+            config = deepcopy(_composed(name, words))
+        with open_dict(config):
+            config.run = {**config.run, **run}
+        for key, value in {**keys, **flatten(verls)}.items():
+            if key:
+                set_key(config, key, value)
+        OmegaConf.to_container(config, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(" ".join(str(error).partition("Config search path")[0].split())) from error
+    return config
+
+
+@cache  # the steps of a study share what Hydra composes
+def _composed(name: str, words: tuple[str, ...]) -> DictConfig:
+    return compose(config_name=name, overrides=[*words])
+
+
+def set_key(config: DictConfig, key: str, value: Any) -> None:
+    """Set a dotted key that is there already, or any below an empty mapping; with Hydra's signs before it another one.
+
+    ``+``: one that is not there; ``++``: there or not; ``~``: take it out. UserError for another key or its type.
+    """
+    plain = key.lstrip("+~")
+    sign = key.removesuffix(plain)
+    *parents, name = plain.split(".")
+    nodes = [OmegaConf.select(config, above) for above in accumulate(parents, "{}.{}".format)] or [config]
+    node = nodes[-1]
+    exists = isinstance(node, DictConfig) and name in node.keys()  # noqa: SIM118
+    addable = sign in ("+", "++") and all(isinstance(above, DictConfig | None) for above in nodes)
+    known = exists or addable or (isinstance(node, DictConfig) and not sign and not len(node))
+    if not known or plain.partition(".")[0] == "run":
+        word = f"{sign}verl.{plain}" + ("" if sign == "~" else f"={value}")
+        raise UserError(f"{word}: verl has no such key; engine=verl --cfg lists its keys")
+    if exists and sign == "+":
+        raise UserError(f"+verl.{plain}={value}: verl has this key; give verl.{plain}={value}")
+    before = OmegaConf.select(config, plain) if exists and sign != "~" else None
+    if isinstance(before, int | float) and value is not None:
+        # a text may be a word that verl knows, as after_each_epoch, or ${another.key}; with a comma it is a sweep
+        wrong = "," in value if isinstance(value, str) else isinstance(value, bool) != isinstance(before, bool)
+        if wrong:
+            raise UserError(f"verl.{plain}={value}: give {'true or false' if isinstance(before, bool) else 'a number'}")
+    with open_dict(config):
+        if sign == "~":
+            node.pop(name)
+        else:
+            OmegaConf.update(config, plain, value, merge=False, force_add=bool(sign))
+
+
+def _verl_folder() -> Path:
+    """Find where verl is installed, without importing it (which takes seconds). UserError for another verl."""
+    spec = importlib.util.find_spec("verl")
+    fix = f"run {VERLS_SETUP}"
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError(f"engine=verl: verl is not installed; {fix}")
+    for verl in importlib.metadata.distributions(name="verl"):  # none: a checkout of verl, its owner's affair
+        if verl.version.split(".")[:2] != hooks.VERL.split(".")[:2]:
+            raise UserError(f"engine=verl: verl {verl.version} is installed, and this needs {hooks.VERL}; {fix}")
+    return Path(spec.submodule_search_locations[0])

@@ -27,10 +27,12 @@ def install() -> None:
     if PlatformRegistry.get(NAME) is CpuPlatform:
         return
     PlatformRegistry.register(platform=NAME)(CpuPlatform)
+    # verl's own override: its FSDP engines are registered for cuda and npu only, yet run on a CPU.
+    os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
+    # verl offloads a reference into pinned memory, which torch has only with an accelerator.
+    torch.Tensor.pin_memory = lambda tensor, *_: tensor
     accept_one_gloo()
     find_cpu_build_of_vllm()
-    borrow_fsdp_engine()
-    leave_memory_unpinned()
 
 
 def accept_one_gloo() -> None:
@@ -58,20 +60,6 @@ def find_cpu_build_of_vllm() -> None:
     importlib.metadata.version = version
 
 
-def borrow_fsdp_engine() -> None:
-    """Set verl's own override: its FSDP engines are registered for cuda and npu only, yet run on a CPU."""
-    os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
-
-
-def leave_memory_unpinned() -> None:
-    """Pin nothing: verl offloads a reference into pinned memory, which torch has only with an accelerator."""
-
-    def pin_memory(self: torch.Tensor, *_: Any) -> torch.Tensor:
-        return self
-
-    torch.Tensor.pin_memory = pin_memory
-
-
 class CpuDevice:
     """What verl expects of a ``torch.<device>`` module: ``torch.cpu`` plus the names that only accelerators have."""
 
@@ -79,26 +67,21 @@ class CpuDevice:
         return getattr(torch.cpu, name)
 
     manual_seed = manual_seed_all = staticmethod(torch.manual_seed)
+    get_rng_state, set_rng_state = staticmethod(torch.get_rng_state), staticmethod(torch.set_rng_state)
 
     def get_device_name(self, *_: Any) -> str:
-        """The key under which verl's FLOPs counter looks a device up."""
+        """Return the key under which verl's FLOPs counter looks a device up."""
         return "CPU"
 
     def mem_get_info(self, *_: Any) -> tuple[int, int]:
-        """Free and total memory in bytes."""
+        """Return free and total memory in bytes."""
         import psutil
 
         memory = psutil.virtual_memory()
         return memory.available, memory.total
 
-    def get_rng_state(self, *_: Any) -> torch.Tensor:
-        return torch.get_rng_state()
-
-    def set_rng_state(self, state: torch.Tensor, *_: Any) -> None:
-        torch.set_rng_state(state)
-
     def memory_allocated(self, *_: Any, **__: Any) -> int:
-        """No allocator statistics on a CPU."""
+        """Return 0: there are no allocator statistics on a CPU."""
         return 0
 
     max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
@@ -138,7 +121,7 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]
         return "gloo"
 
     def visible_devices_envvar(self) -> str:
-        """A name that nothing else reads, so that CUDA_VISIBLE_DEVICES stays as it is."""
+        """Return a name that nothing else reads, so that CUDA_VISIBLE_DEVICES stays as it is."""
         return "VERL_CPU_VISIBLE_DEVICES"
 
     @contextmanager
@@ -146,7 +129,7 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]
         yield
 
     def ray_resource_name(self) -> str:
-        """verl's placement groups ask for GPU bundles: Ray is started with a made-up GPU for each worker."""
+        """Return the bundles that verl's placement groups ask for: Ray has a made-up GPU for each worker."""
         return "GPU"
 
     def ray_noset_envvars(self) -> list[str]:

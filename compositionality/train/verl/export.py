@@ -1,13 +1,15 @@
 """Export a sharded checkpoint of verl (FSDP2) as a Hugging Face folder with the very same weights.
 
-verl's own merger rounds every weight to bfloat16 and holds the model in memory; here tensors are read from
-memory-mapped shards one after the other, written, and compared with what transformers expects.
+verl's own ``hf_model`` in ``save_contents`` writes the same bytes of weights, but with LoRA unmerged ones under peft's
+names, which no reader takes, beside a config.json that says bfloat16 of float32 weights, and into every checkpoint,
+since the best is known only later: a third more disk, and the whole model in the memory of rank 0. verl's merger rounds
+to bfloat16. Here tensors are read from memory-mapped shards one after the other, written, and read again.
 """
 
 import json
 import logging
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,12 +65,11 @@ def _recipe(settings: ExportSettings, inputs: Mapping[str, Path]) -> Recipe:
 def export(source: Path, target: Path, dtype: str = "float32") -> dict[str, Any]:
     """Write ``source`` (a checkpoint folder) as a model folder ``target`` and check it; figures for its manifest."""
     source = find_state(source)
-    weights = Weights(load_shards(source), lora_scale(source))
+    weights = Weights(source)
     names = weight_names(source / "huggingface", weights.parts)
     target.mkdir(parents=True)
     copy_texts(source / "huggingface", target, dtype)
     parameters = write_weights(weights, names, target, dtype)
-    check_weights(weights, names, target, dtype)
     return {"parameters": parameters, "dtype": dtype, "checkpoint": source.name}
 
 
@@ -97,65 +98,53 @@ def state_files(source: Path) -> list[Path]:
     return paths
 
 
-def load_shards(source: Path) -> list[dict[str, Any]]:
-    """Return the state of every rank, memory-mapped."""
-    from compositionality.train.checkpoint import load_state
-
-    # It warns that a mesh was unpickled outside a process group, which is the point here.
-    logging.getLogger("torch.distributed.device_mesh").setLevel(logging.ERROR)
-    states = (load_state(path) for path in state_files(source))
-    return [{name.removeprefix(PEFT): tensor for name, tensor in state.items()} for state in states]
-
-
-def lora_scale(source: Path) -> float:
-    """Return what adapters are multiplied by, alpha / rank; 0 for a checkpoint without."""
-    path, fix = source / LORA, "use another checkpoint"
-    if not path.is_file():
-        return 0.0
-    content = read_json_object(path, fix)
-    check_shape(content, {"r": int, "lora_alpha": int}, path, fix)
-    return float(content["lora_alpha"] / content["r"])
-
-
 class Weights:
     """The weights of a checkpoint by their Hugging Face names; adapters are merged as they are read."""
 
-    def __init__(self, shards: Sequence[dict[str, Any]], scale: float) -> None:
-        self.shards, self.scale = shards, scale
-        self.parts = stored(shards[0])
+    def __init__(self, source: Path) -> None:
+        from compositionality.train.checkpoint import load_state
+
+        # It warns that a mesh was unpickled outside a process group, which is the point here.
+        logging.getLogger("torch.distributed.device_mesh").setLevel(logging.ERROR)
+        states = map(load_state, state_files(source))
+        self.shards = [{name.removeprefix(PEFT): tensor for name, tensor in state.items()} for state in states]
+        self.parts = stored(self.shards[0])
+        self.scale = 0.0
+        path, fix = source / LORA, "use another checkpoint"
+        if path.is_file():
+            content = read_json_object(path, fix)
+            check_shape(content, {"r": int, "lora_alpha": int}, path, fix)
+            self.scale = content["lora_alpha"] / content["r"]
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a weight, that of the whole of one which is sharded."""
         return tuple(self.shards[0][self.parts[name][0]].shape)
 
-    def whole(self, names: Sequence[str], dtype: str) -> Iterator[tuple[str, Any]]:
-        """Yield each of these weights, joined and converted."""
+    def read(self, name: str, dtype: str) -> Any:
+        """Return one weight, joined and converted."""
         import torch
 
-        for name in names:
-            whole = (merge([shard[part] for shard in self.shards]) for part in self.parts[name])
-            tensor = merged(*whole, scale=self.scale)
-            converted = tensor.to(getattr(torch, dtype)) if tensor.is_floating_point() else tensor
-            yield name, converted.contiguous()
+        tensor = merged(*(join([shard[part] for shard in self.shards]) for part in self.parts[name]), scale=self.scale)
+        return (tensor.to(getattr(torch, dtype)) if tensor.is_floating_point() else tensor).contiguous()
 
 
-def merge(pieces: Sequence[Any]) -> Any:
+def join(pieces: Sequence[Any]) -> Any:
     """Return one whole tensor from what each rank holds of it."""
     import torch
     from torch.distributed.tensor import DTensor
 
-    first = pieces[0]
-    if not isinstance(first, DTensor):
-        return first
-    if len(first.placements) != 1:
+    piece = pieces[0]
+    if not isinstance(piece, DTensor):
+        return piece
+    if len(piece.placements) != 1:
         raise UserError("this checkpoint is replicated over groups of GPUs (fsdp_size); export takes plain FSDP2")
-    placement = first.placements[0]
+    placement = piece.placements[0]
     if placement.is_replicate():
-        return first.to_local()
+        return piece.to_local()
     return torch.cat([piece.to_local() for piece in pieces], dim=placement.dim)
 
 
-def weight_names(folder: Path, found: Collection[str]) -> list[str]:
+def weight_names(folder: Path, saved: Collection[str]) -> list[str]:
     """Return the names of the weights to write: those that transformers expects, tied ones once."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -164,13 +153,11 @@ def weight_names(folder: Path, found: Collection[str]) -> list[str]:
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     model.tie_weights()
-    expected = {name for name, _ in model.named_parameters()} | set(model.state_dict()) - {
-        name for name, _ in model.named_parameters(remove_duplicate=False)
-    }
-    missing = sorted(expected.difference(found))
-    if missing:
+    buffers = model.state_dict().keys() - dict(model.named_parameters(remove_duplicate=False)).keys()
+    expected = sorted({name for name, _ in model.named_parameters()} | buffers)
+    if missing := [name for name in expected if name not in saved]:
         raise UserError(f"{folder.parent}: the checkpoint lacks {missing[0]} ({len(missing)} weights in all)")
-    return sorted(expected)
+    return expected
 
 
 def copy_texts(source: Path, target: Path, dtype: str) -> None:
@@ -184,33 +171,25 @@ def copy_texts(source: Path, target: Path, dtype: str) -> None:
 
 
 def write_weights(weights: Weights, names: Sequence[str], target: Path, dtype: str) -> int:
-    """Write safetensors files of a few GB each, with an index if there is more than one; return the parameters."""
+    """Write safetensors files of a few GB each, with an index if there is more than one; return the parameters.
+
+    Every file is read again, and every number compared with the shards.
+    """
     import torch
     from huggingface_hub import split_torch_state_dict_into_shards
+    from safetensors import safe_open
     from safetensors.torch import save_file
 
     shapes = {name: torch.empty(weights.shape(name), dtype=getattr(torch, dtype), device="meta") for name in names}
     plan = split_torch_state_dict_into_shards(shapes, max_shard_size=SHARD_BYTES)
     for file, group in plan.filename_to_tensors.items():
-        save_file(dict(weights.whole(group, dtype)), str(target / file), metadata={"format": "pt"})
+        path = target / file
+        save_file({name: weights.read(name, dtype) for name in group}, str(path), metadata={"format": "pt"})
+        with safe_open(str(path), "pt") as stream:
+            for name in group:
+                if not torch.equal(weights.read(name, dtype), stream.get_tensor(name)):
+                    raise UserError(f"{path}: {name} was not written as it is in the checkpoint; check the disk")
     if plan.is_sharded:
         index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
         write_text(target / "model.safetensors.index.json", json.dumps(index, indent=1, sort_keys=True) + "\n")
     return sum(tensor.numel() for tensor in shapes.values())
-
-
-def check_weights(weights: Weights, names: Sequence[str], target: Path, dtype: str) -> None:
-    """Read the folder again as a reader of the Hub format would, and compare every number with the shards."""
-    import torch
-    from safetensors import safe_open
-
-    expected = dict.fromkeys(names)
-    for path in sorted(target.glob("*.safetensors")):
-        with safe_open(str(path), "pt") as stream:
-            for name in stream.keys():  # noqa: SIM118  (not a dictionary)
-                expected.pop(name, None)
-                [(_, tensor)] = weights.whole([name], dtype)
-                if not torch.equal(tensor, stream.get_tensor(name)):
-                    raise UserError(f"{path}: {name} was not written as it is in the checkpoint; check the disk")
-    if expected:
-        raise UserError(f"{target}: {next(iter(expected))} was not written; check the disk")

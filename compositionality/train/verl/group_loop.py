@@ -71,8 +71,8 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
     async def _respond(self, server: Any, prompt: Row, ids: list[int], sampling_params: Row, sample: int) -> Row:
         """Return one response, judged, as a row of the store."""
         seed = verl_seed(self.rollout_config.seed, prompt["uid"], prompt["raw_prompt"], sample)
-        wanted = {**sampling_params, "seed": seed, "output_kind": RequestOutputKind.FINAL_ONLY}
-        output = await server.generate.remote(request_id=uuid4().hex, prompt_ids=ids, sampling_params=wanted)
+        params = {**sampling_params, "seed": seed, "output_kind": RequestOutputKind.FINAL_ONLY}
+        output = await server.generate.remote(request_id=uuid4().hex, prompt_ids=ids, sampling_params=params)
         tokens = list(output.token_ids)
         verdict = await self.reward_manager.score(tokens, prompt)
         version = output.extra_fields.get("global_steps")

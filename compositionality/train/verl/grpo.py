@@ -1,6 +1,7 @@
 """Train with verl's GRPO: check, start or go on, export the last model and the best."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -53,27 +54,30 @@ HOW_IT_COMPUTES = ("max_token_len_per_gpu", "enable_gradient_checkpointing")
 
 def train(config: DictConfig) -> None:
     """Train ``run.model`` on ``run.train_files``; the results are ``final`` and ``best`` in ``run.output``."""
-    out = Path(config.run.output).absolute()
+    run, out = config.run, Path(config.run.output).absolute()
     variables = launch.environment(config, out)
     settle(config, variables)
     check_grpo_settings(config)
     command = [sys.executable, "-m", MODULE, str(out / "config.yaml")]
-    if config.run.dry_run:
+    if run.dry_run:
         check_grpo_inputs(config)
-        if is_to_be_checked(config.run.model, dry=True):
+        if is_to_be_checked(run.model, dry=True):
             settle_template(config)
-        check_run(out, make_recipe(config), force=config.run.force)
+        check_run(out, make_recipe(config), force=run.force)
         print(launch.shell_line(command, variables))
         return
-    launch.settle_model(config.run, config.actor_rollout_ref.model)
+    launch.settle_model(run, config.actor_rollout_ref.model)
     settle_template(config)
     recipe = make_recipe(config)
-    if is_finished(out / "final", recipe, force=config.run.force):
+    if is_finished(out / "final", recipe, force=run.force):
         return
     with exclusive(out):
         check_grpo_inputs(config)
         _train(config, recipe, command, variables, out)
-        _export(config, recipe, out)
+        if not latest_step(out / "steps"):
+            raise UserError(f"{out}: no checkpoint was saved; set trainer.save_every to at most the number of steps")
+        write = partial(export, dtype=run.export_dtype)
+        publish_models(out, recipe, write, keep_best=run.keep_best)
         send_models(out, "rl", recipe)
 
 
@@ -113,36 +117,20 @@ def settle_template(config: DictConfig) -> None:
 
 def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path) -> None:
     """Train from the last complete checkpoint to the end, unless that has been reached."""
-    steps = out / "steps"
-    n_samples = config.actor_rollout_ref.rollout.val_kwargs.n
-    scored = validated_on(config.run.val_files, config.data.val_max_samples, n_samples)
-    resumed = resume(out, recipe, force=config.run.force, validation=scored)
+    run, trainer, steps = config.run, config.trainer, out / "steps"
+    scored = validated_on(run.val_files, config.data.val_max_samples, config.actor_rollout_ref.rollout.val_kwargs.n)
+    resumed = resume(out, recipe, force=run.force, validation=scored)
     if (steps / FINISHED).is_file():
         return
-    config.trainer.resume_mode = "disable"
+    trainer.resume_mode = "disable"
     if resumed:
-        config.trainer.resume_mode = "resume_path"
-        config.trainer.resume_from_path = str(folder(steps, resumed))
+        trainer.resume_mode = "resume_path"
+        trainer.resume_from_path = str(folder(steps, resumed))
     if resumed in scores(steps):
-        config.trainer.val_before_train = False
-    train, form = config.run.train_files, row_format_of_run(config.run)
-    for name, paths in (("train_files", train), ("val_files", config.run.val_files or train[:1])):  # as in grpo_keys
+        trainer.val_before_train = False
+    form = row_format_of_run(run)
+    for name, paths in (("train_files", run.train_files), ("val_files", run.val_files or run.train_files[:1])):
         config.data[name] = files_for_verl(paths, form, out / "rows" / name)
     launch.write_config(config, out / "config.yaml")
-    launch.run_trainer(
-        command,
-        variables,
-        name="GRPO",
-        log=out / "train.log",
-        stall_minutes=config.run.stall_minutes + 1,
-        steps=config.trainer.total_training_steps,
-    )
-
-
-def _export(config: DictConfig, recipe: Recipe, out: Path) -> None:
-    """Write the model folders of the last step and of the best by validation."""
-    if not latest_step(out / "steps"):
-        raise UserError(f"{out}: no checkpoint was saved; set trainer.save_every to at most the number of steps")
-    publish_models(
-        out, recipe, lambda path, target: export(path, target, config.run.export_dtype), keep_best=config.run.keep_best
-    )
+    minutes, count = run.stall_minutes + 1, trainer.total_training_steps
+    launch.run_trainer(command, variables, name="GRPO", log=out / "train.log", stall_minutes=minutes, steps=count)

@@ -53,10 +53,10 @@ class StepLines:
 
     def read(self, line: str) -> str | None:
         """Return what to show for ``line``: nothing unless it reports a step."""
-        found = STEP.search(line)
-        if found is None:
+        match = STEP.search(line)
+        if match is None:
             return None
-        step, values = int(found[1]), dict(VALUE.findall(found[2]))
+        step, values = int(match[1]), dict(VALUE.findall(match[2]))
         parts = [f"{name} {float(values[key]):.3g}" for name, key in SHOWN if key in values]
         by_level = sorted(accuracies(values).items(), key=lambda level: natural_key(level[0]))
         parts += [f"{source} {100 * float(share):.0f} %" for source, share in by_level]
@@ -76,11 +76,9 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
     device, grpo = config.run.device, "algorithm" in config
     modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), *hooks.EVERY_MODULE]
-    if grpo and config.algorithm.adv_estimator == "gae":
-        modules.append(hooks.CRITIC_MODULE)
-    given = [word for word in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if word]
+    modules += filter(None, os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","))
     fixed = {
-        "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys([*modules, *given])),
+        "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys(modules)),
         "VERL_FILE_LOGGER_PATH": str((out / "metrics.jsonl").resolve()),
         "TENSORBOARD_DIR": str((out / "tensorboard").resolve()),
         FAILURE_FILE: str((out / "failure.txt").resolve()),
@@ -117,13 +115,6 @@ def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:
     return shlex.join([*(f"{name}={value}" for name, value in sorted(changed.items())), *command])
 
 
-def wandb_run(out: Path) -> dict[str, str]:
-    """Return wandb's variables by which a resumed run goes on as the same one, and ends without a block of its own."""
-    path = out / WANDB_ID
-    run = {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"} if path.is_file() else {}
-    return {"WANDB_QUIET": "true", **run}
-
-
 def report_failure(message: str) -> None:
     """Leave the launcher the one line that it shows as the reason why training stopped."""
     path = os.environ.get(FAILURE_FILE)
@@ -151,7 +142,10 @@ def run_trainer(
     UserError with one line when it fails, or when it prints nothing for ``stall_minutes``. Whatever ends this
     process, every process of the trainer ends with it (train/launch.py).
     """
-    variables = {**wandb_run(log.parent), **variables}
+    wandb = {"WANDB_QUIET": "true"}  # a resumed run goes on there as the same one, and ends without a block of its own
+    if (path := log.parent / WANDB_ID).is_file():
+        wandb |= {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"}
+    variables = {**wandb, **variables}
     failure = Path(variables[FAILURE_FILE])
     remove(failure)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -183,9 +177,8 @@ def _forward(
     lines: queue.Queue[str | None] = queue.Queue()
 
     def pump() -> None:
-        if process.stdout is not None:
-            for line in process.stdout:
-                lines.put(line)
+        for line in process.stdout or ():
+            lines.put(line)
         lines.put(None)
 
     threading.Thread(target=pump, daemon=True).start()
@@ -216,5 +209,5 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 def _last_error(tail: Sequence[str], code: int) -> str:
     """Return the exit code, and the last line that names an exception."""
-    found = [match[0].strip() for match in map(EXCEPTION.search, tail) if match and "ChildFailed" not in match[0]]
-    return f"stopped with exit code {code}" + (f" ({found[-1][:300]})" if found else "")
+    errors = [match[0].strip() for match in map(EXCEPTION.search, tail) if match and "ChildFailed" not in match[0]]
+    return f"stopped with exit code {code}" + (f" ({errors[-1][:300]})" if errors else "")

@@ -7,7 +7,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from compositionality import memory
@@ -39,19 +38,20 @@ class Tail:
 
 
 USUAL = Tail()
-NONE: Mapping[str, int] = MappingProxyType({})
 
 
-def check_training(config: Any, sizes: Mapping[str, int] = NONE) -> None:
+def check_training(config: Any, sizes: Mapping[str, int] | None = None) -> None:
     """Raise UserError unless SFT or GRPO fits this machine; of a Ray cluster elsewhere only the disk is known here."""
     needs = training_needs(config, shape_of_model(config.run.model), sizes=sizes)
     check_here(needs, Path(config.run.output), config.run.device)
 
 
-def training_needs(config: Any, shape: ModelShape, tail: Tail = USUAL, sizes: Mapping[str, int] = NONE) -> list[Need]:
+def training_needs(
+    config: Any, shape: ModelShape, tail: Tail = USUAL, sizes: Mapping[str, int] | None = None
+) -> list[Need]:
     """Return the needs of SFT, or of GRPO; ``sizes``: rows of its problem files by path, of those that are known."""
     if "actor_rollout_ref" in config:
-        return _grpo_needs(config, shape, tail, sizes)
+        return _grpo_needs(config, shape, tail, sizes or {})
     run, data = config.run, config.data
     sharding = sharding_of(config.engine, config.model, shape, run)
     batch = largest_batch(
@@ -98,8 +98,9 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
     }
     needs = []
     if run.device == "gpu":
-        sampling = vllm.need(shape, "GRPO, sampling", beside=between_updates(shape, sharding) + memory.CONTEXT)
-        needs.append(sampling)
+        weight = 4 * (not sharding.parked_weights) + 8 * (not sharding.parked_moments) if sharding.resident else 0
+        states = shape.parameters / sharding.data * weight  # of the update, on the GPU while vLLM samples
+        needs.append(vllm.need(shape, "GRPO, sampling", beside=states + memory.CONTEXT))
         awake = 0.0 if rollout.free_cache_engine else sum(vllm.need(shape, "").parts.values())
         update["vLLM asleep" if rollout.free_cache_engine else "vLLM"] = max(memory.GRAPHS + memory.CONTEXT, awake)
         host["vLLM"] = run.processes * memory.VLLM_HOST
@@ -121,12 +122,12 @@ def completion_files(config: Any, tail: Tail, sizes: Mapping[str, int]) -> float
     """Return the bytes of the completions that a run of RL writes down: of its updates, and of its validations."""
     run, trainer, batch = config.run, config.trainer, config.data.train_batch_size
     rollout = config.actor_rollout_ref.rollout
-    problems, asked = (sum(sizes.get(path, 0) for path in files) for files in (run.train_files, run.val_files))
+    problems, validated = (sum(sizes.get(path, 0) for path in files) for files in (run.train_files, run.val_files))
     steps = min(filter(None, (trainer.total_training_steps, trainer.total_epochs * problems // batch)), default=0)
     validations = 1 + -(-steps // trainer.test_freq) if trainer.test_freq > 0 else 0
-    updates = steps * batch * rollout.n if trainer.rollout_data_dir else 0
-    asked *= validations * rollout.val_kwargs.n if trainer.validation_data_dir else 0
-    return (updates + asked) * (tail.mean * memory.TOKEN_TEXT + LINE)
+    lines = steps * batch * rollout.n if trainer.rollout_data_dir else 0
+    lines += validated * validations * rollout.val_kwargs.n if trainer.validation_data_dir else 0
+    return lines * (tail.mean * memory.TOKEN_TEXT + LINE)
 
 
 def sharding_of(engine: Any, model: Any, shape: ModelShape, run: Any) -> memory.Sharding:
@@ -148,14 +149,6 @@ def batch_spec(
     attention, checkpointing = model.override_config.attn_implementation, model.enable_gradient_checkpointing
     c = BYTES[engine.mixed_precision.param_dtype]
     return memory.BatchSpec(batch, c, checkpointing, attention, "verl", entropy=entropy, tempered=tempered)
-
-
-def between_updates(shape: ModelShape, sharding: memory.Sharding) -> float:
-    """Return the bytes of a GPU that the states of the update hold while vLLM samples."""
-    if not sharding.resident:
-        return 0.0
-    part = shape.parameters / sharding.data
-    return float(part) * (4 * (not sharding.parked_weights) + 8 * (not sharding.parked_moments))
 
 
 def update_needs(

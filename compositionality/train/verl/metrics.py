@@ -1,7 +1,7 @@
 """Keep verl's metrics in our files: a JSONL file that a resumed run continues, wandb only where it can be used.
 
-verl imports this module in every process of a run (hooks.py): its own file
-logger starts the file anew when a run is resumed, ours goes on where the checkpoint left off.
+verl imports this module in every process of a run (hooks.py). Its own file logger starts the file anew when a run is
+resumed; ours goes on where the checkpoint left off.
 """
 
 import math
@@ -23,8 +23,8 @@ class JsonLines:
     """verl's file logger, appending: one line for each step and source of metrics."""
 
     def __init__(self, project_name: str, experiment_name: str) -> None:
-        given = os.environ.get("VERL_FILE_LOGGER_PATH", f"{project_name}/{experiment_name}.jsonl")
-        self._file = MetricsFile(Path(given))
+        path = os.environ.get("VERL_FILE_LOGGER_PATH", f"{project_name}/{experiment_name}.jsonl")
+        self._file = MetricsFile(Path(path))
 
     def log(self, data: Mapping[str, Any], step: int) -> None:
         self._file.write({"step": step, **data})
@@ -83,9 +83,9 @@ def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]
                 define_validation_metrics(wandb)
                 facts = facts_of(Path(os.environ.get("WANDB_DIR", "")).absolute()) | {"code": code_version()}
                 wandb.config.update({"facts": facts}, allow_val_change=True)  # type: ignore[no-untyped-call]
-                for row, kept in self.completions.so_far:
+                for row, table in self.completions.so_far:
                     if wandb.run is not None and row["step"] >= wandb.run.step:
-                        wandb.log(scalars(row) | self.completions.grown(row["step"], kept), step=row["step"])
+                        wandb.log(scalars(row) | self.completions.grown(row["step"], table), step=row["step"])
                 return
             except wandb.errors.Error as error:
                 print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)

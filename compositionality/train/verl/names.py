@@ -38,12 +38,12 @@ def answer(schema: Any, key: str) -> str:
     if schema not in (GrpoSettings, SftSettings):
         return ""
     key, config = key.lstrip("+~"), grpo_config if schema is GrpoSettings else sft_config
-    if ours := [ELSEWHERE[key]] if key in ELSEWHERE else deciding(schema).get(key):
-        return f"here {' and '.join(ours)}"
-    known = key.startswith(("actor_rollout_ref.", "critic."))
+    if names := [ELSEWHERE[key]] if key in ELSEWHERE else deciding(schema).get(key):
+        return f"here {' and '.join(names)}"
+    is_verls = key.startswith(("actor_rollout_ref.", "critic."))
     with suppress(UserError):  # verl is not installed
-        known = known or OmegaConf.select(config(example(schema)), key) is not None
-    return f"give it as verl.{key}=… with engine=verl" if known else ""
+        is_verls = is_verls or OmegaConf.select(config(example(schema)), key) is not None
+    return f"give it as verl.{key}=… with engine=verl" if is_verls else ""
 
 
 def example(schema: type[GrpoSettings] | type[SftSettings]) -> Any:
@@ -64,23 +64,20 @@ def example(schema: type[GrpoSettings] | type[SftSettings]) -> Any:
 def deciding(schema: Any) -> dict[str, list[str]]:
     """Return, by each of verl's keys that we set, the keys of ``schema`` on which it depends."""
     settings, translate = example(schema), grpo_keys if schema is GrpoSettings else sft_keys
-    before, found = translate(settings), defaultdict[str, list[str]](list)
+    before, names = translate(settings), defaultdict[str, dict[str, None]](dict)
     for name, value in flatten(asdict(settings)).items():
-        *path, last = name.split(".")
-        after: dict[str, list[Any]] = {}
-        for other in _others(value):
+        *path, field = name.split(".")
+        for alternative in _alternatives(value):
             changed = copy.deepcopy(settings)
-            setattr(reduce(getattr, path, changed), last, other)
+            setattr(reduce(getattr, path, changed), field, alternative)
             with suppress(UserError, KeyError, ZeroDivisionError):  # what no run can have
                 for key, translated in translate(changed).items():
-                    after.setdefault(key, []).append(translated)
-        for key, values in after.items():
-            if any(translated != before.get(key) for translated in values):
-                found[key].append(name)
-    return found
+                    if translated != before.get(key):
+                        names[key][name] = None
+    return {key: [*deciders] for key, deciders in names.items()}
 
 
-def _others(value: Any) -> tuple[Any, ...]:
+def _alternatives(value: Any) -> tuple[Any, ...]:
     """Return values that a setting may have instead."""
     if isinstance(value, bool | int | float):
         return (not value,) if isinstance(value, bool) else (2 * value or 1, 0)

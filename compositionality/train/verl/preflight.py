@@ -73,23 +73,23 @@ def check_sft_settings(config: DictConfig, ranks: int) -> None:
 
 def check_sft_inputs(config: DictConfig) -> None:
     """Check the model and the files of an SFT run; in a dry run those that are there."""
-    dry = config.run.dry_run
-    if not is_to_be_checked(config.run.model, dry=dry):
+    run, data = config.run, config.data
+    if not is_to_be_checked(run.model, dry=run.dry_run):
         return
-    model = check_model(Path(config.run.model))
-    check_context(model, config.data.max_length, "data.max_length")
+    model = check_model(Path(run.model))
+    check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     check_targets(model.path, config.model)
-    columns = (config.data.messages_key, config.data.prompt_key, config.data.response_key)
-    counts = {}
-    for path in (*config.run.train_files, *config.run.val_files):
-        if is_to_be_checked(path, dry=dry):
-            given = (config.data.max_length, columns, config.data.truncation)
-            counts[path] = len(load_rows(Path(path), model.tokenizer, *given))
-    if counts.keys() >= set(config.run.train_files):
-        rows, batch = sum(counts[path] for path in config.run.train_files), config.data.train_batch_size
+    columns = (data.messages_key, data.prompt_key, data.response_key)
+    sizes = {
+        path: len(load_rows(Path(path), model.tokenizer, data.max_length, columns, data.truncation))
+        for path in (*run.train_files, *run.val_files)
+        if is_to_be_checked(path, dry=run.dry_run)
+    }
+    if sizes.keys() >= {*run.train_files}:
+        rows, batch = sum(sizes[path] for path in run.train_files), data.train_batch_size
         if rows < batch:
-            files = ", ".join(config.run.train_files)
+            files = ", ".join(run.train_files)
             raise UserError(f"{files}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
     check_training(config)
 
@@ -123,10 +123,10 @@ def check_sharing(config: DictConfig) -> None:
     """Refuse processes that cannot share responses and layers evenly, and a micro-batch below the longest response."""
     actor, data, rollout = config.actor_rollout_ref.actor, config.data, config.actor_rollout_ref.rollout
     ranks = config.trainer.n_gpus_per_node * config.trainer.nnodes
-    for prompts, of in ((data.train_batch_size, "a step"), (actor.ppo_mini_batch_size, "an update")):
+    for prompts, part in ((data.train_batch_size, "a step"), (actor.ppo_mini_batch_size, "an update")):
         if prompts * rollout.n % ranks:
             raise UserError(
-                f"data.prompts_per_step × rollout.n = {prompts * rollout.n} responses (of {of}) cannot be shared "
+                f"data.prompts_per_step × rollout.n = {prompts * rollout.n} responses (of {part}) cannot be shared "
                 f"evenly by {ranks} processes; change either, or algorithm.updates_per_step"
             )
     if ranks % rollout.tensor_model_parallel_size:
@@ -167,38 +167,32 @@ def check_layers(model: Path, tensor: int) -> None:
 
 def check_grpo_inputs(config: DictConfig) -> None:
     """Check the model, the files and the cluster of a GRPO run; in a dry run the inputs that are there."""
-    dry = config.run.dry_run
-    if not is_to_be_checked(config.run.model, dry=dry):
+    run, rollout = config.run, config.actor_rollout_ref.rollout
+    if not is_to_be_checked(run.model, dry=run.dry_run):
         return
-    model = check_model(Path(config.run.model), chat_template=config.run.apply_chat_template)
-    if config.actor_rollout_ref.rollout.name == "vllm":
+    model = check_model(Path(run.model), chat_template=run.apply_chat_template)
+    if rollout.name == "vllm":
         check_heads(model.path, "engine=single")
-    check_layers(model.path, config.actor_rollout_ref.rollout.tensor_model_parallel_size)
+    check_layers(model.path, rollout.tensor_model_parallel_size)
     check_generation_prompt(model.path, model.tokenizer)
     check_targets(model.path, config.actor_rollout_ref.model)
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
-    form, limit = row_format_of_run(config.run), config.data.max_prompt_length
+    form, limit = row_format_of_run(run), config.data.max_prompt_length
     sizes = {
         path: len(tokenize_problems([path], model.tokenizer, limit, row_format=form))  # verl would cut longer prompts
-        for path in (*config.run.train_files, *config.run.val_files)
-        if is_to_be_checked(path, dry=dry)
+        for path in (*run.train_files, *run.val_files)
+        if is_to_be_checked(path, dry=run.dry_run)
     }
-    if is_to_be_checked(*config.run.train_files, dry=dry):
-        check_amount(config, sum(sizes[path] for path in config.run.train_files))
+    if is_to_be_checked(*run.train_files, dry=run.dry_run):
+        files, problems = ", ".join(run.train_files), sum(sizes[path] for path in run.train_files)
+        if problems < (batch := run.generation_batch_size):
+            raise UserError(
+                f"{files}: {problems} problems are less than one generation batch; rollout.generation_batch={batch}"
+            )
+        steps = None if run.epochs else config.trainer.total_training_steps
+        check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
     check_training(config, sizes)
-    if config.run.ray_address and not dry:  # a dry run may be for another machine
-        run = config.run
-        files = map(Path, [run.model, *run.train_files, *run.val_files])
-        check_cluster(run.ray_address, run.nodes, run.processes, Path(run.output), [*files])
-
-
-def check_amount(config: DictConfig, problems: int) -> None:
-    """Refuse problems that do not last for a generation batch, or for all steps."""
-    files, batch = ", ".join(config.run.train_files), config.run.generation_batch_size
-    if problems < batch:
-        raise UserError(
-            f"{files}: {problems} problems are less than one generation batch; rollout.generation_batch={batch}"
-        )
-    steps = None if config.run.epochs else config.trainer.total_training_steps
-    check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
+    if run.ray_address and not run.dry_run:  # a dry run may be for another machine
+        places = map(Path, [run.model, *run.train_files, *run.val_files])
+        check_cluster(run.ray_address, run.nodes, run.processes, Path(run.output), [*places])

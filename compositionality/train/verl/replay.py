@@ -54,17 +54,17 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         while True:
             self._wait_until_settled(partition_id)
             self._refuse_errors(partition_id)
-            kept = self._drop_groups(global_steps, partition_id, metrics)
-            if partition_id == VALIDATION or len(kept) >= batch_size:
+            uids = self._drop_groups(global_steps, partition_id, metrics)
+            if partition_id == VALIDATION or len(uids) >= batch_size:
                 break
-            prompts = refills.next(len(kept))
+            prompts = refills.next(len(uids))
             if not prompts:
                 name = f"algorithm.filter_groups.max_num_gen_batches={limit}"
-                raise NoSignalError(too_few_groups(global_steps, len(kept), batch_size, refills.asked, name))
+                raise NoSignalError(too_few_groups(global_steps, len(uids), batch_size, refills.asked, name))
             self.refill_fn(prompts)
-        chosen = sorted(kept)[:batch_size]
-        surplus = kept - set(chosen)
-        with_signal = kept - self.without_signal
+        chosen = sorted(uids)[:batch_size]
+        surplus = uids - set(chosen)
+        with_signal = uids - self.without_signal
         snapshot = dict(self.partitions[partition_id])
         self._clear_groups(partition_id, surplus)
         if partition_id != VALIDATION:
@@ -75,35 +75,32 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
 
     def _wait_until_settled(self, partition_id: str) -> None:
         """Poll until no prompt is pending or running; UserError if nothing moves for ``stall_minutes``."""
-        last, since = -1, time.monotonic()
+        responses, since, minutes = -1, time.monotonic(), self.settings["stall_minutes"]
         while True:
             self._sync_metadata_from_transfer_queue()
             waiting = len(self.pending_keys[partition_id]) + len(self.running_keys[partition_id])
             if not waiting:
                 return
-            done = len(self.partitions[partition_id])
-            if done != last:
-                last, since = done, time.monotonic()
-            elif time.monotonic() - since > 60 * self.settings["stall_minutes"]:
+            if responses != len(self.partitions[partition_id]):
+                responses, since = len(self.partitions[partition_id]), time.monotonic()
+            elif time.monotonic() - since > 60 * minutes:
                 raise UserError(
-                    f"no response was finished for {self.settings['stall_minutes']:g} minutes although "
-                    f"{waiting} prompts wait for one: vLLM is dead or stuck; run the same command again to continue"
+                    f"no response was finished for {minutes:g} minutes although {waiting} prompts wait for one: vLLM "
+                    "is dead or stuck; run the same command again to continue"
                 )
             time.sleep(self.poll_interval)
 
     def _refuse_errors(self, partition_id: str) -> None:
         """Raise FailedResponsesError when more responses than ``max_error_rate`` got no verdict (P5)."""
-        failed = self.failure_keys[partition_id]
-        groups = len(self.finished_keys[partition_id] | failed)
-        each = self.settings["responses_per_prompt"]
-        there = sum(key.split("_")[0] in failed for key in self.partitions[partition_id])
-        missing, expected, what = len(failed) * each - there, groups * each, "responses"
-        if partition_id == VALIDATION:  # another number of responses for each prompt: count prompts
-            missing, expected, what = len(failed), groups, "prompts"
-        limit = self.settings["max_error_rate"]
+        failed, limit = self.failure_keys[partition_id], self.settings["max_error_rate"]
+        missing, expected, name = len(failed), len(self.finished_keys[partition_id] | failed), "prompts"
+        if partition_id != VALIDATION:  # there another number of responses for each prompt: prompts are counted
+            each, name = self.settings["responses_per_prompt"], "responses"
+            missing = missing * each - sum(key.split("_")[0] in failed for key in self.partitions[partition_id])
+            expected *= each
         if missing > limit * expected:
             raise FailedResponsesError(
-                f"the judge or vLLM failed on {missing} of {expected} {what} (reward.max_error_rate={limit:g}); "
+                f"the judge or vLLM failed on {missing} of {expected} {name} (reward.max_error_rate={limit:g}); "
                 "the first failure is in the log above"
             )
 
@@ -114,8 +111,8 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         counts = evicted.pop(DAPO_FILTERED_REWARD_COUNTS_KEY, {})
         metrics.update(evicted)
         metrics.update({f"training/filter_groups/all_{value:g}": count for value, count in counts.items()})
-        kept: set[str] = self._sampleable_terminal_keys(partition_id, reasons)
-        return kept
+        uids: set[str] = self._sampleable_terminal_keys(partition_id, reasons)
+        return uids
 
     def _terminal_eviction_reasons(
         self, global_steps: int, partition_id: str

@@ -46,29 +46,30 @@ CONVENIENCES = (
 
 def train(config: DictConfig) -> None:
     """Train ``run.model`` on ``run.train_files``; the result is the model folder ``final`` in ``run.output``."""
-    out = Path(config.run.output).absolute()
+    run, out = config.run, Path(config.run.output).absolute()
     variables = launch.environment(config, out)
     settle(config, variables)
     check_nodes(config)
     command = start_command(config, out / "config.yaml")
-    ranks = config.run.processes * config.run.nodes
+    ranks = run.processes * run.nodes
     check_sft_settings(config, ranks)
-    if config.run.dry_run:
+    if run.dry_run:
         check_sft_inputs(config)
-        check_run(out, make_recipe(config, ranks), force=config.run.force)
+        check_run(out, make_recipe(config, ranks), force=run.force)
         print(launch.shell_line(command, variables))
         return
-    launch.settle_model(config.run, config.model)
+    launch.settle_model(run, config.model)
     recipe = make_recipe(config, ranks)
-    if is_finished(out / "final", recipe, force=config.run.force):
+    if is_finished(out / "final", recipe, force=run.force):
         return
-    if config.run.node_rank > 0:  # node 0 checks, writes the configuration and exports; torchrun waits for it
-        _run(config, command, variables, out, name=f"SFT on node {config.run.node_rank}")
+    if run.node_rank > 0:  # node 0 checks, writes the configuration and exports; torchrun waits for it
+        _run(config, command, variables, out, name=f"SFT on node {run.node_rank}")
         return
     with exclusive(out):
         check_sft_inputs(config)
-        if config.run.ray_address:
-            check_cluster(config, out)
+        if run.ray_address:
+            gpus, files = run.processes if run.device == "gpu" else 0, config.data.train_files
+            cluster.check_cluster(run.ray_address, run.nodes, gpus, out, [Path(run.model), *map(Path, files)])
         _train_and_export(config, recipe, command, variables, out)
         send_models(out, "sft", recipe)
 
@@ -95,14 +96,14 @@ def settle(config: DictConfig, variables: dict[str, str]) -> None:
 def enough_for_validation(config: DictConfig) -> bool:
     """Tell whether there is a batch to validate: verl drops an incomplete one and fails without any."""
     paths = [Path(path) for path in config.run.val_files]
-    if not all(path.is_file() for path in paths) or not paths:
-        return bool(paths)  # the checks report a missing file; in a dry run it may be made later
+    batch: int = config.data.train_batch_size
+    if not all(path.is_file() for path in paths):
+        return True  # the checks report a missing file; in a dry run it may be made later
     rows = sum(map(count_rows, paths))
-    if rows < (batch := config.data.train_batch_size):
+    if paths and rows < batch:
         files = ", ".join(config.run.val_files)
         print(f"{files}: {rows} rows, less than one batch of {batch}: no validation loss", flush=True)
-        return False
-    return True
+    return rows >= batch
 
 
 def check_nodes(config: DictConfig) -> None:
@@ -116,13 +117,6 @@ def check_nodes(config: DictConfig) -> None:
             f"NNODES={run.nodes} needs a running Ray cluster (RAY_ADDRESS or run.ray_address=HOST:PORT); or start this "
             "command on every machine with its run.node_rank and with run.master_addr=HOST of the first"
         )
-
-
-def check_cluster(config: DictConfig, out: Path) -> None:
-    """Check nodes, GPUs and shared files of the Ray cluster."""
-    run = config.run
-    gpus = run.processes if run.device == "gpu" else 0
-    cluster.check_cluster(run.ray_address, run.nodes, gpus, out, [Path(run.model), *map(Path, config.data.train_files)])
 
 
 def start_command(config: DictConfig, config_file: Path) -> list[str]:
@@ -154,27 +148,25 @@ def _train_and_export(
     if resumed < count_steps(config):  # else the run was ended while exporting
         _run(config, command, variables, out, name="SFT")
     step = latest_step(out / "steps")
-    report = sft_report(out / "metrics.jsonl", step, count_train_rows(config), config.run.train_files)
-    facts: dict[str, Any] = {"step": step, **report}
+    rows = sum(map(count_rows, map(Path, config.run.train_files)))
+    facts = {"step": step, **sft_report(out / "metrics.jsonl", step, rows, config.run.train_files)}
     with new_artefact(out / "final", recipe, facts) as partial:
         facts |= export(out / "steps" / f"global_step_{step}", partial, config.run.export_dtype)
     print(f"{out / 'final'}: {facts['parameters']:,} parameters after {step} steps", flush=True)
 
 
 def _run(config: DictConfig, command: list[str], variables: dict[str, str], out: Path, name: str) -> None:
-    log = out / ("train.log" if config.run.node_rank == 0 else f"train.{config.run.node_rank}.log")
-    minutes, steps = config.run.stall_minutes, count_steps(config)
-    launch.run_trainer(command, variables, name=name, log=log, stall_minutes=minutes, steps=steps)
-
-
-def count_train_rows(config: DictConfig) -> int:
-    return sum(count_rows(Path(path)) for path in config.run.train_files)
+    rank, minutes = config.run.node_rank, config.run.stall_minutes
+    log = out / (f"train.{rank}.log" if rank else "train.log")
+    launch.run_trainer(command, variables, name=name, log=log, stall_minutes=minutes, steps=count_steps(config))
 
 
 def count_steps(config: DictConfig) -> int:
     """Return the updates of the whole run; verl drops an incomplete batch at the end of an epoch."""
-    given = config.trainer.total_training_steps
-    return int(given or count_train_rows(config) // config.data.train_batch_size * config.trainer.total_epochs)
+    if steps := config.trainer.total_training_steps:
+        return int(steps)
+    rows = sum(map(count_rows, map(Path, config.run.train_files)))
+    return int(rows // config.data.train_batch_size * config.trainer.total_epochs)
 
 
 # ---- on a Ray cluster: python -m compositionality.train.verl.sft CONFIG.yaml
@@ -223,10 +215,8 @@ def train_on_nodes(config: DictConfig, config_file: str) -> int:
     parts = place_parts(run)
     address, port = ray.get(parts[0].place.remote())
     variables = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
-    running = []
-    for rank, part in enumerate(parts):
-        words = torchrun_words(config, config_file, rank, address, port)
-        running.append(part.run.remote(words, variables))
+    words = [torchrun_words(config, config_file, rank, address, port) for rank in range(len(parts))]
+    running = [part.run.remote(arguments, variables) for part, arguments in zip(parts, words, strict=True)]
     while running:
         ended, running = ray.wait(running)
         try:
@@ -257,13 +247,9 @@ def place_parts(run: DictConfig) -> list[Any]:
             f"many nodes with that many free {kind}s; lower NNODES or N_GPUS, or start more nodes"
         ) from error
     amounts = {"num_gpus": run.processes, "num_cpus": 1} if kind == "GPU" else {"num_cpus": run.processes}
-    part: Any = ray.remote(NodePart)
-    return [
-        part.options(
-            **amounts, max_concurrency=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group, number)
-        ).remote()
-        for number in range(run.nodes)
-    ]
+    part: Any = ray.remote(max_concurrency=2, **amounts)(NodePart)
+    places = [PlacementGroupSchedulingStrategy(group, number) for number in range(run.nodes)]
+    return [part.options(scheduling_strategy=place).remote() for place in places]
 
 
 if __name__ == "__main__":

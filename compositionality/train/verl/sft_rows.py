@@ -32,6 +32,6 @@ class ChatRows(Dataset[dict[str, Tensor]]):  # type: ignore[misc]
     def __getitem__(self, number: int) -> dict[str, Tensor]:
         """Return token ids, positions and loss mask of a row, cut to ``max_length`` where ``truncation`` says so."""
         row, limit = chat_row(self.chats[number], self.tokenizer), self.config.max_length
-        kept = slice(-limit, None) if self.config.truncation == "left" else slice(limit)
-        tokens, loss_mask = torch.tensor(row.tokens[kept]), torch.tensor(row.loss_mask[kept])
+        part = slice(-limit, None) if self.config.truncation == "left" else slice(limit)
+        tokens, loss_mask = torch.tensor(row.tokens[part]), torch.tensor(row.loss_mask[part])
         return {"input_ids": tokens, "position_ids": torch.arange(len(tokens)), "loss_mask": loss_mask}

@@ -7,6 +7,7 @@ longer a number.
 
 import pickle
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from verl.utils import tensordict_utils
 from verl.utils.checkpoint import CheckpointHandler
 from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
+from compositionality.errors import UserError
 from compositionality.ranges import CountOrAll
 from compositionality.train.metrics import TOKENS
 from compositionality.train.policy import learning_rate_at
@@ -41,7 +43,7 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
         except (RuntimeError, OSError) as error:
             path = Path(self.default_local_dir) / f"global_step_{step}"
             report_failure(f"{path}: could not be written; is the disk full? The checkpoints before it are kept")
-            raise SystemExit(2) from error
+            raise SystemExit(UserError.exit_code) from error
         if self.rank == 0:
             prune(Path(self.default_local_dir), self.keep)
 
@@ -52,7 +54,7 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
         except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
             fix = "delete that folder, and the run goes on from the one before it"
             report_failure(f"{self.resume_from_path}: damaged checkpoint; {fix}")
-            raise SystemExit(2) from error
+            raise SystemExit(UserError.exit_code) from error
         return step
 
     def _load_dataloader_state(self, checkpoint_path: str) -> None:
@@ -84,18 +86,18 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
     def _init_engine(self) -> None:
         super()._init_engine()
         self._set_schedule()
-        train_batch = self.training_client.train_batch
-        self.steps_done = 0
-        self.watch = NumberWatch()
+        train_batch, watch, steps = self.training_client.train_batch, NumberWatch(), count(1)
 
         def checked_train_batch(data: Any) -> Any:
-            output = train_batch(data=data)
-            self.steps_done += 1
+            """Train on a batch. Loss and gradient norm are the same on all processes, which stop together."""
+            output, step = train_batch(data=data), self.resume_global_step + next(steps)
             tokens = self._loss_tokens(data)
             if self.engine.is_mp_src_rank_with_outputs():
                 metrics = tensordict_utils.get(output, "metrics")
-                self._check_numbers(metrics)
                 metrics[TOKENS] = tokens
+                if problem := watch.problem(metrics["loss"], metrics["grad_norm"], step):
+                    report_failure(problem)
+                    sys.exit(problem)
             return output
 
         self.training_client.train_batch = checked_train_batch
@@ -121,14 +123,6 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
         scheduler.lr_lambdas = [lambda step: learning_rate_at(min(step, steps), steps, shape)] * len(scheduler.base_lrs)
         for group, rate in zip(self.engine.optimizer.param_groups, scheduler.base_lrs, strict=True):
             group["lr"] = rate * scheduler.lr_lambdas[0](0)
-
-    def _check_numbers(self, metrics: dict[str, Any]) -> None:
-        """Stop on numbers gone wrong, on all processes together: loss and gradient norm are the same on each."""
-        step = self.resume_global_step + self.steps_done
-        message = self.watch.problem(metrics["loss"], metrics["grad_norm"], step)
-        if message:
-            report_failure(message)
-            sys.exit(message)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
+from itertools import compress, groupby
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,14 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         self.steps_folder = Path(config.trainer.default_local_dir)
         self.generation_size = config.trainer.v1.sampler.sampler_kwargs.generation_batch_size
         self.row: dict[str, Any] = {}
-        self.flops = new_meter(config)
+        shape, actor = shape_of_model(config.run.model), config.actor_rollout_ref
+        self.flops = ComputeMeter(
+            shape.layers * shape.block + shape.width,  # without embeddings and head
+            old=not config.algorithm.rollout_correction.bypass_mode,
+            reference=actor.actor.use_kl_loss or config.algorithm.use_kl_in_reward,
+            frozen=actor.model.lora_rank > 0,
+            critic=config.algorithm.adv_estimator == "gae",
+        )
         self.ends = check_model(Path(config.run.model), chat_template=config.run.apply_chat_template).eos_ids
 
     def _init_dataloader(self) -> None:
@@ -98,12 +105,14 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         timings = {**timing_raw, "step": time.monotonic() - began}
         self._compute_metrics(batch, self.row, timings, self.global_steps, self.global_steps // self.steps_per_epoch)
         responses = len(responses_of(batch))
-        metrics[TOKENS] = actor.ppo_epochs * round(responses * self.row["response_length/mean"])
-        self.row[TOKENS] = metrics[TOKENS]
         self._end_with_the_data(self.global_steps)
-        more = {**self._flops(responses), NO_SIGNAL: self._without_signal()}
-        metrics |= more
-        self.row |= more
+        counts = {
+            TOKENS: actor.ppo_epochs * round(responses * self.row["response_length/mean"]),
+            **self._flops(responses),
+            NO_SIGNAL: self._without_signal(),
+        }
+        metrics |= counts
+        self.row |= counts
         if (every := self.config.run.samples_every) and self.global_steps % every == 0:
             log_completions(self.logger, self.global_steps, self._completions(batch))
         return batch
@@ -115,8 +124,8 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         fetched = transfer_queue.kv_batch_get(keys, batch.partition_id, fields)
         prompts, responses, scores = (fetched[name].unbind() for name in fields[:3])
         rewards = [float(values.sum()) for values in scores]
-        verdicts = [one["reward_extra_info"] for one in fetched.pop("extra_fields").tolist()]
-        right = [info.get("acc", reward) >= 1 for info, reward in zip(verdicts, rewards, strict=True)]
+        verdicts = [extra["reward_extra_info"] for extra in fetched.pop("extra_fields").tolist()]
+        right = [verdict.get("acc", reward) >= 1 for verdict, reward in zip(verdicts, rewards, strict=True)]
         groups = [[*places] for _, places in groupby(range(len(keys)), lambda place: row_order(keys[place])[0])]
         chosen = to_read([[right[place] for place in places] for places in groups])
         return [
@@ -131,21 +140,15 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         ]
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *rest: Any, **names: Any) -> None:
-        """Add verl's metrics of a step, with the share of responses that the limit cut."""
+        """Add verl's metrics of a step, with the share of responses that the limit cut: no end token is their last."""
         super()._compute_metrics(batch, metrics, *rest, **names)
         for name in BY_THE_LONGEST:
             metrics.pop(name, None)
-        metrics["response_length/clip_ratio"] = self._cut_share(batch)
-
-    def _cut_share(self, batch: Any) -> float:
-        """Return the share of a batch's responses that fill the limit without an end token."""
-        responses = responses_of(batch)
-        full = [key for key, tag in responses.items() if tag["response_len"] >= self.config.data.max_response_length]
-        if not full:
-            return 0.0
-        fetched = transfer_queue.kv_batch_get(full, batch.partition_id, ["responses"])
-        cut = [ids[-1].item() not in self.ends for ids in fetched["responses"].unbind()]
-        return sum(cut) / len(responses)
+        responses, limit, cut = responses_of(batch), self.config.data.max_response_length, 0
+        if full := [key for key, tag in responses.items() if tag["response_len"] >= limit]:
+            fetched = transfer_queue.kv_batch_get(full, batch.partition_id, ["responses"])["responses"]
+            cut = sum(ids[-1].item() not in self.ends for ids in fetched.unbind())
+        metrics["response_length/clip_ratio"] = cut / len(responses)
 
     def _without_signal(self) -> int:
         """Return 1 if all advantages of the step are zero; raft's need no difference in a group for one that is not."""
@@ -157,18 +160,18 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
 
         Completions that are not in its batch, and those of a validation, count as long as the mean of its batch.
         """
-        tokens, trainer = self.row["perf/total_num_tokens"], self.config.trainer
-        last = self.global_steps >= self.total_training_steps
-        due = trainer.test_freq > 0 and (last or self.global_steps % trainer.test_freq == 0)
-        asked = len(self.val_dataset) * self.config.actor_rollout_ref.rollout.val_kwargs.n * due
-        counted = {
+        tokens, every = self.row["perf/total_num_tokens"], self.config.trainer.test_freq
+        is_last = self.global_steps >= self.total_training_steps
+        is_due = every > 0 and (is_last or self.global_steps % every == 0)
+        validated = len(self.val_dataset) * self.config.actor_rollout_ref.rollout.val_kwargs.n * is_due
+        counts = {
             SAMPLED: self.row[SAMPLED],
             SAMPLED_TOKENS: tokens * self.row[SAMPLED] / responses,
             TRAINED: tokens * self.config.actor_rollout_ref.actor.ppo_epochs,
-            EVALUATED_TOKENS: tokens * asked / responses,
+            EVALUATED_TOKENS: tokens * validated / responses,
         }
-        found = self.flops.add(counted)
-        return {name: found[name] for name in (FLOPS, PAPER_FLOPS, COMPLETIONS)}
+        sums = self.flops.add(counts)
+        return {name: sums[name] for name in (FLOPS, PAPER_FLOPS, COMPLETIONS)}
 
     def _save_state_before_step(self) -> None:
         """Save the weights of the last update, with the data position after the prompts that gave no signal."""
@@ -184,8 +187,14 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         super()._save_checkpoint()
 
     def _update_actor(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        """Update the policy. UserError if a loss or the gradient norm is not finite: verl would just go on."""
         batch = super()._update_actor(batch, metrics)
-        refuse_nan(metrics, self.global_steps)
+        for name, value in metrics.items():
+            if name.endswith(("loss", "grad_norm")) and not math.isfinite(value):
+                raise UserError(
+                    f"step {self.global_steps}: {name} is {value}; the last checkpoint is kept. "
+                    "Lower optim.lr and run the same command again"
+                )
         return batch
 
     def _compute_values(self, batch: Any, metrics: dict[str, Any]) -> Any:
@@ -225,13 +234,13 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         """
         responses = Counter(sample_uids)
         n = max(responses.values(), default=0)
-        kept = [place for place, uid in enumerate(sample_uids) if responses[uid] == n]
-        sources, uids = ([given[place] for place in kept] for given in (data_sources, sample_uids))
-        infos = {name: [values[place] for place in kept] for name, values in infos.items()}
+        whole = [responses[uid] == n for uid in sample_uids]
+        sources, uids = [*compress(data_sources, whole)], [*compress(sample_uids, whole)]
+        infos = {name: [*compress(values, whole)] for name, values in infos.items()}
         metrics: dict[str, float] = super()._val_metrics_update(sources, uids, infos, *rest)
-        right = {uid: (source, list[float]()) for uid, source in zip(uids, sources, strict=True)}
         if "acc" not in infos:  # a reward function of one's own that tells a score alone
             return metrics
+        right = {uid: (source, list[float]()) for uid, source in zip(uids, sources, strict=True)}
         for uid, value in zip(uids, infos["acc"], strict=True):
             right[uid][1].append(value)
         return metrics | pass_at_k_metrics([*right.values()])
@@ -254,25 +263,3 @@ def responses_of(batch: Any) -> dict[str, Any]:
     """Return the tags of a batch's responses by their keys, without the rows that fill it up."""
     tags = zip(batch.keys, batch.tags, strict=True)
     return {key: tag for key, tag in tags if not tag.get("is_padding", False)}
-
-
-def new_meter(config: DictConfig) -> ComputeMeter:
-    """Return a meter for the policy's parameters without embeddings and head."""
-    shape, actor = shape_of_model(config.run.model), config.actor_rollout_ref
-    return ComputeMeter(
-        shape.layers * shape.block + shape.width,
-        old=not config.algorithm.rollout_correction.bypass_mode,
-        reference=actor.actor.use_kl_loss or config.algorithm.use_kl_in_reward,
-        frozen=actor.model.lora_rank > 0,
-        critic=config.algorithm.adv_estimator == "gae",
-    )
-
-
-def refuse_nan(metrics: dict[str, Any], step: int) -> None:
-    """Raise UserError if a loss or the gradient norm is not finite: verl would skip the update and say nothing."""
-    for name, value in metrics.items():
-        if name.endswith(("loss", "grad_norm")) and not math.isfinite(value):
-            raise UserError(
-                f"step {step}: {name} is {value}; the last checkpoint is kept. "
-                "Lower optim.lr and run the same command again"
-            )
