@@ -21,8 +21,9 @@ alpha beta delta epsilon varepsilon eta theta vartheta kappa lambda mu nu xi pi 
 Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar
 """
 _KNOWN = """
-frac sqrt cdot times div pm mp sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp infty emptyset
-vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil lvert rvert vert
+frac binom sqrt cdot times div pm mp sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp
+infty emptyset vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil
+lvert rvert vert
 """
 """Commands that math-verify reads as what they are; of others, as ``\\ldots``, it leaves out a part without a word."""
 _COMMANDS = re.compile(
@@ -30,6 +31,7 @@ _COMMANDS = re.compile(
     r"|\\\\|[\w {}()\[\]+\-*/^=<>,.|&])+"
 )
 SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
+_BINOMIAL = re.compile(r"\\binom\{(?:\w|\d\d|\d?[a-z](?:[+-]\d)?)\}\{(?:\w|\d\d|[a-z][+-]\d)\}")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 
 
@@ -45,6 +47,8 @@ def is_expression(text: str) -> bool:
     if min(open_) < 0 or open_[-1] or max(open_) > DEEPEST or text.count("{") != text.count("}"):
         return False
     if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_COMMAND.sub(" ", SUBSCRIPTS.sub("_n ", text))):
+        return False
+    if text.count("\\binom") != len(_BINOMIAL.findall(text)):
         return False
     sizes = [(_size(exponent), base) for exponent, base in _exponents(text)]
     if max(sizes, default=(0, ""))[0] > LARGEST_EXPONENT or _LONG_NAME.search(_COMMAND.sub(" ", text)):
@@ -75,6 +79,6 @@ def _size(exponent: str) -> float:
     plain = _SMALL_POWER.sub(lambda power: power[1] * int(power[2] or power[3]), exponent)
     numbers = [*map(float, re.findall(r"\d+(?:\.\d+)?", plain))]
     letters = len(re.findall(r"\\[a-zA-Z]+|[a-zA-Z]", plain))
-    if _GROWS.search(plain) or max(numbers, default=0) > LARGEST_OF_NUMBERS:
+    if _GROWS.search(plain) or "\\binom" in plain or max(numbers, default=0) > LARGEST_OF_NUMBERS:
         return inf
     return prod(1 + number for number in numbers) * 3**letters if letters or len(numbers) > 1 else sum(numbers)

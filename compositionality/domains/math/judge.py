@@ -17,8 +17,11 @@ from typing import Any
 
 from compositionality.domains.math.expressions import SUBSCRIPTS, is_expression, letters_in
 from compositionality.domains.math.normal import (
+    AND,
     LESS,
+    OR,
     apart,
+    bare,
     brackets,
     intervals,
     names,
@@ -56,10 +59,14 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.NO_ANSWER)
     try:
         with processor_time(SYMBOLS_S, _TooLongError):
-            for gold, asked in map(normal, golds):
-                readings = dict.fromkeys((normal(answer), normal(apart(answer, asked))))
-                if any(_is_right(gold, text) for text, units in readings if not asked or units <= asked):
-                    return Verdict(1.0, Reason.CORRECT, answer)
+            for written in golds:
+                gold, asked = normal(written)
+                measured, glued = normal(apart(written))  # 5cm, which may be a product: its unit is not left out
+                for text, units in dict.fromkeys((normal(answer), normal(apart(answer, asked)))):
+                    if (not asked or units <= asked) and _is_right(gold, text):
+                        return Verdict(1.0, Reason.CORRECT, answer)
+                    if not asked and units and units == glued and _is_right(measured, text):
+                        return Verdict(1.0, Reason.CORRECT, answer)
     except (_TooLongError, MemoryError, RecursionError):
         pass
     return Verdict(0.0, Reason.WRONG, answer)
@@ -120,7 +127,29 @@ _DIVISION = re.compile(r"/|\\frac")
 
 def _is_right(gold: str, text: str) -> bool:
     given, about, decimal = text.partition("\\approx")
+    joins = [{join for join in (AND, OR) if join in side} for side in (gold, given)]
+    if gold != given and len(joins[0] | joins[1]) > 1:
+        return False
+    if bool(LESS.search(gold)) != bool(LESS.search(given)) or (AND in gold) != (AND in given):
+        gold, given = intervals(gold), intervals(given)  # an inequality for an interval
+    gold, given = (side.replace(AND, "").replace(OR, "") for side in (gold, given))
+    gold, given = _of_one_family(gold, given)
     return _is_worked_out(gold, given) and _same(gold, given) and (not about or _rounds_to(given, decimal))
+
+
+_FAMILY = re.compile(r"(.+),([a-zA-Z])\\in(\\mathbb\{[NZ]\})")
+
+
+def _of_one_family(gold: str, answer: str) -> tuple[str, str]:
+    """Return two families without their letters' set, both in the gold one's letter; other texts as they are."""
+    families = [_FAMILY.fullmatch(text) for text in (gold, answer)]
+    if None in families:
+        return gold, answer
+    (right, letter, numbers), (given, other, others) = (family.groups() for family in families if family)
+    renamed = re.sub(rf"(?<![\\a-zA-Z]){other}(?![a-zA-Z])", letter, given)
+    if numbers != others or (letter != other and (letter in letters_in(given) or other in letters_in(renamed))):
+        return gold, answer
+    return right, renamed
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:
@@ -136,8 +165,6 @@ def _is_worked_out(gold: str, answer: str) -> bool:
 
 
 def _same(gold: str, answer: str) -> bool:
-    if bool(LESS.search(gold)) != bool(LESS.search(answer)):  # an interval, or an inequality for it
-        gold, answer = intervals(gold), intervals(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
         named = unnamed(gold)
@@ -147,14 +174,14 @@ def _same(gold: str, answer: str) -> bool:
         elif number_of(named) is not None or (single and answer.count("=") > 1):
             return gold == answer  # x-3=2 is the question to x=5
     else:
-        gold, answer = unnamed(gold), unnamed(answer)
+        gold, answer = (bare(unnamed(text)) if "=" in text else unnamed(text) for text in (gold, answer))
     if gold == answer:
         return True
     if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and single:
         *before, last = answer.split("=")
         if not last or len(before) > SIDES:
             return False
-        return all(_is_named(side, gold) or _same(gold, side) for side in before) and _same(gold, last)
+        return all(_is_named(side, gold) or _same(gold, side) for side in before) and _same(gold, bare(last))
     value, given = number_of(gold), number_of(answer)
     if value is not None and given is not None:  # no leniency for percents
         rounded = value.denominator > 1 and (_ROUNDED.search(gold) or _ROUNDED.search(answer))
@@ -173,11 +200,12 @@ def _same(gold: str, answer: str) -> bool:
         return ours[:2] == theirs[:2] and _same_parts(ours[2], theirs[2], ordered=ours[0] != "\\{")
     if ours or theirs:  # a set may leave out its braces
         opened, _, inner = ours or theirs or ("", "", "")
-        bare = answer if ours else gold
+        listed = answer if ours else gold
         return (
             opened == "\\{"
-            and (ours is not None or len(split_parts(bare)) > 1)
-            and _same_parts(inner, bare, ordered=False)
+            and inner != "\\emptyset"
+            and (ours is not None or len(split_parts(listed)) > 1)
+            and _same_parts(inner, listed, ordered=False)
         )
     golds, answers = names(split_parts(gold)), names(split_parts(answer))
     if len(golds) > 1 or len(answers) > 1:  # x=5,y=6 is no 6,5
