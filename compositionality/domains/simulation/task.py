@@ -7,6 +7,7 @@ import ast
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -136,7 +137,21 @@ class SimulationTask(ChainTask):
     def pose(self, chain: ProgramChain, kind: str) -> tuple[str, str, dict[str, Any], dict[str, str]]:
         """Show the chain as a program, and ask for one side of a run of it."""
         family, _, side = kind.partition("_")
-        prompt, truth, answer = (_json_problem if family == "codeio" else _assertion_problem)(chain, side)
+        value, result = chain.inputs[0], chain.outputs[0]
+        truth: dict[str, Any]
+        if family == "codeio":
+            program, asks_output = chain.function("transform"), side == "output"
+            question = _OUTPUT.format(given=repr(value)) if asks_output else _INPUT.format(result=repr(result))
+            prompt = _JSON.format(program=program, question=question, side=side)
+            truth = {"output": result} if asks_output else {"input": value, "program": program, "output": result}
+            answer = _json_answer(side, result if asks_output else value)
+        else:
+            program, sides = chain.function("f"), {"call": f"f({value!r})", "result": repr(result)}
+            shown = {**sides, "result": _MARK} if side == "output" else {**sides, "call": f"f({_MARK})"}
+            prompt = _ASSERTION.format(program=program, mark=_MARK, **shown)
+            repeated = "call" if side == "output" else "result"
+            truth = {"functional": program, repeated: sides[repeated]}
+            answer = f"```python\nassert {sides['call']} == {sides['result']}\n```"
         return f"simulation__{family}_composed_{side}", prompt, truth, {"answer": answer}
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
@@ -176,25 +191,8 @@ class SimulationTask(ChainTask):
         return {"asks_input": read_truth(problem.ground_truth).side == "input"}
 
 
-def _json_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], str]:
-    given, result, program = chain.inputs[0], chain.outputs[0], chain.function("transform")
-    question = _OUTPUT.format(given=repr(given)) if side == "output" else _INPUT.format(result=repr(result))
-    prompt = _JSON.format(program=program, question=question, side=side)
-    if side == "output":
-        return prompt, {"output": result}, _json_answer(side, result)
-    return prompt, {"input": given, "program": program, "output": result}, _json_answer(side, given)
-
-
 def _json_answer(side: str, value: Any) -> str:
     return f"```json\n{json.dumps({side: value})}\n```"
-
-
-def _assertion_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], str]:
-    call, result, program = f"f({chain.inputs[0]!r})", repr(chain.outputs[0]), chain.function("f")
-    shown = {"call": call, "result": _MARK} if side == "output" else {"call": f"f({_MARK})", "result": result}
-    prompt = _ASSERTION.format(program=program, mark=_MARK, **shown)
-    pinned = {"call": call} if side == "output" else {"result": result}
-    return prompt, {"functional": program, **pinned}, f"```python\nassert {call} == {result}\n```"
 
 
 # ---- verdicts
@@ -294,18 +292,15 @@ def _sides(text: str) -> tuple[str, str] | None:
 
 def _compiles(text: str) -> bool:
     """Return whether these tests compile; a parser alone takes arguments that are named twice, and any depth."""
-    try:
-        compile(text, "answer", "exec", dont_inherit=True)
-    except _UNREADABLE:
-        return False
-    return True
+    with suppress(*_UNREADABLE):
+        return compile(text, "answer", "exec", dont_inherit=True) is not None
+    return False
 
 
 def _same_text(text: str, other: str) -> bool:
-    try:
+    with suppress(*_UNREADABLE):
         return ast.dump(ast.parse(text)) == ast.dump(ast.parse(other))
-    except _UNREADABLE:
-        return False
+    return False
 
 
 TASK = SimulationTask()

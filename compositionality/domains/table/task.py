@@ -269,13 +269,18 @@ def _cell(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     return TableQuestion(f"What is the figure for {title} of {city}?", (str(table.column(title)[city]),), ("lookup",))
 
 
-def _total(table: CityTable, title: str, _draws: Draws) -> TableQuestion:
-    return TableQuestion(f"What is the total of {title}?", (str(sum(table.column(title).values())),), ("total",))
+def _total(table: CityTable, title: str, draws: Draws, *, select: bool = False) -> TableQuestion:
+    region = draws.choice(REGIONS) if select else None
+    text = f"What is the total of {title}{f' of the region {region}' if region else ''}?"
+    return TableQuestion(text, (str(sum(table.column(title, region).values())),), (*["select"] * select, "total"))
 
 
-def _extreme(table: CityTable, title: str, draws: Draws) -> TableQuestion:
-    word, city = _draw_extreme(table.column(title), draws)
-    return TableQuestion(f"Which city has the {word} figure for {title}?", (city,), ("extreme",))
+def _extreme(table: CityTable, title: str, draws: Draws, *, select: bool = False) -> TableQuestion:
+    region = draws.choice(REGIONS) if select else None
+    word, choose = draws.choice((("largest", max), ("smallest", min)))
+    figures = table.column(title, region)
+    text = f"Which city {f'of the region {region} ' if region else ''}has the {word} figure for {title}?"
+    return TableQuestion(text, (choose(figures, key=figures.__getitem__),), (*["select"] * select, "extreme"))
 
 
 def _difference(table: CityTable, title: str, draws: Draws) -> TableQuestion:
@@ -283,19 +288,6 @@ def _difference(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     larger, smaller = sorted(draws.shuffled(table.cities)[:2], key=lambda city: -figures[city])
     text = f"By how much is the figure for {title} of {larger} above that of {smaller}?"
     return TableQuestion(text, (str(figures[larger] - figures[smaller]),), ("difference",))
-
-
-def _total_of_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
-    region = draws.choice(REGIONS)
-    total = sum(table.column(title, region).values())
-    return TableQuestion(f"What is the total of {title} of the region {region}?", (str(total),), ("select", "total"))
-
-
-def _extreme_of_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
-    region = draws.choice(REGIONS)
-    word, city = _draw_extreme(table.column(title, region), draws)
-    text = f"Which city of the region {region} has the {word} figure for {title}?"
-    return TableQuestion(text, (city,), ("select", "extreme"))
 
 
 def _cities_above(table: CityTable, title: str, _draws: Draws) -> TableQuestion:
@@ -319,15 +311,10 @@ def _gap_in_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     return TableQuestion(text, (str(max(figures) - min(figures)),), ("select", "extreme", "difference"))
 
 
-def _draw_extreme(figures: dict[str, int], draws: Draws) -> tuple[str, str]:
-    word, choose = draws.choice((("largest", max), ("smallest", min)))
-    return word, choose(figures, key=lambda city: figures[city])
-
-
 _QUESTIONS: Mapping[int, tuple[Callable[[CityTable, str, Draws], TableQuestion], ...]] = {
     1: (_cell,),
     2: (_total, _extreme, _difference),
-    3: (_total_of_region, _extreme_of_region, _cities_above),
+    3: (partial(_total, select=True), partial(_extreme, select=True), _cities_above),
     4: (_difference_of_regions, _gap_in_region),
 }
 TASK = TableTask()
