@@ -91,10 +91,6 @@ def _draw_zebra(options: LogicOptions, size: int, draws: Draws) -> Arrangement:
     return Arrangement(titles, tuple(tuple(draws.shuffled(ATTRIBUTES[title][1])[:size]) for title in titles))
 
 
-def _draw_ordering(_options: LogicOptions, size: int, draws: Draws) -> Arrangement:
-    return Arrangement(("Object",), (tuple(draws.shuffled(OBJECTS)[:size]),))
-
-
 def _zebra_puzzle(drawn: Arrangement, _options: LogicOptions, draws: Draws) -> Puzzle:
     """Ask for a table with a row for each house."""
     clues = _draw_clues(drawn, draws)
@@ -359,7 +355,10 @@ def _random_grid(size: int, draws: Draws) -> Grid:
 
 MAKERS: dict[str, tuple[Callable[..., Any], Callable[..., Puzzle]]] = {
     "zebra": (_draw_zebra, _zebra_puzzle),
-    "ordering": (_draw_ordering, _ordering_puzzle),
+    "ordering": (
+        lambda _, size, draws: Arrangement(("Object",), (tuple(draws.shuffled(OBJECTS)[:size]),)),
+        _ordering_puzzle,
+    ),
     "graph": (_draw_graph, _graph_puzzle),
     "arc": (_draw_grids, _arc_puzzle),
 }
