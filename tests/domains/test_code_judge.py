@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from compositionality.domains.code import TASK, judge, sandbox
-from compositionality.domains.code.judge import last_program, read_truth, same_output
+from compositionality.domains.code.judge import last_program, same_output
 from compositionality.domains.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
 from compositionality.domains.code.task import CodeOptions
-from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.types import Reason
 
@@ -136,32 +135,11 @@ def test_output_compared(printed: str, expected: str, equal: bool) -> None:
     assert same_output(printed, expected) is equal
 
 
-def test_a_prefix_of_extra_info_is_taken_once() -> None:
+def test_a_prefix_of_extra_info_stands_before_the_program() -> None:
     prefix = "import math\nfrom typing import *"
-    row = TASK.row_truth(json.dumps({"functional": "assert f(2.5) == 2"}), {"prefix": prefix})
-    assert read_truth(row).prefix == prefix
-    assert TASK.row_truth(row, {"prefix": prefix}) == row
-    assert TASK.row_truth(row, {}) == row
-    whole = json.dumps({"functional": f"{prefix}\nassert True"})
-    assert TASK.row_truth(whole, {"prefix": prefix}) == whole
-    assert TASK.row_truth(STDIO, {"prefix": prefix}) == STDIO
-    assert TASK.row_truth({"inputs": ["1"], "outputs": ["2"]}, {}) == '{"inputs": ["1"], "outputs": ["2"]}'
     response = fenced("def f(x: float) -> List[int]:\n    return math.floor(x)")
     struct: Any = {"functional": "assert f(2.5) == 2"}
     assert judge_response("codegen__leetcode2k", response, struct, extra_info={"prefix": prefix}).score == 1
-
-
-@pytest.mark.parametrize(
-    "truth",
-    [
-        "{}", "[]", "1", "", '{"inputs": ["1"]}', '{"inputs": [], "outputs": []}', '{"inputs": ["1"], "outputs": []}',
-        '{"functional": 3}', '{"solution_file": "def f(): pass"}', '{"fn_name": "a b", "inputs": [[1]], "outputs": [1]}',
-        '{"fn_name": "f", "inputs": ["x"], "outputs": ["1"]}',
-    ],
-)  # fmt: skip
-def test_damaged_truths_are_named(truth: str) -> None:
-    with pytest.raises(UserError, match="ground_truth"):
-        TASK.parse_truth(truth)
 
 
 def test_p05_a_failure_of_the_sandbox_or_the_tests_is_an_error(

@@ -168,7 +168,9 @@ def test_threads_share_the_process_of_a_judge_that_is_not_trusted() -> None:
     assert [verdict.score for verdict in verdicts] == [float(text == "1") for text in answers]
 
 
-@pytest.mark.parametrize("source", ["math__x", "stem__supergpqa", "stem_web", "table__x", "simulation__codeio"])
+@pytest.mark.parametrize(
+    "source", ["math__x", "stem__supergpqa", "stem_web", "table__x", "simulation__codeio", "logic__graph"]
+)
 def test_p05_a_truth_of_any_kind_is_an_error_and_raises_nothing(source: str) -> None:
     truths = (None, True, float("nan"), 10**400, 10**5000, b"x", object(), [None], {1: {2}}, "\ud800", "[" * 99_999, 1j)
     for truth, info in itertools.product(truths, (None, "x", [1], {"options": 5, "question": 7})):

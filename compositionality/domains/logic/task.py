@@ -92,39 +92,27 @@ class LogicTask(Task):
 # ---- truths
 
 
-def read_truth(value: Any) -> LogicTruth:
+def read_truth(ground_truth: Any) -> LogicTruth:
     """Read the truth of a row: text (JSON, a Python literal, a bare word) or plain values; else raise UserError."""
-    given = value
+    value = ground_truth
     if isinstance(value, str):
-        read = read_literal(value)
-        value = read if isinstance(read, str | list | tuple | dict) else value.strip()
+        literal = read_literal(value)
+        value = literal if isinstance(literal, str | list | tuple | dict) else value.strip()
     if isinstance(value, dict):
-        return _zebra_truth(value)
+        rows, header = _rows(value.get("rows")), value.get("header")
+        titles = None if header is None else _names(header)
+        if rows and not any(None in row for row in rows) and (header is None or len(titles or ()) == len(rows[0])):
+            return LogicTruth("zebra", rows, titles)
     if isinstance(value, str | int) and (name := _cell(value)) and _NAME.fullmatch(name) and len(name) <= MAX_CELL:
         return LogicTruth("graph", name)
     if isinstance(value, list | tuple) and value:
-        grid, names = _grid(value), _names(value)
-        if grid:
+        if grid := _grid(value):
             return LogicTruth("arc", grid)
-        if names:
+        if names := _names(value):
             return LogicTruth("ordering", names)
-    raise _damaged(given)
-
-
-def _zebra_truth(fields: dict[Any, Any]) -> LogicTruth:
-    rows, header = _rows(fields.get("rows")), fields.get("header")
-    if not rows or any(None in row for row in rows):
-        raise _damaged(fields)
-    titles = None if header is None else _names(header)
-    if header is not None and (titles is None or len(titles) != len(rows[0])):
-        raise _damaged(fields)
-    return LogicTruth("zebra", rows, titles)
-
-
-def _damaged(given: Any) -> UserError:
-    return UserError(
-        f"ground_truth {str(given)[:60]!r} is no solution of a logic puzzle: give an object with header and rows "
-        "(zebra), a list of names (ordering), a word (graph) or a list of lists of whole numbers (arc)"
+    raise UserError(
+        f"ground_truth {str(ground_truth)[:60]!r} is no solution of a logic puzzle: give an object with header and "
+        "rows (zebra), a list of names (ordering), a word (graph) or a list of lists of whole numbers (arc)"
     )
 
 

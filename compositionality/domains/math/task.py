@@ -49,10 +49,11 @@ class MathTask(Task):
     libraries = ("math_verify",)
 
     def problem(self, options: MathOptions, split: str, seed: int, index: int) -> Problem:
+        """Return the problem at ``index``; its characters, in whatever order, decide its split and seed."""
         level = options.levels[index % len(options.levels)]
         draw = partial(_MAKERS[options.kind], level=level)
         name = f"math/{options.kind}/{level}/{index}"
-        (question, answer), _ = draw_owned(draw, split, seed, name, content=_signs)
+        (question, answer), _ = draw_owned(draw, split, seed, name, content=lambda drawn: "".join(sorted(drawn[0])))
         prompt = f"{question} Give the final answer in \\boxed{{}}."
         return Problem("math__generated", level, options.kind, prompt, answer, index, {"seed": seed})
 
@@ -74,11 +75,6 @@ class MathTask(Task):
 
     def gold(self, problem: Problem) -> str:
         return f"\\boxed{{{read_golds(problem.ground_truth)[0]}}}"
-
-
-def _signs(drawn: tuple[str, str]) -> str:
-    """Return the characters of a question in one order: with operands in another order it is of the same split."""
-    return "".join(sorted(drawn[0]))
 
 
 # ---- problems of our own: question and answer (LaTeX) of a level

@@ -77,7 +77,8 @@ class StemTask(Task):
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
             value = str(value)
         text = truth_text(value).strip()
-        if _is_truth(text):
+        fields = read_json(text)
+        if isinstance(fields, dict) and ("letter" in fields or {"question", "answer"} <= set(fields)):
             return text
         if not isinstance(value, str):
             raise _damaged(text)
@@ -97,14 +98,12 @@ class StemTask(Task):
         if not isinstance(fields, dict):
             raise _damaged(ground_truth)
         letter, options = fields.get("letter"), fields.get("options", len(LETTERS))
-        if letter is not None:
-            if type(options) is int and 2 <= options <= len(LETTERS) and letter in tuple(LETTERS[:options]):
-                return ChoiceTruth(letter, options)
-            raise _damaged(ground_truth)
-        question, answer, unit = fields.get("question"), fields.get("answer"), fields.get("unit") or ""
-        if not all(isinstance(text, str) for text in (question, answer, unit)) or not question or not answer:
-            raise _damaged(ground_truth)
-        if len(answer) > MAX_REFERENCE:
+        if type(options) is int and 2 <= options <= len(LETTERS) and letter in tuple(LETTERS[:options]):
+            return ChoiceTruth(letter, options)
+        texts: list[Any] = [fields.get("question"), fields.get("answer"), fields.get("unit") or ""]
+        question, answer, unit = texts
+        is_free = letter is None and all(isinstance(text, str) for text in texts) and question and answer
+        if not is_free or len(answer) > MAX_REFERENCE:
             raise _damaged(ground_truth)
         return FreeTruth(question, answer, unit, fields.get("exact") is True)
 
@@ -118,18 +117,13 @@ class StemTask(Task):
         return truth.question in problem.prompt if isinstance(truth, FreeTruth) and truth.exact else None
 
 
-def _is_truth(text: str) -> bool:
-    fields = read_json(text)
-    return isinstance(fields, dict) and ("letter" in fields or {"question", "answer"} <= set(fields))
-
-
 def _number_of_options(extra_info: Mapping[str, Any], letter: str) -> int:
     """Return how many options the row shows, where it says so; else as many as there are letters."""
     for key in ("options", "choices"):
-        shown = extra_info.get(key)
-        if shown is not None and (isinstance(shown, Sequence | Mapping) or hasattr(shown, "tolist")):
+        shown: Any = extra_info.get(key)
+        if (isinstance(shown, Sequence | Mapping) and not isinstance(shown, str)) or hasattr(shown, "tolist"):
             count = len(shown)
-            if 2 <= count <= len(LETTERS) and letter in LETTERS[:count] and not isinstance(shown, str):
+            if 2 <= count <= len(LETTERS) and letter in LETTERS[:count]:
                 return count
     return len(LETTERS)
 
