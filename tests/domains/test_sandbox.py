@@ -410,7 +410,3 @@ class TestErrors:
     everything = tests.replace("import f\n", "import *\n")
     assert run_tests(f"{names}\n{GOOD}", everything, style="pytest").end == "passed"
     assert run_tests(f"{names}\ndef f(x): return x", everything, style="pytest").end == "failed"
-    assert run_tests(GOOD, "def setup_module(): pass\n" + tests, style="pytest").end == "broken"
-    assert run_tests(GOOD, "def test_it(tmp_path): pass", style="pytest").end == "broken"
-    assert run_tests(GOOD, "import pytest\n@pytest.fixture\ndef a(): pass", style="pytest").end == "broken"
-    assert run_tests(GOOD, "def broken(").end == "broken"

@@ -71,13 +71,6 @@ def test_p04_p05_trouble_costs_its_own_item_only(trouble):
         assert pool.judge(items("good"))[0].reason is Reason.CORRECT
 
 
-def test_p04_a_hanging_judge_ends_in_time():
-    start = time.monotonic()
-    with bad_pool(0.5) as pool:
-        pool.judge(items("hang", "good"))
-    assert time.monotonic() - start < PATIENT_S  # and not the 1,000 seconds of the hang
-
-
 def test_p05_a_run_with_too_many_errors_stops():
     with JudgePool(1, timeout_s=PATIENT_S, max_error_rate=0.01, function=BAD_JUDGES) as pool:
         pool.judge(items(*["good"] * 99, "raise"))

@@ -33,16 +33,16 @@ def main() -> NoReturn:
     if os.getpid() != 1:
         prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    here, there = socket.socketpair()
+    our_end, server_end = socket.socketpair()
     if not os.fork():
-        here.close()
+        our_end.close()
         os.close(0)
         os.close(1)
         prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        solution.serve_forks(there)
-    there.close()
+        solution.serve_forks(server_end)
+    server_end.close()
     _write({"ready": True})
-    supervisor = Supervisor(here, json.loads(_read_all(0)))
+    supervisor = Supervisor(our_end, json.loads(_read_all(0)))
     try:
         end = supervisor.run()
     except LimitError as error:
@@ -127,14 +127,14 @@ class Supervisor:
         """Run the tests in one process, the solution in another, with a channel between them."""
         from . import checker
 
-        ours, theirs = socket.socketpair()
+        tests_end, solution_end = socket.socketpair()
         results, write_end = os.pipe()
-        self._request("serve", [theirs.detach()], classes=checker.classes_of(self.job["prefix"]))
+        self._request("serve", [solution_end.detach()], classes=checker.classes_of(self.job["prefix"]))
         if not os.fork():
             os.close(0)
             os.close(1)
-            checker.check(ours.fileno(), write_end, self.job)
-        ours.close()
+            checker.check(tests_end.fileno(), write_end, self.job)
+        tests_end.close()
         os.close(write_end)
         while not select.select([results], [], [], POLL_S)[0]:
             self._look()
@@ -164,13 +164,13 @@ class Supervisor:
     def kill_all(self) -> None:
         """End every process but this one, and wait until they are gone."""
         for _ in range(1000):
-            left = processes()
-            if not left:
+            pids = processes()
+            if not pids:
                 return
             if os.getpid() == 1:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(-1, signal.SIGKILL)
-            for pid in left:
+            for pid in pids:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             _reap()
@@ -182,13 +182,13 @@ def processes() -> list[int]:
     if os.getpid() == 1:
         return [pid for pid in pids if pid != 1]
     parents = {pid: _parent(pid) for pid in pids}
-    ours, queue = [], [os.getpid()]
+    descendants, queue = [], [os.getpid()]
     while queue:
-        parent = queue.pop()
-        children = [pid for pid, of in parents.items() if of == parent]
-        ours += children
+        ancestor = queue.pop()
+        children = [pid for pid, parent in parents.items() if parent == ancestor]
+        descendants += children
         queue += children
-    return ours
+    return descendants
 
 
 def resident(pid: int) -> int:
