@@ -249,6 +249,7 @@ TROUBLE = {
     "takes its files": "resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))",
     "takes its time": "resource.prlimit(1, resource.RLIMIT_CPU, (0, 0))",
     "takes its output": "resource.prlimit(1, resource.RLIMIT_FSIZE, (0, 0))",
+    "stops the fork server": "os.kill(os.getppid(), 19)",
     "ends the fork server": """server, own = os.getppid(), os.getpid()
 if os.fork() == 0:
     os.setsid()

@@ -34,7 +34,8 @@ def main() -> NoReturn:
         prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     our_end, server_end = socket.socketpair()
-    if not os.fork():
+    server_pid = os.fork()
+    if not server_pid:
         our_end.close()
         os.close(0)
         os.close(1)
@@ -42,7 +43,7 @@ def main() -> NoReturn:
         solution.serve_forks(server_end)
     server_end.close()
     _write({"ready": True})
-    supervisor = Supervisor(our_end, json.loads(_read_all(0)))
+    supervisor = Supervisor(our_end, server_pid, json.loads(_read_all(0)))
     try:
         end = supervisor.run()
     except LimitError as error:
@@ -57,8 +58,8 @@ def main() -> NoReturn:
 class Supervisor:
     """The runs of one job. ``server``: the socket of the fork server."""
 
-    def __init__(self, server: socket.socket, job: dict[str, Any]) -> None:
-        self.server, self.job = server, job
+    def __init__(self, server: socket.socket, server_pid: int, job: dict[str, Any]) -> None:
+        self.server, self.server_pid, self.job = server, server_pid, job
         self.deadline = time.monotonic() + job["wall_s"]
         self.looked = 0.0
 
@@ -82,6 +83,8 @@ class Supervisor:
 
     def _answer(self) -> int:
         """Read a number from the fork server."""
+        while not select.select([self.server], [], [], POLL_S)[0]:
+            self._look()
         data = self.server.recv(8, socket.MSG_WAITALL)
         if len(data) < 8:
             raise LimitError("killed")
@@ -154,6 +157,8 @@ class Supervisor:
         if now - self.looked < POLL_S:
             return
         self.looked = now
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.server_pid, signal.SIGCONT)  # the program may have stopped it
         _reap()
         pids = processes()
         if len(pids) > self.job["processes"]:
