@@ -106,10 +106,10 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
 def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
     """Raise UserError for settings that fit nothing; in a dry run also for what is wrong with files that exist."""
     check_ranges(settings)
-    known = list(all_tasks())
+    tasks = list(all_tasks())
     for key, names, choices in (
-        ("domains", settings.domains, known),
-        ("train_domains", settings.train_domains, settings.domains or known),
+        ("domains", settings.domains, tasks),
+        ("train_domains", settings.train_domains, settings.domains or tasks),
     ):
         if unknown := [name for name in names if name not in choices]:
             raise UserError(f"{key}: no domain {unknown[0]!r}; there are: {', '.join(choices)}")
@@ -146,12 +146,12 @@ def named_files(places: Sequence[str]) -> list[Path]:
     """Return the files, and those of the folders by name. Raise UserError for a folder without any."""
     files: list[Path] = []
     for place in map(Path, places):
-        inside = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+        found_files = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
         if place.suffix == ".parquet" and not place.exists():
             raise UserError(f"{place}: no such file; run the step that makes it or correct the path")
-        if not inside:
+        if not found_files:
             raise UserError(f"{place}: no parquet file in it; correct the path or download the files")
-        files += inside
+        files += found_files
     return files
 
 
@@ -216,8 +216,8 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
         raise UserError(f"{pass_rate} {rate!r} is no share from 0 to 1")
     level = cells.get("level")
     level, _ = level_and_group("", info if level is None or level != level else {"level": level})
-    known = {name: str(info[name]) if info.get(name) else None for name in OF_GOLD}
-    origin = {"file": path.name, "row": number, "pass_rate": rate, **known}
+    gold = {name: str(info[name]) if info.get(name) else None for name in OF_GOLD}
+    origin = {"file": path.name, "row": number, "pass_rate": rate, **gold}
     problem = Problem(cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, origin)
     return GuruRow(problem, prompt, rate if rate is None else float(rate), info)
 

@@ -50,9 +50,9 @@ class FunctionSettings:
         return f"correct: acc of {path.name}:{name}, without it a score of 1 or more"
 
 
-def function_of(verls: Mapping[str, Any], given: str | None) -> str:
+def function_of(verls: Mapping[str, Any], function: str | None) -> str:
     """Return ``FILE.py:NAME`` of verl's section ``custom_reward_function``. UserError if it says more or less."""
-    if given or not verls.get("path") or set(verls) - {"path", "name"}:
+    if function or not verls.get("path") or set(verls) - {"path", "name"}:
         raise UserError("reward.custom_reward_function: takes path and name; here: reward.function=FILE.py[:NAME]")
     return f"{verls['path']}:{verls.get('name') or NAME}"
 
@@ -88,12 +88,12 @@ def load_function(word: str) -> RewardFunction:
 
 def call_function(function: RewardFunction, data_source: str, info: Any, response: str, truth: Any) -> Verdict:
     """Return the verdict that the function gives. Raises what it raises, and ValueError for what is no score."""
-    found = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
-    if inspect.iscoroutine(found):
+    returned = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
+    if inspect.iscoroutine(returned):
         import asyncio  # slow to import
 
-        found = asyncio.run(found)
-    return verdict_of(found)
+        returned = asyncio.run(returned)
+    return verdict_of(returned)
 
 
 def verdict_of(returned: Any) -> Verdict:
@@ -104,7 +104,7 @@ def verdict_of(returned: Any) -> Verdict:
     if score is None or right is None:
         raise ValueError(f"it returned {returned!r:.200}; give a finite number, or a dictionary with one as score")
     pred = fields.pop("pred", None)
-    metrics = {str(name): value for name, given in fields.items() if (value := number(given)) is not None}
+    metrics = {str(name): value for name, field in fields.items() if (value := number(field)) is not None}
     reason = Reason.CORRECT if right >= 1 else Reason.WRONG
     return Verdict(score, reason, pred if isinstance(pred, str) else None, metrics)
 

@@ -45,17 +45,17 @@ class Worker:
     """
 
     def __init__(self, memory_mb: int, timeout_s: float, function: str | None) -> None:
-        ours, theirs = socket.socketpair()
-        words = [str(theirs.fileno()), str(memory_mb), str(timeout_s), *filter(None, [function])]
+        our_end, worker_end = socket.socketpair()
+        words = [str(worker_end.fileno()), str(memory_mb), str(timeout_s), *filter(None, [function])]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "compositionality.reward.worker", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[worker_end.fileno()],
             start_new_session=True,
         )
-        theirs.close()
-        self.connection = Connection(ours.detach())
+        worker_end.close()
+        self.connection = Connection(our_end.detach())
         self.timeout_s = timeout_s
         self.chunk: list[int] = []
         self.deadline = 0.0

@@ -30,14 +30,14 @@ def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None)
     """
     connection = Connection(fd)
     try:
-        own = load_function(function) if function else None
+        loaded = load_function(function) if function else None
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (memory_mb << 20),) * 2)
         connection.send_bytes(b"ready")
         while True:
             chunk = json.loads(connection.recv_bytes())
-            verdicts = json.dumps([_verdict(own, timeout_s, *item) for item in chunk]).encode()
+            verdicts = json.dumps([_verdict(loaded, timeout_s, *item) for item in chunk]).encode()
             connection.send_bytes(verdicts)
     except UserError as error:
         connection.send_bytes(str(error).encode())

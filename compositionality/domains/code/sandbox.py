@@ -274,8 +274,8 @@ def main() -> None:
         print(f"  {name} = {value}")
     if not contained.full:
         print("  scratch_mb is not enforced without bubblewrap")
-    what = "network, files of this machine, other processes, environment" if contained.full else "environment"
-    print(f"contained: {what}")
+    scope = "network, files of this machine, other processes, environment" if contained.full else "environment"
+    print(f"contained: {scope}")
     print(f"not contained: {contained.missing}")
 
 

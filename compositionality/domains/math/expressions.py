@@ -60,18 +60,18 @@ def is_expression(text: str) -> bool:
 def _exponents(text: str) -> Iterator[tuple[str, str]]:
     """Yield the exponents, what ``\\exp`` and its kin are of too, each with the sign before it."""
     for sign in _GROWS.finditer(text):
-        rest, is_power = text[sign.end() :], sign[0] == "^"
-        open_, word = depths(rest), _RAISED.match(rest)
-        if rest[:1] in ("{", "("):
+        after_sign, is_power = text[sign.end() :], sign[0] == "^"
+        open_, word = depths(after_sign), _RAISED.match(after_sign)
+        if after_sign[:1] in ("{", "("):
             end = open_.index(0, 1)
         elif is_power:
             end = word.end() if word else 0
         else:  # up to a sign or a bracket that ends the argument
-            levels = enumerate(zip(rest[1:], open_[2:], strict=True), 1)
+            levels = enumerate(zip(after_sign[1:], open_[2:], strict=True), 1)
             ends = (place for place, (char, level) in levels if level < 0 or (not level and char in "-+,=<>&"))
-            end = next(ends, len(rest))
-        unclear = is_power and (not end or rest[end : end + 1] == "^")
-        yield "^" if unclear else rest[:end], text[sign.start() - 1 : sign.start()]
+            end = next(ends, len(after_sign))
+        unclear = is_power and (not end or after_sign[end : end + 1] == "^")
+        yield "^" if unclear else after_sign[:end], text[sign.start() - 1 : sign.start()]
 
 
 def _size(exponent: str) -> float:

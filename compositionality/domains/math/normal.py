@@ -99,12 +99,12 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     styled = _TEXT.fullmatch(text)
     text = _LAST_SIGN.sub("", styled[1].strip()) if styled else text
     text, unit = _without_unit(_JOINED.sub(_comma, text).strip())
-    found = frozenset(units | {unit} - {""})
+    all_units = frozenset(units | {unit} - {""})
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(word := " ".join(text.split())) and len(word) > 1:
         is_product = len(word) == 2 and not styled and not word.istitle()  # xy is no XY
         said = word if is_product else word.lower()
-        return "\\emptyset" if _NO_SOLUTION.fullmatch(said) else said, found
+        return "\\emptyset" if _NO_SOLUTION.fullmatch(said) else said, all_units
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
@@ -118,7 +118,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     if signed and number_of(signed[2]) is not None:
         text = signed[1] + signed[2]
     text = "\\emptyset" if text == "\\{\\}" else text
-    return text, found
+    return text, all_units
 
 
 def _comma(words: re.Match[str]) -> str:
@@ -135,28 +135,28 @@ def _without_unit(text: str) -> tuple[str, str]:
         inner, unit = _without_unit(pair[2])
         return f"{pair[0]}{inner}{pair[1]}", unit
     parts = split_parts(text)
-    found = [_UNIT.fullmatch(part) or _percent(part) or _PLAIN_UNIT.fullmatch(part) for part in parts]
-    units = {unit_of(measured[2] + measured[3]) for measured in found if measured}
+    matches = [_UNIT.fullmatch(part) or _percent(part) or _PLAIN_UNIT.fullmatch(part) for part in parts]
+    units = {unit_of(measured[2] + measured[3]) for measured in matches if measured}
     if len(units) != 1 or None in units:
         return text, ""
-    comma = "," if found.count(None) == len(found) - 1 else ", "  # of 1 cm,234 cm is no thousand
-    bare = [measured[1] if measured else part for part, measured in zip(parts, found, strict=True)]
+    comma = "," if matches.count(None) == len(matches) - 1 else ", "  # of 1 cm,234 cm is no thousand
+    bare = [measured[1] if measured else part for part, measured in zip(parts, matches, strict=True)]
     return comma.join(bare), units.pop() or ""
 
 
 def _percent(part: str) -> re.Match[str] | None:
     """Find the sign after a whole term: x+50% is no x+50."""
-    found = _PERCENT.fullmatch(part)
-    term = found[1].rpartition("=")[2].strip().removeprefix(PLUS_MINUS) if found else ""
+    percent = _PERCENT.fullmatch(part)
+    term = percent[1].rpartition("=")[2].strip().removeprefix(PLUS_MINUS) if percent else ""
     signs = [sign for sign, depth in zip(term[1:], depths(term)[1:], strict=False) if not depth and sign in "+-%"]
-    return None if signs or _OPERATION.search(term) else found
+    return None if signs or _OPERATION.search(term) else percent
 
 
 def _fraction(over: re.Match[str]) -> str:
     """Return ``{1\\over 2}`` as ``\\frac``, in braces where it had some: they may be another command's."""
-    above, below = (over["above"] or over[4] or "", over["below"] or over[5] or "")
+    numerator, denominator = (over["above"] or over[4] or "", over["below"] or over[5] or "")
     name = "binom" if over["sign"] == "choose" else "frac"
-    fraction = f"\\{name}{{{above.strip()}}}{{{below.strip()}}}"
+    fraction = f"\\{name}{{{numerator.strip()}}}{{{denominator.strip()}}}"
     return fraction if over["above"] is None or over[0] == over.string else f"{{{fraction}}}"
 
 
@@ -257,16 +257,16 @@ def number_of(text: str) -> Fraction | None:
     if len(text) > DIGITS or not text.isascii():
         return None
     if fraction := _FRACTION.fullmatch(text):
-        sign, whole, above, below = fraction.groups()
-        if whole and not above[0].isdigit():
+        sign, whole, numerator, denominator = fraction.groups()
+        if whole and not numerator[0].isdigit():
             return None
-        part = _divided(above, below)
+        part = _divided(numerator, denominator)
         return None if part is None else (-1 if sign == "-" else 1) * (int(whole or 0) + part)
     if ratio := _RATIO.fullmatch(text):
         return _divided(ratio[1], ratio[2])
     if repeating := _REPEATING.fullmatch(text):
-        start, more, again = repeating.groups()
-        return Fraction(int(start + more + again) - int(start + more), 10 ** len(more) * (10 ** len(again) - 1))
+        start, digits, period = repeating.groups()
+        return Fraction(int(start + digits + period) - int(start + digits), 10 ** len(digits) * (10 ** len(period) - 1))
     if ten := _POWER_OF_TEN.fullmatch(text):
         return Fraction(10) ** int(ten[1] or ten[2])
     decimal = _DECIMAL.fullmatch(text)
@@ -276,9 +276,9 @@ def number_of(text: str) -> Fraction | None:
     return Fraction(decimal[1].replace(",", "")) * Fraction(10) ** power
 
 
-def _divided(above: str, below: str) -> Fraction | None:
-    divisor = Fraction(below.replace(",", ""))
-    return Fraction(above.replace(",", "")) / divisor if divisor else None
+def _divided(numerator: str, denominator: str) -> Fraction | None:
+    divisor = Fraction(denominator.replace(",", ""))
+    return Fraction(numerator.replace(",", "")) / divisor if divisor else None
 
 
 _MEASURED = """
@@ -314,11 +314,11 @@ def unit_of(text: str) -> str | None:
     text = text.strip()
     while word := _UNIT_WORD.match(text, place):
         square, name, power, raised = word.groups()
-        known = _known(name)
-        if known is None:
+        symbol = _known(name)
+        if symbol is None:
             return None
         power = _POWERS[square.strip(" .").lower()] if square else power or {"²": "2", "³": "3"}.get(raised or "", "")
-        unit, place = unit + known + power, word.end()
+        unit, place = unit + symbol + power, word.end()
         if place == len(text):
             return unit
         between = _BETWEEN_UNITS.match(text, place)

@@ -72,17 +72,17 @@ def _same_json(answer: str, entry: Entry) -> bool:
     """Accept equal values of equal types: neither ``true`` nor 1.0 is 1. An answer that is not JSON: the gold text."""
     gold = str(entry["answer"]).strip()
     try:
-        ours, right = (json.loads(text, object_pairs_hook=with_distinct_keys) for text in (answer, gold))
-        return json.dumps(ours, sort_keys=True) == json.dumps(right, sort_keys=True)
+        value, gold_value = (json.loads(text, object_pairs_hook=with_distinct_keys) for text in (answer, gold))
+        return json.dumps(value, sort_keys=True) == json.dumps(gold_value, sort_keys=True)
     except (ValueError, RecursionError):
         return answer == gold
 
 
 def _same_share(answer: str, entry: Entry) -> bool:
     """Accept a probability within 1 %: the scorer's tolerance is absolute, and takes 0 for a small one."""
-    above, _, below = answer.partition("/")
+    numerator, _, denominator = answer.partition("/")
     gold = float(entry["answer"])
-    return float(below or 1) != 0 and abs(float(above) / float(below or 1) - gold) <= 0.01 * gold
+    return float(denominator or 1) != 0 and abs(float(numerator) / float(denominator or 1) - gold) <= 0.01 * gold
 
 
 def _numbers(text: str) -> list[float]:
@@ -92,7 +92,7 @@ def _numbers(text: str) -> list[float]:
 def _same_cells(answer: str, entry: Entry) -> bool:
     """Accept every cell as asked for, to two decimal places."""
     pairs = zip(answer.split(), str(entry["answer"]).split(), strict=True)
-    return all(abs(float(ours) - float(gold)) <= 0.01 for ours, gold in pairs)
+    return all(abs(float(cell) - float(gold_cell)) <= 0.01 for cell, gold_cell in pairs)
 
 
 def _same_decimal(answer: str, entry: Entry) -> bool:
@@ -109,8 +109,8 @@ def _makes_24(answer: str, entry: Entry) -> bool:
 
 def _conclusion(answer: str, entry: Entry) -> bool:
     """Take the question's variables, and no long run of negations, whose square the scorer's time grows with."""
-    known = set(entry["metadata"]["variables"])
-    return "¬" * (DEEPEST + 1) not in "".join(answer.split()) and set(re.findall("[A-Z]", answer)) <= known
+    variables = set(entry["metadata"]["variables"])
+    return "¬" * (DEEPEST + 1) not in "".join(answer.split()) and set(re.findall("[A-Z]", answer)) <= variables
 
 
 def _vertices_once(answer: str, entry: Entry) -> bool:
@@ -184,13 +184,13 @@ def _powers_are_small(tokens: list[str]) -> bool:
     for place, token in enumerate(tokens):
         if token != "**":
             continue
-        base, after = tokens[place - 1] if place else "", " ".join(tokens[place + 1 : place + 7])
-        plain = re.match(r"([0-9]{1,2})(?! \*\*)(?![0-9.])|\( -? ?([0-9]{1,2})(?: / [0-9]{1,2})? \)(?! \*\*)", after)
+        base, tail = tokens[place - 1] if place else "", " ".join(tokens[place + 1 : place + 7])
+        plain = re.match(r"([0-9]{1,2})(?! \*\*)(?![0-9.])|\( -? ?([0-9]{1,2})(?: / [0-9]{1,2})? \)(?! \*\*)", tail)
         if base == ")":
             if plain is None:
                 return False
             product *= max(1, int(plain[1] or plain[2]))
-        elif not base.isalpha() or (plain is None and not (after.startswith("(") or after[:1].isalpha())):
+        elif not base.isalpha() or (plain is None and not (tail.startswith("(") or tail[:1].isalpha())):
             return False
     return product <= LARGEST_POWER
 

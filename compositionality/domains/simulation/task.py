@@ -128,11 +128,11 @@ class SimulationTask(ChainTask):
 
     def suits(self, kind: str, chain: ProgramChain) -> bool:
         """Return whether every step counts on the input that is asked about, and nothing shown is the answer."""
-        given, result = chain.inputs[0], chain.outputs[0]
+        value, result = chain.inputs[0], chain.outputs[0]
         steps = chain.steps
-        fewer = (apply_all(steps[:n] + steps[n + 1 :], given) for n in range(len(steps)))
+        fewer = (apply_all(steps[:n] + steps[n + 1 :], value) for n in range(len(steps)))
         shown = (result, result[:0]) if kind.endswith("_input") else ()
-        return bool(result) and result not in fewer and result not in (apply_all(steps, one) for one in shown)
+        return bool(result) and result not in fewer and result not in (apply_all(steps, x) for x in shown)
 
     def pose(self, chain: ProgramChain, kind: str) -> tuple[str, str, dict[str, Any], dict[str, str]]:
         """Show the chain as a program, and ask for one side of a run of it."""
@@ -222,13 +222,13 @@ def judge_json(response: str, truth: SimulationTruth) -> Verdict:
 def last_object(response: str) -> dict[str, Any] | None:
     """Return the last well-formed JSON object without repeated keys, fenced or not; none inside another counts."""
     text = response[-READ:]
-    last, position, decoder = None, 0, json.JSONDecoder(object_pairs_hook=with_distinct_keys)
+    fields, position, decoder = None, 0, json.JSONDecoder(object_pairs_hook=with_distinct_keys)
     while start := _OBJECT.search(text, position):
         try:
-            last, position = decoder.raw_decode(text, start.start())
+            fields, position = decoder.raw_decode(text, start.start())
         except (ValueError, RecursionError):
             position = start.start() + 1
-    return last
+    return fields
 
 
 def normal(value: Any, depth: int = 20) -> Any:
@@ -248,15 +248,15 @@ def normal(value: Any, depth: int = 20) -> Any:
     return _BOOLEANS.get(text.lower(), value)
 
 
-def same(value: Any, wanted: Any) -> bool:
+def same(value: Any, right: Any) -> bool:
     """Return whether two values are equal, where true is no 1; 1.0 is 1."""
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return value is wanted
-    if isinstance(value, list) and isinstance(wanted, list):
-        return len(value) == len(wanted) and all(map(same, value, wanted))
-    if isinstance(value, dict) and isinstance(wanted, dict):
-        return value.keys() == wanted.keys() and all(same(value[key], wanted[key]) for key in value)
-    return bool(value == wanted)
+    if isinstance(value, bool) or isinstance(right, bool):
+        return value is right
+    if isinstance(value, list) and isinstance(right, list):
+        return len(value) == len(right) and all(map(same, value, right))
+    if isinstance(value, dict) and isinstance(right, dict):
+        return value.keys() == right.keys() and all(same(value[key], right[key]) for key in value)
+    return bool(value == right)
 
 
 def judge_assertion(response: str, truth: SimulationTruth) -> Verdict:

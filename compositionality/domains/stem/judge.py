@@ -74,8 +74,8 @@ def _one_letter(text: str) -> str | None:
     if len(text) > MAX_EXACT:
         return None
     letter = _LETTER.fullmatch(_FONT.sub("", without_styles(text)).strip(" $*"))
-    rest = (letter and letter["rest"]) or ""
-    if letter is None or _OTHER_LETTER.search(rest.upper() if letter[1].islower() else rest):
+    option = (letter and letter["rest"]) or ""
+    if letter is None or _OTHER_LETTER.search(option.upper() if letter[1].islower() else option):
         return None
     return letter[1].upper()
 

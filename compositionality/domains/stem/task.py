@@ -236,14 +236,14 @@ def solve_item(item: StemItem) -> list[int]:
 def ask_item(item: StemItem) -> tuple[str, str, list[str]]:
     """Return the question in words, the unit of its answer, and the names of the formulas."""
     chain = CHAINS[item.chain]
-    given = list(chain.divided) if item.start == 0 else [chain.results[item.start - 1]]
-    asked = chain.results[item.start : item.start + item.formulas]
-    given += chain.factors[max(0, item.start - 1) : item.start + item.formulas - 1]
-    values = zip(given, item.values, strict=True)
-    known = "; ".join(f"{name} = {value} {unit}".rstrip() for (name, unit), value in values)
-    name, unit = asked[-1]
-    question = f"{chain.setting} Given: {known}. What is the {name}{f', in {unit}' if unit else ''}?"
-    return question, unit, [name for name, _ in asked]
+    quantities = list(chain.divided) if item.start == 0 else [chain.results[item.start - 1]]
+    results = chain.results[item.start : item.start + item.formulas]
+    quantities += chain.factors[max(0, item.start - 1) : item.start + item.formulas - 1]
+    values = zip(quantities, item.values, strict=True)
+    listed = "; ".join(f"{name} = {value} {unit}".rstrip() for (name, unit), value in values)
+    name, unit = results[-1]
+    question = f"{chain.setting} Given: {listed}. What is the {name}{f', in {unit}' if unit else ''}?"
+    return question, unit, [name for name, _ in results]
 
 
 def draw_choices(item: StemItem, draws: Draws) -> tuple[str, list[int]]:
@@ -252,14 +252,14 @@ def draw_choices(item: StemItem, draws: Draws) -> tuple[str, list[int]]:
     Which neighbours does not depend on which of them is right, so the options alone do not tell.
     """
     divisor = item.values[1] if item.start == 0 else 1
-    first = item.values[0] // divisor
-    block = LEAST + (first - LEAST) // len(OPTIONS) * len(OPTIONS)
-    values = {
+    value = item.values[0] // divisor
+    block = LEAST + (value - LEAST) // len(OPTIONS) * len(OPTIONS)
+    options = {
         near: solve_item(item._replace(values=(near * divisor, *item.values[1:])))[-1]
         for near in range(block, block + len(OPTIONS))
     }
-    choices = draws.shuffled(values.values())
-    return OPTIONS[choices.index(values[first])], choices
+    choices = draws.shuffled(options.values())
+    return OPTIONS[choices.index(options[value])], choices
 
 
 TASK = StemTask()

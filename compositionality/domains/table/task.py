@@ -89,8 +89,8 @@ class TableTask(Task):
             return Verdict(0.0, Reason.NO_ANSWER)
         if len(box) > MAX_LENGTH:
             return Verdict(0.0, Reason.MALFORMED, box[:MAX_LENGTH])
-        given = without_styles(box).replace("\\|", "|").replace("\\mid", "|").split("|")
-        right = len(given) == len(answers) and all(map(_is_same, _entries(answers), _entries(given)))
+        parts = without_styles(box).replace("\\|", "|").replace("\\mid", "|").split("|")
+        right = len(parts) == len(answers) and all(map(_is_same, _entries(answers), _entries(parts)))
         return Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, box)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
@@ -191,11 +191,11 @@ def _amount(text: str) -> Amount | None:
     return Amount(value, whole, currency, "%" if unit == "percent" else unit)
 
 
-def _is_same(truth: TableEntry, given: TableEntry) -> bool:
+def _is_same(truth: TableEntry, answer: TableEntry) -> bool:
     """Accept equal text; or numbers within TOLERANCE of the truth, whole numbers exactly, in the same unit."""
-    if truth.text == given.text:
+    if truth.text == answer.text:
         return bool(truth.text)
-    right, amount = truth.amount, given.amount
+    right, amount = truth.amount, answer.amount
     if right is None or amount is None or not _is_same_unit(right, amount):
         return False
     if right.whole and amount.whole:
@@ -205,15 +205,15 @@ def _is_same(truth: TableEntry, given: TableEntry) -> bool:
     return abs(amount.value - right.value) <= TOLERANCE * abs(right.value)
 
 
-def _is_same_unit(truth: Amount, given: Amount) -> bool:
+def _is_same_unit(truth: Amount, answer: Amount) -> bool:
     """Accept a currency or % left out or added to a bare number, and the truth's unit left out if it is a known one."""
-    if truth.currency and given.currency and truth.currency != given.currency:
+    if truth.currency and answer.currency and truth.currency != answer.currency:
         return False
-    if truth.unit == given.unit:
+    if truth.unit == answer.unit:
         return True
-    if _PERCENT in (truth.unit, given.unit):
-        return not truth.currency and not given.currency and "" in (truth.unit, given.unit)
-    if given.unit or given.currency or truth.unit == _AMBIGUOUS:
+    if _PERCENT in (truth.unit, answer.unit):
+        return not truth.currency and not answer.currency and "" in (truth.unit, answer.unit)
+    if answer.unit or answer.currency or truth.unit == _AMBIGUOUS:
         return False
     return unit_of(truth.unit) is not None
 
@@ -246,10 +246,10 @@ class CityTable(NamedTuple):
 def draw_table(options: TableOptions, draws: Draws) -> CityTable:
     """Draw a table; both regions have two cities at least."""
     cities = tuple(draws.shuffled(CITIES)[: options.rows])
-    others = [draws.choice(REGIONS) for _ in range(options.rows - 4)]
+    more_regions = [draws.choice(REGIONS) for _ in range(options.rows - 4)]
     titles = tuple(draws.shuffled(FIGURES)[: options.columns])
     columns = [draws.shuffled(range(10, 100))[: options.rows] for _ in titles]
-    regions = tuple(draws.shuffled([*REGIONS, *REGIONS, *others]))
+    regions = tuple(draws.shuffled([*REGIONS, *REGIONS, *more_regions]))
     return CityTable(cities, regions, titles, tuple(zip(*columns, strict=True)))
 
 
