@@ -162,7 +162,7 @@ def test_the_address_may_be_given_in_any_usual_form(suffix, server, monkeypatch)
 )  # fmt: skip
 def test_p05_trouble_with_the_endpoint_is_an_error_with_one_line(play, server, monkeypatch, caplog):
     if play in ("hang", "drip"):  # they go on until the test is over
-        monkeypatch.setattr(judge, "TIMEOUT_S", 2.0)
+        monkeypatch.setattr(judge, "TIMEOUT_S", 0.5)
     server.decide = play
     assert [free("70.56 km/h").reason for _ in range(2)] == [Reason.ERROR] * 2
     assert len(caplog.records) == 1
