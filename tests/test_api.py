@@ -112,7 +112,7 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("warm")
 def test_the_code_of_the_readme_runs(model: Path, tmp_path: Path) -> None:
     (tmp_path / "base").symlink_to(model)
-    text = (Path(__file__).parents[1] / "bash" / "README.md").read_text()
+    text = (Path(__file__).parents[1] / "README.md").read_text()
     code = next(
         block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "from compositionality" in block
     )

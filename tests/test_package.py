@@ -54,8 +54,9 @@ def test_a_wheel_alone_does_what_the_readme_says(tmp_path: Path) -> None:
     home.mkdir()
     environment = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
-    part = (ROOT / "bash/README.md").read_text().split("## In any folder")[1]
-    commands, code = (re.findall(rf"```{name}\n(.*?)```", part, re.DOTALL)[0] for name in ("bash", "python"))
+    parts = (("bash/README.md", "In any folder", "bash"), ("README.md", "From Python", "python"))
+    texts = [((ROOT / file).read_text().split(f"## {title}")[1], language) for file, title, language in parts]
+    commands, code = (re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[0] for text, language in texts)
     script = (
         f"set -e\n{commands}\npython - <<'EOF'\n{code}\nimport compositionality as c; print(c.__file__, model)\nEOF\n"
     )
