@@ -6,6 +6,7 @@ Where there is a namespace of its own it is process 1 there, so that nothing out
 
 import contextlib
 import ctypes
+import io
 import json
 import os
 import select
@@ -43,7 +44,7 @@ def main() -> NoReturn:
         solution.serve_forks(server_end)
     server_end.close()
     _write({"ready": True})
-    supervisor = Supervisor(our_end, server_pid, json.loads(_read_all(0)))
+    supervisor = Supervisor(our_end, server_pid, json.loads(io.FileIO(0, closefd=False).readall()))
     try:
         end = supervisor.run()
     except LimitError as error:
@@ -224,10 +225,3 @@ def _write(line: dict[str, Any]) -> None:
     data = memoryview(json.dumps(line).encode() + b"\n")
     while data:
         data = data[os.write(1, data) :]
-
-
-def _read_all(fd: int) -> bytes:
-    parts = []
-    while part := os.read(fd, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
