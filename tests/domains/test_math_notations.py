@@ -127,7 +127,9 @@ def test_p04_all_forms_of_an_answer_are_one_and_no_other_is(name: str, values: t
         ("66", ["\\binom{12}{2}", "\\binom {12} 2", "{12\\choose 2}", "y=({12\\choose 2})"]),
         ("9", ["y=(3^2)", "y=((4)+(5))", "y=(3)(3)", "y=(\\frac{18}{2})"]),
         ("\\frac{n(n+1)}{2}", ["\\binom{n}{2}"]), ("x<1 and x>0 or x>3", ["x<1 or x>0 and x>3"]),
-        ("x>1 \\text{ and } y<3", ["x>1 \\text{ or } y<3"]), ("p\\land q", ["p, q", "p\\lor q"]),
+        ("x>1 \\text{ and } y<3", ["x>1 \\text{ or } y<3"]), ("-3,5", ["x=-3 \\land x=5"]),
+        *((f"p{sign}q", ["p, q", "p and q", "p or q", *(f"{p}{other}{r}" for p in ("p", "p, q", "pq") for r in "qr")])
+          for sign, other in (("\\land ", "\\lor "), ("\\lor ", "\\land "))),
     ],
 )  # fmt: skip
 def test_p04_what_only_looks_the_same_is_wrong(gold: str, answers: list[str]) -> None:
@@ -140,6 +142,7 @@ def test_p04_forms_that_only_symbols_tell_apart() -> None:
     assert right("\\frac{n(n-1)}{2}", "\\binom{n}{2}")
     assert right("2^{\\binom{n}{2}}", "2^{\\binom n2}")
     assert right("x>1, y<3", "y<3 and x>1")
+    assert right("p\\lor q", "q ∨ p")
 
 
 def test_p04_a_binomial_coefficient_of_large_numbers_or_powers_is_not_worked_out() -> None:

@@ -24,8 +24,8 @@ _WRITTEN = {
     "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "≈": "\\approx ", "{,}": ",", "\\varnothing": "\\emptyset",
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
     "∅": "\\emptyset ", "±": "\\pm ", "≤": "\\le ", "≥": "\\ge ", "\\mathbb{R}": "(-\\infty,\\infty)",
-    "∈": "\\in ", "\\lor": "\\text{or}", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ", "∧": "\\land ",
-    "∨": "\\text{or}", "ℤ": "\\mathbb{Z}",
+    "∈": "\\in ", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ", "∧": "\\land ",
+    "∨": "\\lor ", "ℤ": "\\mathbb{Z}",
 }  # fmt: skip
 _SIGN = re.compile(
     r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|[πℤ]", re.DOTALL
@@ -40,11 +40,11 @@ _PRODUCT = re.compile(r"(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``."""
 _JOINED = re.compile(
     r"\s*,?\s*\\(?:text|mathrm)\{\s*(and|or)\s*\}\s*"
-    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*(?:[=<>]|\\[lg]e))|\s*\\(land)(?![a-zA-Z])\s*"
+    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*(?:[=<>]|\\[lg]e))|\s*\\(land|lor)(?![a-zA-Z])\s*"
 )
 AND, OR = "∧", "∨"
-"""Before an inequality that a word joins to the one before it; a comma stands before these."""
-_SYSTEM = {"and": AND, "land": AND, "or": OR}
+"""Before an inequality, or a part of a formula, that is joined to the one before it; a comma stands before these."""
+_JOINTS = {"and": AND, "land": AND, "or": OR, "lor": OR}
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
 _BLANKS = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")
@@ -122,11 +122,9 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _comma(words: re.Match[str]) -> str:
-    """Return a comma for the word between two answers, and between inequalities which word it was."""
+    """Return a comma for the word between two answers; after it, for inequalities and signs, which word it was."""
     word = words[1] or words[2] or words[3]
-    if LESS.search(words.string):
-        return f", {_SYSTEM[word]}"
-    return words[0] if words[3] else ", "
+    return f", {_JOINTS[word]}" if words[3] or LESS.search(words.string) else ", "
 
 
 def _without_unit(text: str) -> tuple[str, str]:
