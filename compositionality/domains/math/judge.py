@@ -27,6 +27,7 @@ from compositionality.domains.math.normal import (
     names,
     normal,
     number_of,
+    of_one_family,
     split_parts,
     unnamed,
 )
@@ -135,23 +136,8 @@ def _is_right(gold: str, text: str) -> bool:
     if bool(LESS.search(gold)) != bool(LESS.search(answer)) or (AND in gold) != (AND in answer):
         gold, answer = intervals(gold), intervals(answer)  # an inequality for an interval
     gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
-    gold, answer = _of_one_family(gold, answer)
+    gold, answer = of_one_family(gold, answer)
     return _is_worked_out(gold, answer) and _same(gold, answer) and (not about or _rounds_to(answer, decimal))
-
-
-_FAMILY = re.compile(r"(.+),([a-zA-Z])\\in(\\mathbb\{[NZ]\})")
-
-
-def _of_one_family(gold: str, answer: str) -> tuple[str, str]:
-    """Return two families without their letters' set, both in the gold one's letter; other texts as they are."""
-    family, answers = _FAMILY.fullmatch(gold), _FAMILY.fullmatch(answer)
-    if not family or not answers or family[3] != answers[3]:
-        return gold, answer
-    letter, old = family[2], answers[2]
-    renamed = re.sub(rf"(?<![\\a-zA-Z]){old}(?![a-zA-Z])", letter, answers[1])
-    if letter != old and (letter in letters_in(answers[1]) or old in letters_in(renamed)):
-        return gold, answer
-    return family[1], renamed
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence, Set
 from fractions import Fraction
 
+from compositionality.domains.math.expressions import letters_in
 from compositionality.tasks.answers import depths
 
 PLUS_MINUS, INTEGERS = "\\pm", "\\mathbb{Z}"
@@ -237,6 +238,21 @@ def _bounds(text: str) -> tuple[str, str, str] | None:
         return None
     low, first, letter, second, high = sides
     return letter, f"{'(' if first in '<>' else '['}{low}", f"{high}{')' if second in '<>' else ']'}"
+
+
+_FAMILY = re.compile(r"(.+),([a-zA-Z])\\in(\\mathbb\{[NZ]\})")
+
+
+def of_one_family(gold: str, answer: str) -> tuple[str, str]:
+    """Return two families without their letters' set, both in the gold one's letter; other texts as they are."""
+    family, answers = _FAMILY.fullmatch(gold), _FAMILY.fullmatch(answer)
+    if not family or not answers or family[3] != answers[3]:
+        return gold, answer
+    letter, old = family[2], answers[2]
+    renamed = re.sub(rf"(?<![\\a-zA-Z]){old}(?![a-zA-Z])", letter, answers[1])
+    if letter != old and (letter in letters_in(answers[1]) or old in letters_in(renamed)):
+        return gold, answer
+    return family[1], renamed
 
 
 # ---- plain numbers, read exactly: 12, -3.5, 1,234, 3/4, \frac{3}{4}, 1\frac{1}{2}, 1.2 \times 10^{5}
