@@ -31,6 +31,7 @@ GROUPS = {
             "{0} \\text{{ for some integer }} k", "{0}\\text{{ (where k is any integer)}}",
             "\\{{{0} \\mid k\\in\\mathbb{{Z}}\\}}", "\\{{{0} : k \\in \\mathbb{{Z}}\\}}",
             "{1}, n\\in\\mathbb{{Z}}", "{1} \\text{{ for all integers }} n", "\\{{{1} | n\\in\\mathbb{{Z}}\\}}",
+            "{1}, n \\in \\mathbf{{Z}}", "{1}, \\forall n\\in Z",
         ),
         (
             "{0}", "{0}, k\\in\\mathbb{{N}}", "{0}, k\\in\\mathbb{{R}}", "{0}, n\\in\\mathbb{{Z}}", "{0}, k=2",
@@ -54,19 +55,21 @@ GROUPS = {
         [("n", "2"), ("n", "k"), ("m", "3")],
         (
             "\\binom{{{0}}}{{{1}}}", "\\binom {0} {1}", "\\dbinom {0}{1}", "\\tbinom{{{0}}}{1}", "{{{0} \\choose {1}}}",
-            "y={{{0} \\choose {1}}}",
+            "y={{{0} \\choose {1}}}", "\\binom{{{0}}} {1}", "\\binom{0}{{{1}}}",
         ),
         ("\\binom {1} {0}", "\\frac{{{0}}}{{{1}}}", "\\binom {0} 4", "{{{1}\\choose {0}}}", "\\binom {0} {1}+1"),
     ),
     "brackets after a name": (
         [("5",), ("-3",), ("\\frac{1}{2}",), ("x+1",), ("2\\sqrt{3}",)],
-        ("{0}", "y=({0})", "y = \\left({0}\\right)"),
+        ("{0}", "y=({0})", "y = \\left({0}\\right)", "y=({{{0}}})", "{{({0})}}"),
         ("y=(7)", "m+n=(7)", "y\\in({0})", "y=({0},{0})", "(y=7)"),
     ),
     "fraction in brackets after a name": (
         [("1", "2"), ("12", "35")],
-        ("\\frac{{{0}}}{{{1}}}", "x=({0}\\over {1})", "x = \\left({0} \\over {1}\\right)"),
-        ("x=({1}\\over {0})", "x={0}", "x=({0}\\over {1},{0})"),
+        (
+            "-\\frac{{{0}}}{{{1}}}", "x=-({0}\\over {1})", "x = -\\left({{{0} \\over {1}}}\\right)",
+        ),
+        ("x=-({1}\\over {0})", "x=-{0}", "x=-({0}\\over {1},{0})", "x=({0}\\over {1})", "-(-({0}\\over {1}))"),
     ),
     "no solution": (
         [()],
@@ -143,6 +146,12 @@ def test_p04_forms_that_only_symbols_tell_apart() -> None:
     assert right("2^{\\binom{n}{2}}", "2^{\\binom n2}")
     assert right("x>1, y<3", "y<3 and x>1")
     assert right("p\\lor q", "q ∨ p")
+    assert right("x=2k, k\\in\\mathbb{Z}", "\\{x \\mid x=2n, n\\in\\mathbb{Z}\\}")
+    assert right("\\binom{n+1}{2}", "\\binom{n+1}2")
+    assert right("\\frac{10}{7}", "\\frac{10}7")
+    assert not right("\\frac{10}{7}", "\\frac{10}71")
+    assert right("\\frac{1}{2}", "x=(1\\over 2)")
+    assert not right("2", "x=(1\\over 2)")
 
 
 def test_p04_a_binomial_coefficient_of_large_numbers_or_powers_is_not_worked_out() -> None:

@@ -118,8 +118,6 @@ _FUNCTION = re.compile(
 """What a gold answer without functions does not need: an answer with one may be the question."""
 _ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
 """What a number may have that is written as a decimal or with an exponent, so may be rounded."""
-_BARE = re.compile(r"^[({](.*)[)}]$")
-"""A number in brackets is one too."""
 _QUOTIENT = re.compile(r"^\\frac\{(\w+)\}\{(\w+)\}$|^(\w+)/(\w+)$")
 """A ratio, written as a fraction of the same numbers."""
 _DIVISION = re.compile(r"/|\\frac")
@@ -147,7 +145,7 @@ def _is_worked_out(gold: str, answer: str) -> bool:
         return True
     if (value := number_of(gold)) is not None:
         whole = value.denominator == 1 and not _DIVISION.search(gold)
-        sides = [_BARE.sub(r"\g<1>", side) for side in answer.split("=")]
+        sides = map(bare, answer.split("="))
         return any(number_of(side) is not None and not (whole and _DIVISION.search(side)) for side in sides)
     return bool(_FUNCTION.search(gold)) or not _FUNCTION.search(answer.split("=")[-1])
 
@@ -158,8 +156,8 @@ def _same(gold: str, answer: str) -> bool:
         named = unnamed(gold)
         name = gold.removesuffix(named)
         if name and single and answer.startswith(name):
-            gold, answer = named, answer.removeprefix(name)
-        elif number_of(named) is not None or (single and answer.count("=") > 1):
+            gold, answer = bare(named), bare(answer.removeprefix(name))
+        elif number_of(bare(named)) is not None or (single and answer.count("=") > 1):
             return gold == answer  # x-3=2 is the question to x=5
     else:
         gold, answer = (bare(unnamed(text)) if "=" in text else unnamed(text) for text in (gold, answer))

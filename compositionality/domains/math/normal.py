@@ -58,17 +58,18 @@ _INVERSE = re.compile(
 )
 _LETTER_OF_SET = re.compile(r"\\mathbb\s+([A-Z])(?![a-zA-Z])")
 _INTEGERS = re.compile(
-    r"(.*[^\s,(]) ?(?:, ?\(?|\(| (?=where|for|with|\())(?:(?:where|for|with) )?(?:(?:all|any|some|every) )?"
+    r"(.*[^\s,(]) ?(?:, ?\(?|\(| (?=where|for|with|\())(?:(?:where|for|with) )?(?:(?:all|any|some|every|\\forall) )?"
     r"(?:integers? ([a-zA-Z])|([a-zA-Z]) (?:(?:is|are) )?(?:(?:an|any) )?integers?"
-    r"|([a-zA-Z]) ?\\in ?(\\mathbb\{[NZ]\}))\)?"
+    r"|([a-zA-Z]) ?\\in ?(\\mathbb\{[NZ]\}|Z))\)?"
 )
 """A family and the words that say what its letter stands for; its text is without styles and with single blanks."""
-_BUILT = re.compile(r"\\\{(.+?)(?:\||\\mid ?|:)(\w\\in\\mathbb\{[NZ]\})\\\}")
+_BUILT = re.compile(r"\\\{(?:([a-z])(?:\||\\mid ?|:)(?=\1=))?(.+?)(?:,|\||\\mid ?|:)([a-zA-Z]\\in\\mathbb\{[NZ]\})\\\}")
+"""A family between the braces of a set."""
 _NO_SOLUTION = re.compile(
     r"(?:there (?:is|are) |(?:it|the (?:equation|inequality|system)) has )?no solutions?(?: exists?)?"
     r"|(?:the )?empty set"
 )
-_SHORT_FRACTION = re.compile(r"\\(frac|binom) ?(?:\{(\w)\}|(\w)) ?(?:\{(\w)\}|(\w))")
+_SHORT_FRACTION = re.compile(r"\\(frac|binom) ?(?:\{([^{}]*)\}|(\w)) ?(?:\{([^{}]*)\}|(\w))")
 _SHORT_ROOT = re.compile(r"\\sqrt ?(\w)")
 _LAST_SIGN = re.compile(r"\s*[.,;]$")
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf)?|math(?:rm|bf|it|sf)|mbox|boldsymbol|bm|operatorname)\s*\{([^{}]*)\}")
@@ -96,7 +97,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     family = _INTEGERS.fullmatch(" ".join(_TEXT.sub(r" \1 ", text).split()))
     if family and not depths(family[1])[-1]:
         body, *letters, numbers = family.groups()
-        text = f"{body}, {''.join(filter(None, letters))}\\in {numbers or INTEGERS}"
+        text = f"{body}, {''.join(filter(None, letters))}\\in {INTEGERS if numbers in (None, 'Z') else numbers}"
     styled = _TEXT.fullmatch(text)
     text = _LAST_SIGN.sub("", styled[1].strip()) if styled else text
     text, unit = _without_unit(_JOINED.sub(_comma, text).strip())
@@ -114,10 +115,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     text = ",".join(map(_both_signs, split_parts(text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    text = bare(_BUILT.sub(r"\1,\2", text))
-    signed = _SIGNED.fullmatch(text)
-    if signed and number_of(signed[2]) is not None:
-        text = signed[1] + signed[2]
+    text = bare(_BUILT.sub(r"\2,\3", text))
     text = "\\emptyset" if text == "\\{\\}" else text
     return text, all_units
 
@@ -160,10 +158,12 @@ def _fraction(over: re.Match[str]) -> str:
 
 
 def bare(text: str) -> str:
-    """Return what stands in round brackets around all of a single answer."""
-    while (pair := brackets(text)) and pair[:2] == ("(", ")") and len(split_parts(pair[2])) == 1:
+    """Return what stands in round brackets around all of a single answer, or around a number after its sign."""
+    while (pair := brackets(text)) and pair[:2] in (("(", ")"), ("{", "}")) and len(split_parts(pair[2])) == 1:
         text = pair[2]
-    return text
+    signed = _SIGNED.fullmatch(text)
+    number = bare(signed[2]) if signed else ""
+    return signed[1] + number if signed and number_of(number) is not None else text
 
 
 def _both_signs(part: str) -> str:
@@ -197,7 +197,7 @@ def split_parts(text: str) -> list[str]:
 
 def brackets(text: str) -> tuple[str, str, str] | None:
     """Return the brackets around all of ``text`` and what is between them; None without such a pair."""
-    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")):
+    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")"), ("{", "}")):
         if text.startswith(opened) and text.endswith(closed) and len(text) >= len(opened) + len(closed):
             inner = text[len(opened) : len(text) - len(closed)]
             if min(depths(inner)) >= 0:
