@@ -155,13 +155,9 @@ def _read_names(answer: str) -> tuple[str, ...] | None:
     return _names(answer[1:-1].split(",") if names is UNREADABLE and is_bare else names)
 
 
-def _read_name(answer: str) -> str | None:
-    return answer if len(answer) <= MAX_CELL and _NAME.fullmatch(answer) else None
-
-
 _READERS: dict[str, Callable[[str], Any]] = {
     "ordering": _read_names,
-    "graph": _read_name,
+    "graph": lambda answer: answer if len(answer) <= MAX_CELL and _NAME.fullmatch(answer) else None,
     "arc": lambda answer: _grid(read_literal(answer)),
 }
 

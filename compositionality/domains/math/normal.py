@@ -112,7 +112,10 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
         text = re.sub(r"\s", "", text)
     text = _BLANKS.sub(lambda blank: f"{blank[1]} " if blank[1] else "", _LISTED.sub(",+", text))
     text = _OVER.sub(_fraction, _PRODUCT.sub("", text))
-    text = ",".join(map(_both_signs, split_parts(text)))
+    text = ",".join(
+        f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
+        for part in split_parts(text)
+    )
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
     text = bare(_BUILT.sub(r"\2,\3", text))
@@ -164,11 +167,6 @@ def bare(text: str) -> str:
     signed = _SIGNED.fullmatch(text)
     number = bare(signed[2]) if signed else ""
     return signed[1] + number if signed and number_of(number) is not None else text
-
-
-def _both_signs(part: str) -> str:
-    """Return both values of an answer with one ``\\pm``."""
-    return f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
 
 
 def unnamed(text: str) -> str:
