@@ -125,6 +125,7 @@ _DIVISION = re.compile(r"/|\\frac")
 
 
 def _is_right(gold: str, text: str) -> bool:
+    """Return whether an answer in normal form is the gold one; after ``\\approx`` only what it rounds to may stand."""
     answer, about, decimal = text.partition("\\approx")
     if gold != answer and AND in gold + answer and OR in gold + answer:
         return False
