@@ -59,10 +59,10 @@ def verdict(workers: int = 1) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         finish = LENGTH if state.output.stop_reason in CUT_OFF else STOP
         item = JudgeInput(state.metadata["data_source"], state.output.completion, target.text, finish)
-        found = await to_thread.run_sync(judge.judge, item)
-        value = reward(found, Shape.PAPER)
+        judged = await to_thread.run_sync(judge.judge, item)
+        value = reward(judged, Shape.PAPER)
         if value is None:
             raise RuntimeError("the judge failed on this response; it is neither right nor wrong")
-        return Score(value=VALUES[value], answer=found.answer, metadata={"reason": found.reason.value})
+        return Score(value=VALUES[value], answer=judged.answer, metadata={"reason": judged.reason.value})
 
     return score

@@ -47,7 +47,9 @@ def reward_function(
         completion_ids: Sequence[Sequence[int]] | None = None,
         **columns: Any,
     ) -> list[float | None]:
-        reasons = _finish_reasons(len(prompts), completion_ids, end_token_ids)
+        reasons = [STOP] * len(prompts)
+        if end_token_ids and completion_ids is not None:
+            reasons = [STOP if len(ids) and int(ids[-1]) in end_token_ids else LENGTH for ids in completion_ids]
         verdicts = pool().judge(_items(completions, reasons, columns))
         if log := columns.get("log_metric"):
             counts = Counter(verdict.reason for verdict in verdicts)
@@ -79,9 +81,3 @@ def _text(turns: Turns) -> str:
     if isinstance(content, list):
         return "".join(part.get("text") or "" for part in content)
     return content or ""
-
-
-def _finish_reasons(count: int, ids: Sequence[Sequence[int]] | None, ends: Collection[int]) -> list[str]:
-    if not ends or ids is None:
-        return [STOP] * count
-    return [STOP if len(tokens) and int(tokens[-1]) in ends else LENGTH for tokens in ids]

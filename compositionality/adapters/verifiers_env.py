@@ -49,15 +49,15 @@ class ProblemTask(vf.Task[ProblemData, vf.State, JudgeConfig]):  # type: ignore[
         """Return an indicator for each reason. The verdict goes to ``trace.info``: verifiers asks for rewards later."""
         finish = LENGTH if trace.is_truncated else STOP
         item = JudgeInput(self.data.data_source, trace.last_reply, self.data.ground_truth, finish)
-        found = await asyncio.to_thread(_shared_judge(self.config.workers).judge, item)
-        trace.info[VERDICT] = {"reason": found.reason.value, "answer": found.answer, "score": found.score}
-        return {reason.value: float(found.reason is reason) for reason in Reason}
+        verdict = await asyncio.to_thread(_shared_judge(self.config.workers).judge, item)
+        trace.info[VERDICT] = {"reason": verdict.reason.value, "answer": verdict.answer, "score": verdict.score}
+        return {reason.value: float(verdict.reason is reason) for reason in Reason}
 
     @vf.reward  # type: ignore[untyped-decorator]
     async def verdict(self, trace: vf.Trace) -> float:
         """Return the reward of the verdict. RuntimeError, an error of the rollout, where the judge failed."""
-        found = trace.info[VERDICT]
-        value = reward(Verdict(found["score"], Reason(found["reason"]), found["answer"]), self.config.shape)
+        stored = trace.info[VERDICT]
+        value = reward(Verdict(stored["score"], Reason(stored["reason"]), stored["answer"]), self.config.shape)
         if value is None:
             raise RuntimeError("the judge failed on this response; it is neither right nor wrong")
         return value

@@ -8,27 +8,28 @@ a manifest depends on the time or the machine.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from compositionality.data.git import code_version
-from compositionality.data.locks import acquire
 from compositionality.errors import UserError
 
 MANIFEST, PENDING = "manifest.json", "pending.json"
-OURS = {"step", "files", "inputs", "settings"}
-"""Keys of which a manifest of ours has at least one, however damaged."""
+OURS = {"step", "files", "inputs", "settings"}  # keys of which a manifest of ours has one, however damaged
 LARGE = 64 << 20  # bytes from which on a file's hash is remembered, in this process, by its size and times
+NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # file systems without, as some NFS
 NOT_THERE: dict[str, None] = {}  # inputs that a dry run of this process could not look at, in order
 
 
@@ -58,7 +59,6 @@ class Recipe:
 
 
 def file_hash(path: Path) -> str:
-    """Return the sha256 of one file."""
     status = path.stat()
     if status.st_size < LARGE:
         return _hash(path)
@@ -83,10 +83,7 @@ def tree_hash(path: Path) -> str:
 
 
 def input_hash(path: Path) -> str:
-    """Return as ``tree_hash``, but of what has a manifest only the files that it names.
-
-    UserError for one that is not what the manifest says: altered, truncated, missing.
-    """
+    """Return the ``tree_hash``, where there is a manifest of the files that it names alone, checked against it."""
     path = path.resolve()
     manifest = read_manifest(path)
     if manifest is None:
@@ -116,7 +113,6 @@ def combined_hash(path: Path, hashes: Mapping[str, str]) -> str:
 
 
 def config_hash(settings: Mapping[str, Any]) -> str:
-    """Return a short, stable hash of a configuration."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -139,8 +135,8 @@ def read_manifest(target: Path) -> Manifest | None:
         return None
     content = path.read_bytes()
     with contextlib.suppress(ValueError):
-        found = json.loads(content)
-        if isinstance(found, dict) and not found.keys() & OURS:
+        manifest = json.loads(content)
+        if isinstance(manifest, dict) and not manifest.keys() & OURS:
             return None
     try:
         return Manifest.model_validate_json(content)
@@ -166,10 +162,7 @@ def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
 
 
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
-    """Return True if ``target`` was made by this very recipe and is intact.
-
-    UserError if it was made from something else and ``force`` is off, and for a place where no result may be.
-    """
+    """Return whether ``target`` was made by this very recipe. UserError if by another, unless ``force``, or altered."""
     check_place(target, recipe)
     _finish_publishing(target)
     check_target(target, recipe, force=force)
@@ -185,8 +178,9 @@ def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
     """Refuse what ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
     check_place(target, recipe)
     if manifest := check_maker(target, recipe.step, force=force):
-        settings = json.loads(json.dumps(recipe.settings, default=str))
-        _refuse_other(target, _changed_settings(manifest.settings, settings))
+        old, new = manifest.settings, json.loads(json.dumps(recipe.settings, default=str))
+        keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        _refuse_other(target, [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in keys])
 
 
 def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | None:
@@ -220,39 +214,62 @@ def check_place(target: Path, recipe: Recipe) -> None:
             raise UserError(f"{target}: lies in the input {path}, which it would change; choose another place")
 
 
-def check_no_strangers(target: Path) -> None:
-    """Raise UserError if a folder of ours holds a file that its manifest does not name."""
-    manifest = read_manifest(target) if target.is_dir() else None
-    named = manifest.files if manifest else {}
-    for path in target.rglob("*") if manifest else ():
-        name = path.relative_to(target).as_posix()
-        if not path.is_dir() and path.name != MANIFEST and name not in named:
-            raise UserError(f"{target / name}: not of this result; move it away, or pass --force to delete it")
-
-
 def make(
-    target: Path, recipe: Recipe, body: Callable[[Path], Mapping[str, Any] | None], *, force: bool = False
+    target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False, follows: bool = False
 ) -> dict[str, Any] | None:
     """Make ``target`` by this recipe unless it is there: what a step does. Return its facts, None if it was there.
 
-    ``body`` writes a file or folder at the path it is given, and returns figures to keep. UserErrors are ``is_done``'s.
+    ``body`` writes a file or folder at the path it is given; a mapping that it returns is kept as facts. With
+    ``follows``, a result of this step from other settings or inputs is replaced without ``force``, as it can always be
+    made again. UserErrors are ``is_done``'s.
     """
     with exclusive(target):
-        if is_done(target, recipe, force=force):
-            print(f"{target} is already there")
-            return None
-        facts: dict[str, Any] = {}
-        with new_artefact(target, recipe, facts) as partial:
-            facts.update(body(partial) or {})
+        facts = _made(target, recipe, body, force=force, follows=follows)
+    if facts is None:
+        print(f"{target} is already there")
     return facts
+
+
+def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False) -> bool:
+    """Write within a step, which holds the lock, what follows its inputs; return False if it is there already."""
+    return _made(target, recipe, body, force=force, follows=True) is not None
+
+
+def _made(
+    target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool, follows: bool
+) -> dict[str, Any] | None:
+    if is_done(target, recipe, force=force or (follows and _is_outdated(target, recipe))):
+        return None
+    facts: dict[str, Any] = {}
+    with new_artefact(target, recipe, facts) as partial:
+        figures = body(partial)
+        facts.update(figures if isinstance(figures, Mapping) else {})
+    return facts
+
+
+def _is_outdated(target: Path, recipe: Recipe) -> bool:
+    """Return whether the step made ``target`` from other settings or inputs.
+
+    UserError for a folder with a file that the manifest does not name, which would be lost with it.
+    """
+    manifest = read_manifest(target) if target.exists() else None
+    if manifest is None or manifest.step != recipe.step:
+        return False
+    _, settings, inputs = recipe.identity()
+    if (manifest.settings, manifest.inputs) == (json.loads(settings), inputs):
+        return False
+    for path in target.rglob("*"):  # of a file: nothing
+        name = path.relative_to(target).as_posix()
+        if not path.is_dir() and path.name != MANIFEST and name not in manifest.files:
+            raise UserError(f"{path}: not of this result; move it away, or pass --force to delete it")
+    return True
 
 
 @contextlib.contextmanager
 def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None = None) -> Iterator[Path]:
-    """Yield a temporary path beside ``target``; on success it becomes ``target``, with its manifest.
+    """Yield a path for a file or folder that becomes ``target`` at the end; on an error the old result stays.
 
-    The body writes a file or makes a folder there, and may fill ``facts`` with figures to keep (rows, shares).
-    On any error the old result stays as it was.
+    The body may fill ``facts`` with figures to keep in the manifest.
     """
     check_place(target, recipe)
     partial = beside(target, "partial")
@@ -265,33 +282,6 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
         remove(partial)
         raise
     publish(partial, target, identity, dict(facts or {}))
-
-
-def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False) -> bool:
-    """Write what follows its inputs without asking, as it can always be made again; False if it is there already.
-
-    UserError only where another step made ``target``.
-    """
-    return bool(write_all_derived({target: body}, recipe, force=force))
-
-
-def write_all_derived(
-    bodies: Mapping[Path, Callable[[Path], object]], recipe: Recipe, *, force: bool = False
-) -> list[Path]:
-    """Do so for targets that belong together, all checked before the first is written; return those written."""
-    wanted = [target for target in bodies if not _is_derived(target, recipe, force=force)]
-    for target in wanted:
-        with new_artefact(target, recipe) as partial:
-            bodies[target](partial)
-    return wanted
-
-
-def _is_derived(target: Path, recipe: Recipe, *, force: bool) -> bool:
-    old = read_manifest(target) if target.is_file() else None
-    if old is not None and old.step == recipe.step:
-        _, settings, inputs = recipe.identity()
-        force = force or (old.settings, old.inputs) != (json.loads(settings), inputs)
-    return is_done(target, recipe, force=force)
 
 
 def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:
@@ -341,7 +331,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file or a folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -350,10 +339,29 @@ def remove(path: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold ``target`` for this process alone; UserError if another process works on it for ``wait`` seconds more."""
-    busy = f"{target}: another process is writing it; wait for it or choose another path"
+    """Hold ``target`` for this process alone; UserError if another process works on it for ``wait`` seconds more.
+
+    Without flock the file ``.NAME.owner`` names the process; one left behind is taken over on its machine.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    lock = acquire(beside(target, "lock"), beside(target, "owner"), busy, wait)
+    path, owner = beside(target, "lock"), beside(target, "owner")
+    busy = f"{target}: another process is writing it; wait for it or choose another path"
+    lock: BaseFileLock = FileLock(path, timeout=wait, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        if not path.exists():  # filelock takes a folder that it cannot write to for a lock that others hold
+            path.touch()
+        raise UserError(busy) from error
+    except OSError as error:
+        if error.errno not in NO_FLOCK:
+            raise
+        lock = SoftFileLock(owner, timeout=max(wait, 1))  # an owner that is gone is found out at the second try
+        try:
+            lock.acquire()
+        except Timeout:
+            process = " on ".join(owner.read_text().split()[:2]) if owner.is_file() else "gone by now"
+            raise UserError(f"{busy}, or delete {owner} if it is gone (process {process})") from error
     try:
         yield
     finally:
@@ -366,11 +374,6 @@ def _file_hashes(path: Path) -> dict[str, str]:
         return {path.name: file_hash(path)}
     files = (file for file in path.rglob("*") if file.is_file() and file != path / MANIFEST)
     return {file.relative_to(path).as_posix(): file_hash(file) for file in sorted(files)}
-
-
-def _changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    keys = sorted(old.keys() | new.keys())
-    return [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in keys if old.get(key) != new.get(key)]
 
 
 def _changed_inputs(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
@@ -387,14 +390,11 @@ def _fsync(path: Path) -> None:
 
 
 def name_inputs(role: str, paths: Sequence[str | Path]) -> list[str]:
-    """Return a name for every input of a list: ``role`` and the shortest end of its path that no other path has.
-
-    So a message names the file that was added or left out, wherever the data lie. The same path twice has one name.
-    """
+    """Return a name for every input of a list: ``role`` and the shortest end of its path that no other path has."""
     parts = [Path(path).absolute().parts for path in paths]
-    return [f"{role}/{'/'.join(_shortest_end(mine, set(parts) - {mine}))}" for mine in parts]
-
-
-def _shortest_end(path: tuple[str, ...], others: Set[tuple[str, ...]]) -> tuple[str, ...]:
-    ends = (path[-length:] for length in range(1, len(path)))
-    return next((end for end in ends if all(other[-len(end) :] != end for other in others)), path[1:])
+    names = []
+    for path in parts:
+        ends = (path[-length:] for length in range(1, len(path)))
+        unique = (end for end in ends if all(path == other or other[-len(end) :] != end for other in parts))
+        names.append(f"{role}/{'/'.join(next(unique, path[1:]))}")
+    return names

@@ -12,10 +12,9 @@ from compositionality.data.artefact import (
     Recipe,
     check_maker,
     check_place,
-    exclusive,
     is_to_be_checked,
+    make,
     name_inputs,
-    write_derived,
 )
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
@@ -63,20 +62,17 @@ def audit_data(settings: AuditData) -> None:
     out, recipe = Path(settings.output), check(settings)
 
     def report() -> str:
-        found = {}
+        audits = {}
         for name, path in zip(name_inputs("", settings.files), files, strict=True):
-            task, levels = audit_file(path, against)
-            show(path, task, levels)
-            found[name.removeprefix("/")] = levels
-        return json.dumps(found, indent=1) + "\n"
+            task, audits[name.removeprefix("/")] = audit_file(path, against)
+            show(path, task, audits[name.removeprefix("/")])
+        return json.dumps(audits, indent=1) + "\n"
 
     if not settings.output:
         recipe.identity()  # checks the files against their manifests
         report()
         return
-    with exclusive(out):
-        if not write_derived(out, recipe, lambda partial: partial.write_text(report()), force=settings.force):
-            print(f"{out} is already there")
+    make(out, recipe, lambda partial: partial.write_text(report()), force=settings.force, follows=True)
 
 
 def check(settings: AuditData) -> Recipe:
@@ -104,8 +100,11 @@ def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dic
     are not what they say, ``prompt_unchecked`` those whose prompt the task cannot compare with the truth. UserError if
     the file mixes tasks or a row is damaged.
     """
-    table = read_problems(path)
-    task, overlaps = _one_task(path, table["data_source"].unique().to_pylist()), _overlaps(path, against)
+    table, ledger = read_problems(path), SplitLedger()
+    task = _one_task(path, table["data_source"].unique().to_pylist())
+    for training in against:
+        ledger.add_training(training)
+    overlaps = {leak.row: leak.kind for leak in ledger.leaks(path, held_out=True)} if against else {}
     levels: dict[int, list[AuditedRow]] = defaultdict(list)
     for number, problem in enumerate(iterate_problems(table)):
         try:
@@ -124,14 +123,6 @@ def _one_task(path: Path, sources: Sequence[str]) -> Task:
     return next(iter(tasks.values()))
 
 
-def _overlaps(path: Path, against: Sequence[Path]) -> dict[int, str]:
-    """Return, for every row that a file of ``against`` holds, what they share."""
-    ledger = SplitLedger()
-    for other in against:
-        ledger.add_training(other)
-    return {leak.row: leak.kind for leak in ledger.leaks(path, held_out=True)} if against else {}
-
-
 def _audit_level(task: Task, level: int, rows: Sequence[AuditedRow]) -> dict[str, Any]:
     kinds = Counter(row.overlap for row in rows)
     return {
@@ -148,7 +139,6 @@ def _audit_level(task: Task, level: int, rows: Sequence[AuditedRow]) -> dict[str
 
 
 def show(path: Path, task: Task, levels: Sequence[Mapping[str, Any]]) -> None:
-    """Print the table."""
     columns = (*FIRST_COLUMNS, *task.columns, *LAST_COLUMNS)
     table = new_table(title=str(path))
     for column in columns:

@@ -6,6 +6,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from compositionality.data.artefact import Recipe, check_target, make, name_inputs
@@ -30,7 +31,6 @@ class CreateProblems:
     ``split`` and ``seed`` name the stream that the problems are taken from, ``count`` is over all levels. Seeds that
     are equal modulo 8 (Countdown: 4) may share problems. ``avoid``: problem files that the new one may share no
     problem with (nor, where functions were held out, a composition).
-    ``workers`` changes the speed only.
     """
 
     entry_point: ClassVar[str] = "create_problems"  # the name of these settings in a profile
@@ -48,17 +48,16 @@ class CreateProblems:
 
 def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
     """Return the settings of the task and mode in ``words`` (key=value). UserError if there is none such."""
-    given = dict(word.split("=", 1) for word in words if "=" in word)
-    if "task" not in given:
+    values = dict(word.split("=", 1) for word in words if "=" in word)
+    if "task" not in values:
         if "--help" in words or "-h" in words:
             return CreateProblems
-        meant = "".join(f" ({name} is no key)" for name in get_close_matches("task", given, 1))
+        meant = "".join(f" ({name} is no key)" for name in get_close_matches("task", values, 1))
         raise UserError(f"no value for task{meant}; give set=NAME, or task=NAME, one of {', '.join(all_tasks())}")
-    return _schema(given["task"], given.get("mode", ""))
+    return _schema(values["task"], values.get("mode", ""))
 
 
 def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
-    """Return settings for a call from Python. UserError if there is no such task or mode."""
     return _schema(task, mode)(task=task, mode=mode, **values)
 
 
@@ -66,12 +65,8 @@ def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
 def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
     task = find_task(task_name)
     name, mode = _mode(task, mode_name)
-    kinds = get_type_hints(mode.options)
-    said = phrases(mode.options)
-    own = [
-        (entry.name, _plain(kinds[entry.name]), _default(entry, said.get(entry.name, "")))
-        for entry in fields(mode.options)
-    ]
+    kinds, helps = get_type_hints(mode.options), phrases(mode.options)
+    own = [_setting(option, kinds[option.name], helps.get(option.name, "")) for option in fields(mode.options)]
     about = f"{task.title}, mode={name}. {mode.options.__doc__}"
     namespace = {"__doc__": about, "entry_point": f"{CreateProblems.entry_point}/{task.name}"}
     return make_dataclass("CreateProblemsOfTask", own, bases=(CreateProblems,), namespace=namespace)
@@ -141,8 +136,8 @@ def check(settings: CreateProblems) -> tuple[Task, Mode, Recipe]:
 def _options(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
     task = find_task(settings.task)
     name, mode = _mode(task, settings.mode)
-    given = {entry.name: getattr(settings, entry.name) for entry in fields(mode.options)}
-    options = mode.options(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+    values = {entry.name: getattr(settings, entry.name) for entry in fields(mode.options)}
+    options = mode.options(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
     draw = partial(task.problems, options, settings.split, settings.seed)
     drawn = draw(settings.count)  # refused by their number
     few = len(getattr(options, "levels", ()))
@@ -169,16 +164,12 @@ def _warn_of_shared_seeds(task: Task, mode: Mode, seed: int) -> None:
         )
 
 
-def _plain(kind: Any) -> Any:
-    """Return a type that settings can have: a list where the options have a tuple, a dictionary for a mapping."""
+def _setting(option: Field[Any], kind: Any, phrase: str) -> tuple[str, Any, Any]:
+    """Return an option as settings can have it: as a list where it is a tuple, a dictionary where it is a mapping."""
+    value = option.default if option.default_factory is MISSING else option.default_factory()
+    default: dict[str, Any] = {"default": value}
     if get_origin(kind) is tuple:
-        return list[get_args(kind)[0]]  # type: ignore[misc]
-    return dict[str, Any] if get_origin(kind) in (dict, Mapping) else kind
-
-
-def _default(entry: Field[Any], phrase: str) -> Any:
-    value = entry.default if entry.default_factory is MISSING else entry.default_factory()
-    metadata = {"help": phrase}
-    if isinstance(value, tuple | list | dict):
-        return field(default_factory=partial(dict if isinstance(value, dict) else list, value), metadata=metadata)
-    return field(default=value, metadata=metadata)
+        kind, default = GenericAlias(list, get_args(kind)[0]), {"default_factory": partial(list, value)}
+    elif get_origin(kind) in (dict, Mapping):
+        kind, default = dict[str, Any], {"default_factory": partial(dict, value)}
+    return option.name, kind, field(**default, metadata={"help": phrase})

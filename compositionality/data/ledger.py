@@ -5,7 +5,6 @@ shared; compositions may not come back where the functions were held out (column
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,22 +17,13 @@ HELD_OUT = frozenset({"heldout", "heldout-ordered"})
 """Groups of problems whose functions no training composes."""
 
 
-class RowIdentity(NamedTuple):
-    """What a row is recognised by, and whether its functions were held out."""
-
-    row: int
-    held_out: bool
-    keys: Identity
-
-
-@dataclass(frozen=True, slots=True)
-class Leak:
-    """A row of an evaluation file that is also in a training file: the same problem, composition or behaviour."""
+class Leak(NamedTuple):
+    """A row of an evaluation file that a training file has too; ``kind``: as a problem, composition or behaviour."""
 
     kind: str
     row: int
     key: str
-    other: tuple[Path, int]
+    source: tuple[Path, int]
 
 
 class SplitLedger:
@@ -43,7 +33,6 @@ class SplitLedger:
         self._places: dict[tuple[str, str], tuple[Path, int]] = {}  # file and row by kind and key
 
     def add_training(self, path: Path) -> None:
-        """Enter a training file."""
         for row, _, keys in identities(path):
             for kind, key in keys._asdict().items():
                 if key is not None:
@@ -61,20 +50,19 @@ class SplitLedger:
 
     def check(self, path: Path, *, shown_as: Path | None = None) -> None:
         """Raise UserError that names the first leaking row, and how many there are."""
-        found = list(self.leaks(path))
-        if found:
-            first, (other, row) = found[0], found[0].other
+        if leaks := list(self.leaks(path)):
+            kind, row, key, (source, source_row) = leaks[0]
             raise UserError(
-                f"{shown_as or path}: row {first.row} has the same {first.kind} ({first.key[:80]}) as {other} row "
-                f"{row}; {len(found)} such rows in all; make it with another seed, split or set of functions"
+                f"{shown_as or path}: row {row} has the same {kind} ({key[:80]}) as {source} row {source_row}; "
+                f"{len(leaks)} such rows in all; make it with another seed, split or set of functions"
             )
 
 
-def identities(path: Path) -> Iterator[RowIdentity]:
-    """Return what the rows of a problem file are recognised by. UserError names file and row if a row is damaged."""
+def identities(path: Path) -> Iterator[tuple[int, bool, Identity]]:
+    """Yield (row, whether its functions were held out, what it is recognised by). UserError names a damaged row."""
     for row, problem in enumerate(iterate_problems(read_problems(path))):
         try:
             keys = task_of(problem.data_source).identity(problem)
         except UserError as error:
             raise UserError(f"{path}: row {row} {error}") from error
-        yield RowIdentity(row, problem.group in HELD_OUT, keys)
+        yield row, problem.group in HELD_OUT, keys

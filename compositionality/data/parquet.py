@@ -37,8 +37,8 @@ def read_table(
         missing = [name for name in columns or () if name not in schema.names]
         if missing:
             raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}{fix}")
-        wanted = [*columns, *(name for name in optional if name in schema.names)] if columns else None
-        table = pq.read_table(path, columns=wanted) if lines is None else lines.select(wanted or schema.names)
+        names = [*columns, *(name for name in optional if name in schema.names)] if columns else None
+        table = pq.read_table(path, columns=names) if lines is None else lines.select(names or schema.names)
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(
             f"{path}: not a readable {kind} file; give one (.parquet or .jsonl), or make a cut one again"

@@ -42,7 +42,6 @@ class RowFormat:
     any_source: bool = False  # no task needs to know the data sources, and ground truths are taken as they are
 
     def prompt_columns(self) -> list[str]:
-        """Return the columns that a prompt is made of."""
         return [self.prompt_key] if self.template is None else list(dict.fromkeys(_PLACEHOLDER.findall(self.template)))
 
 
@@ -84,7 +83,8 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
 
     A task whose problems name a split of their own in the metadata has that instead.
     """
-    columns: dict[str, list[Any]] = {"index": [one.index for one in problems], "split": [split] * len(problems)}
+    columns: dict[str, list[Any]] = {"index": [problem.index for problem in problems]}
+    columns["split"] = [split] * len(problems)
     for name in problems[0].metadata if problems else ():
         columns[name] = [problem.metadata[name] for problem in problems]
     truths = [problem.ground_truth for problem in problems]
@@ -102,10 +102,7 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
 
 
 def problem_of(row: Mapping[str, Any], number: int = 0) -> Problem:
-    """Return a row of ``read_problems`` as a ``Problem``: the last turn is its prompt, ``extra_info`` its metadata.
-
-    ``number``, the place in the file, is the index of a row that has none of its own.
-    """
+    """Return a row of ``read_problems`` as a ``Problem``; ``number`` is the index of a row that has none of its own."""
     metadata = dict(row["extra_info"] or {})
     index = metadata.get("index")
     return Problem(
@@ -141,10 +138,7 @@ def _one_turn(prompts: list[Any]) -> pa.ListArray:
 
 
 def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
-    """Return a problem file; columns, data sources, prompts and ground truths are checked, and ground truths are text.
-
-    UserError that names file and row where a model could not be asked, or a judge could not judge.
-    """
+    """Read a problem file, with ground truths as text. UserError names a row that cannot be asked or judged."""
     fix = "; give rows of verl's RL schema" if row_format is None else COLUMN_KEYS
     row_format = row_format or RL_SCHEMA
     table = _in_rl_schema(path, row_format, fix)
@@ -152,10 +146,13 @@ def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
         _check_column(path, row_format.source_key, table["data_source"], pa.string())
     else:
         _check_sources(path, table["data_source"])
-    truths = _truths(path, table)
+    kind = table["reward_model"].type
+    if not pa.types.is_struct(kind) or kind.get_field_index("ground_truth") < 0:
+        raise UserError(f"{path}: reward_model has no ground_truth; give rows of verl's RL schema")
     _check_prompts(path, table["prompt"])
     if row_format.any_source:
         return with_level_and_group(table, path, inferred=False)
+    truths = pc.struct_field(table["reward_model"], "ground_truth").to_pylist()
     infos = table["extra_info"].to_pylist()
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         task = task_of(data_source)
@@ -171,10 +168,8 @@ def say_what_is_left_out(path: Path, row_format: RowFormat | None = None) -> Non
     """Print which columns of a problem file are not among those that ``read_problems`` returns or makes them of."""
     row_format = row_format or RL_SCHEMA
     read = {*row_format.prompt_columns(), *row_format.truth_key, row_format.source_key, *COLUMNS, "level", "group"}
-    if others := [name for name in column_names(path) if name not in read]:
-        print(
-            f"{path}: its columns {', '.join(others)} are left out; verl's RL schema has none of them", file=sys.stderr
-        )
+    if foreign := ", ".join(name for name in column_names(path) if name not in read):
+        print(f"{path}: its columns {foreign} are left out; verl's RL schema has none of them", file=sys.stderr)
 
 
 def is_rl_schema(path: Path, row_format: RowFormat) -> bool:
@@ -189,20 +184,20 @@ def _in_rl_schema(path: Path, row_format: RowFormat, fix: str) -> pa.Table:
     source, truth_key = row_format.source_key, list(row_format.truth_key)
     needed = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
     optional = ("ability", "extra_info", "level", "group", source)
-    others = [name for name in optional if name not in needed]
-    raw = read_table(path, list(dict.fromkeys(needed)), optional=others, fix=fix)
+    unneeded = [name for name in optional if name not in needed]
+    raw = read_table(path, list(dict.fromkeys(needed)), optional=unneeded, fix=fix)
     if row_format.source and source in raw.column_names:
         raise UserError(f"{path}: has a column {source}; leave source={row_format.source} out, or drop that column")
     rows = raw.num_rows
-    made = {
+    columns = {
         "data_source": [row_format.source] * rows if row_format.source else raw[source],
         "prompt": _chats(path, raw, row_format),
         "ability": ["reasoning"] * rows,
         "reward_model": _reward_model(raw, truth_key) if truth_key else raw["reward_model"],
         "extra_info": _structs({"index": list(range(rows))}),
     }
-    kept = {name: raw[name] for name in ("ability", "extra_info", "level", "group") if name in raw.column_names}
-    return pa.table(made | kept)
+    columns |= {name: raw[name] for name in ("ability", "extra_info", "level", "group") if name in raw.column_names}
+    return pa.table(columns)
 
 
 def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray | pa.ListArray:
@@ -220,7 +215,7 @@ def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray 
 
 
 def _filled(template: str, row: Mapping[str, Any]) -> str:
-    return _PLACEHOLDER.sub(lambda found: str(row[found[1]]), template)
+    return _PLACEHOLDER.sub(lambda match: str(row[match[1]]), template)
 
 
 def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:
@@ -238,17 +233,17 @@ def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) 
         _check_column(path, name, table[name], columns[name])
     if not missing:
         return table
-    found: dict[str, list[Any]] = {name: [] for name in columns}
+    values: dict[str, list[Any]] = {name: [] for name in columns}
     sources, infos = table["data_source"].to_pylist(), table["extra_info"].to_pylist()
     for row, (source, info) in enumerate(zip(sources, infos, strict=True)):
         try:
             level, group = level_and_group(source, info) if inferred else (0, "all")
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
-        found["level"].append(level)
-        found["group"].append(group)
+        values["level"].append(level)
+        values["group"].append(group)
     for name in missing:
-        table = table.append_column(name, pa.array(found[name], columns[name]))
+        table = table.append_column(name, pa.array(values[name], columns[name]))
     return table
 
 
@@ -290,21 +285,14 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
     for name in ("role", "content"):
         if kind.get_field_index(name) < 0 or not _is_text(kind.field(name).type):
             raise UserError(f"{path}: row 0: the prompt's turns have no {name} of text; give {turn}")
-    empty = pc.index(pc.fill_null(pc.list_value_length(prompts), 0), 0).as_py()
-    if empty >= 0:
-        raise UserError(f"{path}: row {empty} has an empty prompt; give {turn}")
-    first = 0
-    for chunk in prompts.chunks:
+    for row, chat in enumerate(prompts.to_pylist()):
+        if not chat:
+            raise UserError(f"{path}: row {row} has an empty prompt; give {turn}")
         for name in ("role", "content"):
-            bad = pc.index(pc.is_null(pc.struct_field(chunk.flatten(), name)), True).as_py()
-            if bad >= 0:
-                row = first + pc.list_parent_indices(chunk)[bad].as_py()
+            if any(message is None or message[name] is None for message in chat):
                 raise UserError(f"{path}: row {row}: a turn of the prompt has no {name}; give {turn}")
-        ends = pc.subtract(pc.cumulative_sum(pc.list_value_length(chunk)), 1)
-        answered = pc.index(pc.take(pc.struct_field(chunk.flatten(), "role"), ends), "assistant").as_py()
-        if answered >= 0:
-            raise UserError(f"{path}: row {first + answered}: the prompt ends with an assistant's turn; leave that out")
-        first += len(chunk)
+        if chat[-1]["role"] == "assistant":
+            raise UserError(f"{path}: row {row}: the prompt ends with an assistant's turn; leave that out")
 
 
 def _check_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> None:
@@ -321,15 +309,6 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _truths(path: Path, table: pa.Table) -> list[Any]:
-    """Return the ground truths as the file holds them."""
-    kind = table["reward_model"].type
-    if not pa.types.is_struct(kind) or kind.get_field_index("ground_truth") < 0:
-        raise UserError(f"{path}: reward_model has no ground_truth; give rows of verl's RL schema")
-    truths: list[Any] = pc.struct_field(table["reward_model"], "ground_truth").to_pylist()
-    return truths
 
 
 def _with_truths(table: pa.Table, truths: list[str]) -> pa.Table:

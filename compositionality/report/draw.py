@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from compositionality.analysis.scaling import STEP as FIT_STEP
-from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, verify, write_derived
+from compositionality.data.artefact import Recipe, is_to_be_checked, make, verify
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import class_shares, read_labels
@@ -80,12 +80,8 @@ def draw_figure(settings: FigureSettings) -> Path:
         looks = {"arms": {name: asdict(style) for name, style in styles.items()}}
     ending = path.suffix[1:]
     made = {"figure": settings.figure, "title": settings.title, **looks, "format": ending, **renderer_versions()}
-    spec = spec_of(chart)
-    with exclusive(path):
-        write_derived(
-            path, Recipe("draw_figure", made, sources), lambda partial: partial.write_bytes(rendered(spec, ending)),
-            force=settings.force,
-        )  # fmt: skip
+    spec, recipe = spec_of(chart), Recipe("draw_figure", made, sources)
+    make(path, recipe, lambda partial: partial.write_bytes(rendered(spec, ending)), force=settings.force, follows=True)
     print(path)
     return path
 

@@ -1,7 +1,4 @@
-"""Judged rollouts in; out rows for SFT (the rejection filter), or the problems that a model solves now and then.
-
-Both stream prompt by prompt.
-"""
+"""Filters of judged rollouts: rows for SFT (rejection sampling), or the problems that a model solves now and then."""
 
 import hashlib
 import heapq
@@ -50,10 +47,7 @@ REPLACEMENT = "\ufffd"
 
 
 def filter_rollouts(settings: FilterSettings) -> Path:
-    """Filter rollout folders to ``output``/{train,test}.parquet; print what was dropped and why.
-
-    UserError for rollouts of another problem file, settings out of range, or if nothing passes.
-    """
+    """Filter rollout folders to ``output``/{train,test}.parquet; print what was dropped and why."""
     check_rollouts(settings, dry=False)
     output = Path(settings.output)
     if facts := make(output, _rollouts_recipe(settings), partial(_filter, settings), force=settings.force):
@@ -85,16 +79,15 @@ def _rollouts_recipe(settings: FilterSettings) -> Recipe:
     inputs = {**dict(zip(names, map(Path, settings.rollouts), strict=True)), "problems": Path(settings.problems)}
     if settings.tokenizer is not None:
         inputs["tokenizer"] = resolve_model(settings.tokenizer)
-    kept = {key: value for key, value in asdict(settings).items() if key not in apart} | settings.changed()
-    return Recipe(
-        "filter_rollouts", {**kept, "rollouts": names}, inputs | settings.inputs()
-    )  # in the order of the rows
+    values = {key: value for key, value in asdict(settings).items() if key not in apart} | settings.changed()
+    values["rollouts"] = names  # in the order of the rows
+    return Recipe("filter_rollouts", values, inputs | settings.inputs())
 
 
 def _asked(settings: RowSettings, problems: Path, rollouts: Iterable[Path]) -> pa.Table:
     """Return the problems; where a reward function of the user's judged rollouts, of any data source."""
-    made_of = (name for folder in rollouts for name in rollout_manifest(folder).inputs)
-    return read_problems(problems, settings.row_format(any_source=any(name.startswith(INPUT) for name in made_of)))
+    inputs = (name for folder in rollouts for name in rollout_manifest(folder).inputs)
+    return read_problems(problems, settings.row_format(any_source=any(name.startswith(INPUT) for name in inputs)))
 
 
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
@@ -195,10 +188,7 @@ def validation_keys(keys: Collection[str], count: int, seed: int) -> set[str]:
 
 
 def validation_count(n_prompts: int, val_prompts: int | None, val_fraction: float) -> int:
-    """Return how many of ``n_prompts`` ≥ 1 to set aside, so that one stays to train on.
-
-    ``val_prompts`` or, if it is None, the given share, at least one if that is above zero.
-    """
+    """Return how many of ``n_prompts`` to set aside: ``val_prompts``, or if None a share (at least one), never all."""
     if val_prompts is None:
         val_prompts = max(1, round(val_fraction * n_prompts)) if val_fraction else 0
     return min(val_prompts, n_prompts - 1)
@@ -241,9 +231,8 @@ def filter_problems(settings: FilterProblemsSettings) -> Path:
     output = settings.output
     recipe = _problems_recipe(settings)
     if facts := make(output, recipe, partial(_solved_now_and_then, settings), force=settings.force):
-        rest = f"never solved {facts['never']:,}, always {facts['always']:,}"
-        kept = pq.read_metadata(output).num_rows
-        print(f"{output}: {kept:,} of {facts['asked']:,} problems; {rest}")
+        counts = f"{pq.read_metadata(output).num_rows:,} of {facts['asked']:,} problems"
+        print(f"{output}: {counts}; never solved {facts['never']:,}, always {facts['always']:,}")
     return output
 
 

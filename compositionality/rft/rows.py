@@ -1,7 +1,4 @@
-"""SFT rows: which judged completions of a prompt become one, and their form; the loss is on the assistant turn.
-
-Opens no files.
-"""
+"""SFT rows: which judged completions of a prompt become one, and their form; the loss is on the assistant turn."""
 
 import hashlib
 import json
@@ -79,17 +76,14 @@ class FilterSettings(RowSettings):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One judged completion; ``length``: tokens of the whole chat (0: not measured).
-
-    ``lost``: it holds characters that the tokenizer does not write back, as one of which not all bytes were sampled.
-    """
+    """One judged completion."""
 
     text: str
     n_tokens: int
     finish_reason: str
     reason: str
-    length: int = 0
-    lost: bool = False
+    length: int = 0  # tokens of the whole chat; 0: not measured
+    lost: bool = False  # holds characters that the tokenizer does not write back, such as half-sampled ones
 
 
 def decide(candidates: Sequence[Candidate], rules: FilterSettings) -> list[str]:
@@ -97,18 +91,18 @@ def decide(candidates: Sequence[Candidate], rules: FilterSettings) -> list[str]:
     reasons = [candidate.reason for candidate in candidates if candidate.reason != Reason.ERROR]
     correct, ratio = reasons.count(Reason.CORRECT), rules.max_correct_ratio
     easy = ratio is not None and correct > 0 and correct >= ratio * len(reasons)
-    seen: set[str] = set()
+    texts: set[str] = set()
     outcomes: list[str] = []
-    kept = 0
+    n_kept = 0
     for candidate in candidates:
         outcome = _own_outcome(candidate, rules, easy=easy)
-        if outcome == KEPT and rules.deduplicate and candidate.text in seen:
+        if outcome == KEPT and rules.deduplicate and candidate.text in texts:
             outcome = DUPLICATE
-        elif outcome == KEPT and rules.max_per_prompt is not None and kept >= rules.max_per_prompt:
+        elif outcome == KEPT and rules.max_per_prompt is not None and n_kept >= rules.max_per_prompt:
             outcome = OVER_CAP
         if outcome == KEPT:
-            seen.add(candidate.text)
-            kept += 1
+            texts.add(candidate.text)
+            n_kept += 1
         outcomes.append(outcome)
     return outcomes
 
@@ -133,16 +127,13 @@ def _own_outcome(candidate: Candidate, rules: FilterSettings, *, easy: bool) -> 
 class OutcomeCounts:
     """Counts of outcomes. A completion with two skills counts under both, so skills do not add up to the total."""
 
-    total: Counter[str] = field(default_factory=Counter)
     by_level: dict[tuple[str, int], Counter[str]] = field(default_factory=dict)
     by_skill: dict[str, Counter[str]] = field(default_factory=dict)
     prompts: int = 0
     prompts_kept: int = 0
 
     def add(self, group: str, level: int, skills: Iterable[str], outcomes: Sequence[str]) -> None:
-        """Count the outcomes of one prompt's completions."""
         counts = Counter(outcomes)
-        self.total.update(counts)
         self.by_level.setdefault((group, level), Counter()).update(counts)
         for skill in skills:
             self.by_skill.setdefault(skill, Counter()).update(counts)
@@ -151,20 +142,20 @@ class OutcomeCounts:
 
     def facts(self) -> dict[str, Any]:
         """Return the counts as JSON types, for the manifest."""
+        total = sum(self.by_level.values(), Counter[str]())
         levels = {f"{group} level {level}": counts for (group, level), counts in sorted(self.by_level.items())}
-        skills = {name: self.by_skill[name] for name in sorted(self.by_skill, key=natural_key)}
+        skills = sorted(self.by_skill, key=natural_key)
         return {
-            "responses": self.total.total(),
+            "responses": total.total(),
             "prompts": self.prompts,
             "prompts_kept": self.prompts_kept,
-            "outcomes": _ordered(self.total),
+            "outcomes": _ordered(total),
             "outcomes_by_level": {name: _ordered(counts) for name, counts in levels.items()},
-            "outcomes_by_skill": {name: _ordered(counts) for name, counts in skills.items()},
+            "outcomes_by_skill": {name: _ordered(self.by_skill[name]) for name in skills},
         }
 
 
 def print_facts(facts: dict[str, Any]) -> None:
-    """Print the counts of ``OutcomeCounts.facts`` as two tables."""
     console, total = new_console(), facts["outcomes"]
     shown = [outcome for outcome in OUTCOMES if total.get(outcome)]
     by_level = facts["outcomes_by_level"]

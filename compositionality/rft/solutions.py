@@ -54,8 +54,8 @@ def write_solutions(settings: SolutionSettings) -> Path:
     """Write ``output``/train.parquet. UserError for a task that knows no such behaviours or orders."""
     output = Path(settings.output)
     if facts := make(output, check(settings, dry=False), partial(_write, settings), force=settings.force):
-        same = f"{facts['plain'] / max(1, facts['rows']):.0%} of them prompt and solution as they are without keys"
-        print(f"{output}: {facts['rows']:,} rows, {same}; {facts['mean_characters']:,.0f} characters a solution")
+        plain = f"{facts['plain'] / max(1, facts['rows']):.0%} of them prompt and solution as they are without keys"
+        print(f"{output}: {facts['rows']:,} rows, {plain}; {facts['mean_characters']:,.0f} characters a solution")
     return output
 
 
@@ -70,18 +70,15 @@ def _write(settings: SolutionSettings, folder: Path) -> dict[str, Any]:
 
 
 def check(settings: SolutionSettings, *, dry: bool = True) -> Recipe:
-    """Return what the rows are made from.
-
-    UserError for settings that do not go together, or that the first problem's task does not know.
-    """
+    """Return the recipe. UserError for settings that do not go together, or that the first problem's task lacks."""
     check_ranges(settings)
     settings.behaviours()
     if settings.prompt_orders > 1 and settings.solution_orders > 1:
         raise UserError("prompt_orders, solution_orders: give one of the two")
     if settings.limit and settings.parts > 1:
         raise UserError("limit, parts: give one of the two")
-    kept = {key: value for key, value in asdict(settings).items() if key not in ("problems", "output", "force")}
-    recipe = Recipe(STEP, kept, {"problems": Path(settings.problems)})
+    values = {key: value for key, value in asdict(settings).items() if key not in ("problems", "output", "force")}
+    recipe = Recipe(STEP, values, {"problems": Path(settings.problems)})
     check_target(Path(settings.output), recipe, force=settings.force)
     if is_to_be_checked(settings.problems, dry=dry):
         list(islice(_written(settings), settings.prompt_orders + settings.solution_orders - 1))
@@ -108,8 +105,8 @@ def _written(settings: SolutionSettings) -> Iterator[tuple[dict[str, Any], list[
             asked = task.reworded(problem, settings.seed + sample) if sample else problem
             yield row(asked, solved(problem, injected, settings.seed), sample), plain
         for sample in range(1, settings.solution_orders):
-            other = replace(injected, reordered=True)
-            yield row(problem, solved(problem, other, settings.seed + sample), sample), plain
+            reordered = replace(injected, reordered=True)
+            yield row(problem, solved(problem, reordered, settings.seed + sample), sample), plain
 
 
 def _tagged(problem: Problem, text: str) -> str:

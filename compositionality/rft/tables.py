@@ -47,11 +47,7 @@ class ChunkSettings:
     force: bool = False  # replace a result that was made from something else
 
     def size(self, n_problems: int) -> int:
-        """Return the problems of a chunk: given, or from the budget of rollouts, or as many as there are for all.
-
-        RL samples steps x prompts per step x group size responses, groups that dynamic sampling dropped included; the
-        chunks together sample at most as many.
-        """
+        """Return the problems of a chunk: as set, or within the budget of rollouts, or an equal part of all."""
         if self.rows_per_chunk is not None and (self.rollout_budget or self.completions_of):
             raise UserError("give rows_per_chunk or rollout_budget, not both")
         if (rollouts := budget(self)) is None:
@@ -65,10 +61,7 @@ class ChunkSettings:
 
 
 def budget(settings: ChunkSettings) -> int | None:
-    """Return the completions of all chunks together; None without a budget, or if the run that gives it is unfinished.
-
-    UserError for a run that does not say how many it has sampled.
-    """
+    """Return the completions of all chunks together; None without a budget, or if its run is unfinished."""
     run = Path(settings.completions_of)
     if settings.rollout_budget or not settings.completions_of or not (run / "final").is_dir():
         return settings.rollout_budget
@@ -80,10 +73,7 @@ def budget(settings: ChunkSettings) -> int | None:
 
 
 def stream_of(settings: ChunkSettings) -> dict[str, Any] | None:
-    """Return ``seed`` and ``shuffle`` of the stream of prompts of the run prompts_of, and how many ``groups`` it asked.
-
-    None without such a run, or where it is not finished. UserError for a run on other problems.
-    """
+    """Return ``seed``, ``shuffle`` and number of ``groups`` of the prompts of the run prompts_of, if it is finished."""
     manifest = read_manifest(Path(settings.prompts_of, "final")) if settings.prompts_of else None
     if manifest is None:
         return None
@@ -94,14 +84,6 @@ def stream_of(settings: ChunkSettings) -> dict[str, Any] | None:
     return {**stream, "groups": manifest.facts["training"]["groups"]}
 
 
-def order(settings: ChunkSettings, n_problems: int) -> list[int]:
-    """Return the numbers of the rows that are cut into chunks, each once."""
-    if (stream := stream_of(settings)) is None:
-        return list(np.random.default_rng(settings.seed).permutation(n_problems))
-    places = (row_at(place, n_problems, stream["seed"], shuffle=stream["shuffle"]) for place in range(stream["groups"]))
-    return list(dict.fromkeys(places))
-
-
 def split_chunks(settings: ChunkSettings) -> Path:
     """Order a problem file anew and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
     check_chunks(settings, dry=False)
@@ -110,14 +92,19 @@ def split_chunks(settings: ChunkSettings) -> Path:
             f"{settings.completions_of}: no finished run, and as many completions are to be sampled as it has; run it "
             "first, or give rollout_budget=COMPLETIONS"
         )
-    if settings.prompts_of and stream_of(settings) is None:
+    stream = stream_of(settings)
+    if settings.prompts_of and stream is None:
         raise UserError(f"{settings.prompts_of}: no finished run, and the problems are to be its own; run it first")
     output = Path(settings.output)
 
     def write(folder: Path) -> dict[str, Any]:
         problems = read_problems(Path(settings.problems))
         say_what_is_left_out(Path(settings.problems))
-        rows = order(settings, problems.num_rows)
+        n = problems.num_rows
+        rows = np.random.default_rng(settings.seed).permutation(n)
+        if stream:  # each once, in the order of the run
+            asked = (row_at(place, n, stream["seed"], shuffle=stream["shuffle"]) for place in range(stream["groups"]))
+            rows = np.array(list(dict.fromkeys(asked)))
         size = checked_size(settings, len(rows))
         for number in range(settings.chunks):
             write_table(problems.take(rows[number * size : (number + 1) * size]), folder / f"{number}.parquet")
@@ -152,14 +139,14 @@ def checked_size(settings: ChunkSettings, n_problems: int) -> int:
 
 def _chunks_recipe(settings: ChunkSettings) -> Recipe:
     apart = ("problems", "output", "completions_of", "prompts_of", "force")
-    kept = {key: value for key, value in asdict(settings).items() if key not in apart}
-    kept["rollout_budget"] = budget(settings)
+    values = {key: value for key, value in asdict(settings).items() if key not in apart}
+    values["rollout_budget"] = budget(settings)
     if stream := stream_of(settings):
-        del kept["seed"]
-        kept |= {f"stream_{key}": value for key, value in stream.items()}
+        del values["seed"]
+        values |= {f"stream_{key}": value for key, value in stream.items()}
     if not settings.rollout_budget and not settings.completions_of:
-        del kept["n_samples"]
-    return Recipe("split_chunks", kept, {"problems": Path(settings.problems)})
+        del values["n_samples"]
+    return Recipe("split_chunks", values, {"problems": Path(settings.problems)})
 
 
 # ---- join
@@ -182,7 +169,14 @@ def merge_data(settings: MergeSettings) -> Path:
     def write(target: Path) -> dict[str, Any]:
         parts = parts_of(inputs)
         shared = check_prompts(parts, allow=settings.allow_shared_prompts)
-        rows = {name or "all": _join(paths, target / name) for name, paths in parts.items()}
+        rows = {}
+        for name, paths in parts.items():
+            schema = pa.schema([field.with_nullable(True) for field in read_table(paths[0]).schema])
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            with pq.ParquetWriter(target / name, schema, compression="zstd") as writer:
+                for path in paths:
+                    writer.write_table(read_table(path).cast(schema))
+            rows[name or "all"] = pq.read_metadata(target / name).num_rows
         return {"shared_prompts": shared, "rows": rows}
 
     if facts := make(output, _merge_recipe(settings, inputs), write, force=settings.force):
@@ -200,8 +194,8 @@ def check_merge(settings: MergeSettings) -> None:
 
 def _merge_recipe(settings: MergeSettings, inputs: Sequence[Path]) -> Recipe:
     names = name_inputs("inputs", inputs)  # in the order of the rows
-    kept = {"allow_shared_prompts": settings.allow_shared_prompts, "inputs": names}
-    return Recipe("merge_data", kept, dict(zip(names, inputs, strict=True)))
+    values = {"allow_shared_prompts": settings.allow_shared_prompts, "inputs": names}
+    return Recipe("merge_data", values, dict(zip(names, inputs, strict=True)))
 
 
 def named_inputs(settings: MergeSettings) -> list[Path]:
@@ -264,21 +258,7 @@ def _keys(path: Path) -> Iterator[str]:
         yield prompt_key(prompt)
 
 
-def _join(paths: Sequence[Path], output: Path) -> int:
-    """Write the rows of ``paths`` one after the other; return their number."""
-    schema = pa.schema([field.with_nullable(True) for field in read_table(paths[0]).schema])
-    output.parent.mkdir(parents=True, exist_ok=True)
-    total = 0
-    with pq.ParquetWriter(output, schema, compression="zstd") as writer:
-        for path in paths:
-            table = read_table(path).cast(schema)
-            writer.write_table(table)
-            total += table.num_rows
-    return total
-
-
 def check_schemas(paths: Sequence[Path]) -> None:
-    """Raise UserError where the columns of a file differ from those of the first."""
     schemas = [read_table(path).schema for path in paths]
     for path, schema in zip(paths[1:], schemas[1:], strict=True):
         first = schemas[0]

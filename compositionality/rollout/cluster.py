@@ -116,7 +116,7 @@ def check_cluster(address: str, nodes: int, gpus: int, folder: Path, files: Sequ
     command = [sys.executable, "-m", "compositionality.study.cluster", "check", address]
     command += [f"--nodes={nodes}", f"--gpus-per-node={gpus}", f"--folder={folder}", "--paths", *map(str, files)]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=CHECK_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
@@ -124,9 +124,9 @@ def check_cluster(address: str, nodes: int, gpus: int, folder: Path, files: Sequ
             f"{address} accepts connections but does not answer as a Ray cluster within {CHECK_SECONDS:.0f} s; "
             "run.ray_address (RAY_ADDRESS) is HOST:PORT of ray start --head"
         ) from error
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise UserError(last.removeprefix("error: "))
+    if result.returncode:
+        message = (result.stderr.strip().splitlines() or [f"exit code {result.returncode}"])[-1]
+        raise UserError(message.removeprefix("error: "))
 
 
 def check_capacity(address: str, wanted: int, gpus: int) -> None:
@@ -178,7 +178,6 @@ def check_seen(files: Sequence[Path], shown: Path | None = None) -> None:
 
 
 def unseen(paths: Sequence[Path]) -> list[Path]:
-    """Return the paths that do not exist here."""
     return [path for path in paths if not path.exists()]
 
 
@@ -187,7 +186,7 @@ class NodeWatch:
 
     def __init__(self, act: Callable[[str], None]) -> None:
         self._act = act
-        self._ours: dict[str, str] = {}
+        self._hosts: dict[str, str] = {}
         self._lock = threading.Lock()
         threading.Thread(target=self._watch, daemon=True).start()
 
@@ -216,13 +215,13 @@ class NodeWatch:
         if not ray.is_initialized():
             return
         job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
-        here = {node["NodeID"]: node for node in ray.nodes()}
+        known = {node["NodeID"]: node for node in ray.nodes()}
         for actor in state.actor_table(None, job).values():
             name = actor["Address"]["NodeID"]
-            if name in here:
-                self._ours[name] = here[name]["NodeManagerHostname"]
-        for name, host in self._ours.items():
-            if not here.get(name, {"Alive": False})["Alive"]:
+            if name in known:
+                self._hosts[name] = known[name]["NodeManagerHostname"]
+        for name, host in self._hosts.items():
+            if not known.get(name, {"Alive": False})["Alive"]:
                 self._act(
                     f"the node {host} left the Ray cluster during the run; start it again and run the same command"
                 )

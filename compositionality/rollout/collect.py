@@ -60,9 +60,9 @@ def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | N
         working = WorkingFolder(output, recipe(settings).identity(), force=settings.force)
         shards = layout(problems.num_rows * settings.n_samples, settings.rows_per_shard)
         if missing := working.missing(shards):
-            with contextlib.ExitStack() as own:
+            with contextlib.ExitStack() as stack:
                 if engine is None:
-                    engine = own.enter_context(contextlib.closing(open_engine(settings, longest_prompt)))
+                    engine = stack.enter_context(contextlib.closing(open_engine(settings, longest_prompt)))
                 opened = engine() if callable(engine) else engine
                 _Job(settings, problems, shards, working).run(opened, missing, console)
         summary = RolloutSummary(problems)
@@ -77,22 +77,19 @@ def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | N
 
 
 def calls_of(shard: range, rows: int, replicas: int) -> list[range]:
-    """Return the completions of a shard, of ``rows`` in all shards, by call of an engine with so many ``replicas``.
+    """Cut a shard, of ``rows`` in all shards, into one call for each time that a replica of the engine is asked.
 
-    One replica makes a shard at a time. Of several each gets four calls, so that none idles long at the end, but of no
-    fewer rows than fill its batch by half.
+    One replica makes a shard at a time. Several get four calls each, so that none idles long at the end, but no calls
+    that fill less than half of a batch.
     """
     size = len(shard) if replicas == 1 else max(-(-rows // (4 * replicas)), MIN_ROWS_BESIDE_OTHERS)
     return [shard[first : first + size] for first in range(0, len(shard), size)]
 
 
 def settle_engine(settings: CollectSettings, *, dry: bool = False) -> CollectSettings:
-    """Return the settings, checked, with the engine that ``auto`` stands for.
-
-    In a dry run without the model that decides it they stay as they are.
-    """
-    unknown = settings.engine == AUTO and not settings.base_url
-    if unknown and not is_to_be_checked(settings.model, dry=dry):
+    """Check the settings and resolve engine=auto; not in a dry run whose model, which decides it, does not exist."""
+    by_model = settings.engine == AUTO and not settings.base_url
+    if by_model and not is_to_be_checked(settings.model, dry=dry):
         check_ranges(settings)
         return settings
     settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, [settings.model]))
@@ -121,13 +118,9 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
     """Return the longest prompt in tokens, after checking the model and any prompts; a server checks its own (0)."""
     if settings.engine == "openai":
         return 0
-    model = check_model(settings.model)
-    if problems is None:
-        check_engine(settings, model.path, 0)
-        check_context(model, settings.max_tokens, "max_tokens")
-        return 0
-    chats = (chat for batch in problems.to_batches(max_chunksize=1024) for chat in batch["prompt"].to_pylist())
-    return check_chats(settings, model, chats, str(settings.problems))
+    batches = [] if problems is None else problems.to_batches(max_chunksize=1024)
+    chats = (chat for batch in batches for chat in batch["prompt"].to_pylist())
+    return check_chats(settings, check_model(settings.model), chats, str(settings.problems))
 
 
 def check_chats(settings: CollectSettings, model: ModelFolder, chats: Iterable[Chat], source: str) -> int:
@@ -149,7 +142,6 @@ class _Job:
     working: WorkingFolder
 
     def run(self, engine: Engine, missing: Sequence[int], console: Console) -> None:
-        """Make the missing shards."""
         settings, replicas = self.settings, engine.parallel_calls
         total = sum(map(len, self.shards))
         rows = sum(len(self.shards[shard]) for shard in missing)
@@ -189,9 +181,9 @@ class _Job:
     def _asked(self, numbers: range) -> tuple[list[tuple[int, int]], dict[int, dict[str, Any]]]:
         """Return (problem, sample) of each of these consecutive completions, and the problems by row number."""
         units = [divmod(number, self.settings.n_samples) for number in numbers]
-        first, last = units[0][0], units[-1][0]
-        own = ["extra_info"] if self.settings.reward.function else []
-        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *own])
+        (first, _), (last, _) = units[0], units[-1]
+        more = ["extra_info"] if self.settings.reward.function else []
+        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *more])
         return units, dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
 
 

@@ -1,7 +1,4 @@
-"""From a model folder or a Hub id to a checked model folder, and the sizes of its model, before any engine starts.
-
-Also the texts of a folder that is written here, in the words of transformers 4 as well as of 5.
-"""
+"""Model folders and Hub ids, checked before an engine starts; sizes of models; configurations for transformers 4."""
 
 import json
 import re
@@ -47,8 +44,7 @@ class ModelFolder:
 def resolve_model(path_or_id: str | Path) -> Path:
     """Return the folder of a model: ``path_or_id`` itself if it is one, else the snapshot of that Hub id.
 
-    Weights, config and tokenizer are downloaded unless they are in the Hugging Face cache; with HF_HUB_OFFLINE=1 only
-    the cache is used. UserError if there is neither such a folder nor such a model.
+    Weights, config and tokenizer are downloaded unless they are in the Hugging Face cache, or HF_HUB_OFFLINE=1.
     """
     path, name = Path(path_or_id).expanduser(), str(path_or_id)
     if path.is_dir():
@@ -62,29 +58,23 @@ def resolve_model(path_or_id: str | Path) -> Path:
 def _snapshot(hub_id: str) -> Path:
     """Return the cached folder of a Hub model, with safetensors, or pytorch_model*.bin where it has none."""
     import httpx
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError
 
     try:
         folder = snapshot_download(hub_id, allow_patterns=list(MODEL_FILES), ignore_patterns=list(OTHER_FILES))
         if not list(Path(folder).glob("*.safetensors")):
             folder = snapshot_download(hub_id, allow_patterns="pytorch_model*.bin")
     except (OSError, ValueError, httpx.HTTPError) as error:
+        reason = "the Hub cannot be reached"
+        if isinstance(error, HfHubHTTPError):
+            reason = "the Hub knows no such model, or only after hf auth login"
+        reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else reason
         raise UserError(
-            f"{hub_id}: no such folder, and no such model in the Hugging Face cache ({_why_not_the_hub(error)}); "
+            f"{hub_id}: no such folder, and no such model in the Hugging Face cache ({reason}); "
             f"download it first with hf download {hub_id}, or give a folder"
         ) from error
     return Path(folder)
-
-
-def _why_not_the_hub(error: Exception) -> str:
-    from huggingface_hub import constants
-    from huggingface_hub.errors import HfHubHTTPError
-
-    if constants.HF_HUB_OFFLINE:
-        return "HF_HUB_OFFLINE is set"
-    if isinstance(error, HfHubHTTPError):
-        return "the Hub knows no such model, or only after hf auth login"
-    return "the Hub cannot be reached"
 
 
 def check_family(folder: Path) -> None:
@@ -95,10 +85,7 @@ def check_family(folder: Path) -> None:
 
 
 def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelFolder:
-    """Check config, weights, tokenizer, chat template and EOS of a folder or Hub id. UserError says what is missing.
-
-    Without ``chat_template`` the tokenizer gets ``text_template`` in place of its own, which it need not have.
-    """
+    """Check config, weights, tokenizer, chat template (without ``chat_template``, text_template is taken) and EOS."""
     path = resolve_model(path_or_id)
     config = read_config(path)
     if (path / ADAPTER).is_file():  # transformers would load it on top, without a word
@@ -108,9 +95,12 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
     vocabulary = text_config(config).get("vocab_size")
     if isinstance(vocabulary, int) and len(tokenizer) > vocabulary:
         raise UserError(f"{path}: the tokenizer has {len(tokenizer)} tokens, the model only {vocabulary}")
+    generation = path / "generation_config.json"
+    eos = (read_json_object(generation, AGAIN) if generation.is_file() else config).get("eos_token_id")
+    eos_ids = {tokenizer.eos_token_id, *(eos if isinstance(eos, list) else [eos])} - {None}
     max_positions = text_config(config).get("max_position_embeddings")
     longest = max_positions if isinstance(max_positions, int) else None
-    return ModelFolder(path, tokenizer, _eos_ids(path, config, tokenizer), longest)
+    return ModelFolder(path, tokenizer, tuple(sorted(eos_ids)), longest)
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -197,15 +187,6 @@ def check_weights(path: Path) -> None:
             raise UserError(f"{file}: damaged weights (truncated?); {AGAIN}") from error
 
 
-def _eos_ids(path: Path, config: dict[str, Any], tokenizer: Any) -> tuple[int, ...]:
-    """Return the EOS of the tokenizer, and those of generation_config.json or config.json."""
-    generation = path / "generation_config.json"
-    source = read_json_object(generation, AGAIN) if generation.is_file() else config
-    more = source.get("eos_token_id")
-    ids = {tokenizer.eos_token_id, *(more if isinstance(more, list) else [more])}
-    return tuple(sorted(eos for eos in ids if eos is not None))
-
-
 # ---- sizes
 
 
@@ -213,7 +194,6 @@ def shape_of_model(model: str | Path) -> ModelShape:
     """Return the shape of a model folder (its config.json is enough), a config.json, a Hub id or a known name.
 
     Nothing is downloaded: of a Hub id the config in the cache counts, else the files of config/models/.
-    UserError if there is none of them.
     """
     path = Path(model).expanduser()
     if path.is_file():
@@ -231,17 +211,14 @@ def shape_of_model(model: str | Path) -> ModelShape:
 
 
 def shape_of(config: dict[str, Any], source: str) -> ModelShape:
-    """Return the shape of the model that a config.json describes, from parameters on ``meta`` tensors.
-
-    UserError naming ``source`` for a model whose sizes are not known.
-    """
+    """Return the shape of the model that a config.json describes, from parameters on ``meta`` tensors."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     flat = text_config(config)
-    known = {key: value for key, value in flat.items() if key not in ("model_type", "quantization_config")}
+    shape = {key: value for key, value in flat.items() if key not in ("model_type", "quantization_config")}
     try:
-        settings = AutoConfig.for_model(flat["model_type"], **known)
+        settings = AutoConfig.for_model(flat["model_type"], **shape)
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(settings)
         heads = settings.num_attention_heads
@@ -286,11 +263,11 @@ def write_for_both_generations(folder: Path) -> None:
     transformers 5 writes the base of rotary positions inside ``rope_parameters``, where 4 does not look: it would take
     its own default and answer wrong without a word. The tokenizer's class and extra tokens have new names too.
     """
-    config = json.loads((folder / "config.json").read_text())
-    _write(folder / "config.json", with_old_config_keys(config))
-    tokenizer = folder / "tokenizer_config.json"
-    if tokenizer.is_file():
-        _write(tokenizer, with_old_tokenizer_words(json.loads(tokenizer.read_text())))
+    rewritten = {"config.json": with_old_config_keys, "tokenizer_config.json": with_old_tokenizer_words}
+    for path, with_old_words in ((folder / name, function) for name, function in rewritten.items()):
+        if path.is_file():
+            content = with_old_words(json.loads(path.read_text()))
+            write_text(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def with_old_config_keys(config: dict[str, Any]) -> dict[str, Any]:
@@ -327,7 +304,3 @@ def _old_rope_keys(rope: dict[str, Any]) -> dict[str, Any]:
     if scaling and scaling != {"rope_type": "default"}:
         old["rope_scaling"] = scaling
     return old
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    write_text(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")

@@ -111,10 +111,10 @@ def chat_row(messages: list[Message], tokenizer: Any) -> ChatRow:
 
 
 def _opened_and_closed(messages: list[Message], tokenizer: Any) -> tuple[str, str]:
-    """Return the text of a chat up to where its last turn, the assistant's, begins, and with it.
+    """Return the text of a chat without its last turn, the assistant's, and with it.
 
-    Templates that open a thought in the prompt, or leave thoughts out of what is past, do not render an answer as it
-    was sampled. It then follows the prompt as it is, with an EOS.
+    Templates that open a thought in the prompt, or drop earlier thoughts, do not render an answer as it was sampled:
+    it is then put behind the prompt as it is, with an EOS.
     """
     opened = chat_text(tokenizer, messages[:-1], add_generation_prompt=True)
     closed, answer = chat_text(tokenizer, messages), messages[-1]["content"] or ""
@@ -125,6 +125,5 @@ def _opened_and_closed(messages: list[Message], tokenizer: Any) -> tuple[str, st
 
 
 def chat_text(tokenizer: Any, messages: list[Message], *, add_generation_prompt: bool = False) -> str:
-    """Return ``messages`` rendered by the chat template."""
     text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
     return text

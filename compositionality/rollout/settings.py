@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from compositionality.data.artefact import Recipe
 from compositionality.data.problems import RowFormat, RowSettings
@@ -51,7 +51,7 @@ class SamplingSettings:
     max_prompt_tokens: PositiveInt = 4096  # longer prompts are refused before the start
     tensor_parallel: PositiveInt = 1  # vllm, ray: GPUs that share a model
     replicas: NonNegativeInt = 0  # ray: engines side by side; 0: as many as the GPUs allow
-    ray_address: str = ""  # ray: an existing cluster ("auto" or HOST:PORT); empty: one is started here
+    ray_address: str = ""  # ray: an existing cluster ("auto", HOST:PORT); empty: RAY_ADDRESS, else one is started here
     gpu_memory: PositiveFraction = 0.9  # vllm, ray: share of the GPU
     concurrency: PositiveInt = 64  # openai: requests at a time
     timeout_s: PositiveFloat = 600.0  # openai: seconds that a request may take
@@ -84,29 +84,25 @@ class CollectSettings(RowSettings, SamplingSettings):
 
 
 def check_settings(settings: CollectSettings) -> None:
-    """Raise UserError for values that mean nothing."""
     check_ranges(settings)
     settings.reward.check()
     if settings.engine not in ENGINES:
         raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}, auto")
     check_installed(ENGINES[settings.engine], f"engine={settings.engine}")
-    if settings.engine == "openai" and not settings.base_url:
-        raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
     if settings.engine == "openai":
+        if not settings.base_url:
+            raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
         address_of(settings.base_url)
 
 
 def recipe(settings: CollectSettings) -> Recipe:
     """Return what the result is made from. Ray only spreads vLLM's work, so both engines make the same result."""
     inputs = {"problems": settings.problems} | settings.inputs() | settings.reward.inputs()
-    kept: dict[str, Any] = {
-        name: getattr(settings, name)
-        for name in ("n_samples", "temperature", "top_p", "top_k", "max_tokens", "seed", "limit", "rows_per_shard")
-    }
-    kept |= settings.changed()
+    names = ("n_samples", "temperature", "top_p", "top_k", "max_tokens", "seed", "limit", "rows_per_shard")
+    values = {name: getattr(settings, name) for name in names} | settings.changed()
     if settings.engine == "openai":
-        kept |= {"engine": "openai", "base_url": public_url(settings.base_url), "model": settings.model}
+        values |= {"engine": "openai", "base_url": public_url(settings.base_url), "model": settings.model}
     else:
-        kept |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
+        values |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
         inputs["model"] = resolve_model(settings.model)
-    return Recipe(STEP, kept, inputs)
+    return Recipe(STEP, values, inputs)

@@ -135,10 +135,7 @@ class WorkingFolder:
             folder.mkdir(exist_ok=True)
 
     def missing(self, shards: Sequence[range]) -> list[int]:
-        """Return the numbers of the shards still to be made, and delete what is no whole shard.
-
-        Such are one that has changed since it was written, and the manifest of a run killed while publishing.
-        """
+        """Return the numbers of the shards still to be made; delete what has changed, or is half published."""
         names = {shard_name(number): len(rows) for number, rows in enumerate(shards)}
         for path in sorted(self.shards.iterdir()):
             if path.name not in names or not self._is_whole(path, names[path.name]):
@@ -146,10 +143,7 @@ class WorkingFolder:
         return [number for number, name in enumerate(names) if not (self.shards / name).exists()]
 
     def write(self, shard: int, table: pa.Table) -> None:
-        """Add one finished shard, whole or not at all; its hash is written first.
-
-        The unfinished file lies beside the folder of shards, not in it.
-        """
+        """Add one finished shard, whole or not at all; its hash is written first."""
         name = shard_name(shard)
         partial = self.path / f".{name}.partial"
         pq.write_table(table, partial, compression="zstd")
@@ -162,15 +156,14 @@ class WorkingFolder:
         return pq.read_table(self.shards / shard_name(shard))
 
     def publish(self, facts: dict[str, object]) -> None:
-        """Write the manifest of the complete shards and rename their folder to the output."""
         publish(self.shards, self._output, self._identity, facts)
         remove(self.path)
 
     def _is_whole(self, path: Path, rows: int) -> bool:
         recorded = self.hashes / path.name
-        if not (path.is_file() and recorded.is_file()):
+        if not path.is_file() or not recorded.is_file() or recorded.read_bytes() != file_hash(path).encode():
             return False
-        return recorded.read_bytes() == file_hash(path).encode() and pq.read_metadata(path).num_rows == rows
+        return bool(pq.read_metadata(path).num_rows == rows)
 
 
 def working_path(output: Path) -> Path:
@@ -203,11 +196,11 @@ def rollout_manifest(folder: Path) -> Manifest:
 
 def check_answers(folder: Path, problems: Path, model: Path | None = None) -> None:
     """Raise UserError if rollouts answer another problem file than ``problems``, or are of another ``model``."""
-    made = rollout_manifest(folder).inputs
-    for name, path in (("problems", problems), ("model", model)):
-        if path is not None and name in made and made[name] != input_hash(path):
-            what = {"problems": "of another problem file", "model": "by another model"}[name]
-            raise UserError(f"{folder}: its rollouts are {what} than {path}; give those of this one")
+    inputs = rollout_manifest(folder).inputs
+    others = (("problems", problems, "of another problem file"), ("model", model, "by another model"))
+    for name, path, difference in others:
+        if path is not None and name in inputs and inputs[name] != input_hash(path):
+            raise UserError(f"{folder}: its rollouts are {difference} than {path}; give those of this one")
 
 
 def read_rollouts(folder: Path) -> Iterator[pa.Table]:
@@ -268,10 +261,10 @@ class RolloutSummary:
 
     def table(self) -> Table:
         """Return accuracy, 95 % interval (problems as clusters), mean length, shares of other reasons by cell."""
-        seen = set().union(*self._reasons.values())
-        others = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
-        shown = [f"{reason} %" for reason in others]
-        table = new_table("group", "level", "n", "correct %", "95 % interval", "mean tokens", *shown)
+        counted = set().union(*self._reasons.values()) - {Reason.CORRECT}
+        reasons = [reason for reason in Reason if reason in counted]
+        headers = [f"{reason} %" for reason in reasons]
+        table = new_table("group", "level", "n", "correct %", "95 % interval", "mean tokens", *headers)
         for (group, level), counts in sorted(self._reasons.items()):
             rows = (self._groups == group) & (self._levels == level)
             accuracy, n = over_problems(self._correct[rows], self._judged[rows]), counts.total()
@@ -279,6 +272,6 @@ class RolloutSummary:
             if accuracy is not None:
                 value = f"{100 * accuracy.value:.1f}"
                 interval = f"{100 * accuracy.low:.1f} – {100 * accuracy.high:.1f}"
-            shares = [f"{100 * counts[reason] / n:.1f}" for reason in others]
+            shares = [f"{100 * counts[reason] / n:.1f}" for reason in reasons]
             table.add_row(group, str(level), str(n), value, interval, f"{self._tokens[group, level] / n:.1f}", *shares)
         return table

@@ -19,7 +19,6 @@ from compositionality.config.profile import load_profile
 from compositionality.data.artefact import Manifest, beside, file_hash, manifest_path, remove, verify, write_text
 from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of, tree_ids
 from compositionality.data.json_files import read_text
-from compositionality.data.test_seeds import REGISTERED, check_test_seed, note_test_seed
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.model import Requires, read_claims_file
 from compositionality.evaluate.registration import (
@@ -36,6 +35,7 @@ from compositionality.evaluate.table import SCHEMA
 from compositionality.study.model import ROOTS, Replicate, Request, find_arm, load_study, study_folder
 from compositionality.study.plan import in_order, plan
 from compositionality.study.steps import STEP_VARIABLES, Step
+from compositionality.study.test_seeds import REGISTERED, check_test_seed, note_test_seed
 from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import flow_list
 

@@ -20,7 +20,6 @@ from compositionality.config import cli
 from compositionality.config.makers import BASH
 from compositionality.config.profile import load_profile, use_device
 from compositionality.data.artefact import write_text
-from compositionality.data.test_seeds import check_not_registered
 from compositionality.errors import UserError, check_installed
 from compositionality.evaluate.registration import FOLDER
 from compositionality.gpus import VISIBLE, visible_gpus
@@ -30,6 +29,7 @@ from compositionality.study.plan import plan
 from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import MACHINE, Backend, Local, Ray, Runner, Slurm, machine, versions
 from compositionality.study.steps import IS_STEP_WORD, STEP_VARIABLES, Step
+from compositionality.study.test_seeds import check_not_registered
 from compositionality.tasks.string.functions import side
 from compositionality.train.prompts import check_problems_last
 

@@ -151,10 +151,15 @@ def test_tree_hash_sees_names_and_contents(tmp_path: Path) -> None:
     assert len({first, second, tree_hash(tmp_path)}) == 3
 
 
-@pytest.fixture(params=[errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def no_flock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_p08_two_at_once_do_not_make_one_result(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "out"), pytest.raises(UserError, match="another process is writing it"):
+        artefact.make(tmp_path / "out", recipe(tmp_path), lambda partial: partial.write_text("x"))
+
+
+@pytest.fixture
+def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int, operation: int) -> None:
-        raise OSError(request.param, os.strerror(request.param))
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
 
@@ -300,31 +305,19 @@ def test_a_changed_list_of_inputs_is_refused_by_the_name_of_the_file(tmp_path: P
         is_done(target, recipe(paths[0]))
 
 
-def test_p21_a_result_may_not_be_hold_or_lie_in_its_input(tmp_path: Path) -> None:
-    source = tmp_path / "model"
+def test_p21_a_result_may_not_be_hold_or_lie_in_its_input_nor_replace_a_link(tmp_path: Path) -> None:
+    source, link = tmp_path / "model", tmp_path / "link"
     source.mkdir()
     (source / "weights").write_text("w")
-    made_of_it = Recipe("step", {}, {"model": source})
-    for target, said in (
-        (source, "holds the input"),
-        (tmp_path, "holds the input"),
-        (source / "out", "lies in the input"),
-    ):
+    link.symlink_to(source)
+    recipe = Recipe("step", {}, {"model": source})
+    places = {source: "holds the input", tmp_path: "holds the input", source / "out": "lies in the input"}
+    for target, said in {**places, link: "link: a link; give the place"}.items():
         with pytest.raises(UserError, match=said):
-            is_done(target, made_of_it, force=True)
-        with pytest.raises(UserError, match=said), new_artefact(target, made_of_it):
+            is_done(target, recipe, force=True)
+        with pytest.raises(UserError, match=said), new_artefact(target, recipe):
             pass
-    assert (source / "weights").read_text() == "w"
-
-
-def test_p21_a_link_is_not_replaced(tmp_path: Path) -> None:
-    place = tmp_path / "place"
-    place.mkdir()
-    link = tmp_path / "link"
-    link.symlink_to(place)
-    with pytest.raises(UserError, match="link: a link; give the place"):
-        is_done(link, recipe(tmp_path))
-    assert link.is_symlink()
+    assert (link / "weights").read_text() == "w"
 
 
 def test_files_added_to_an_input_with_a_manifest_do_not_change_it(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from string_rows import row, write_rows
 
-from compositionality.data.artefact import exclusive, file_hash, verify
-from compositionality.data.audit import AuditData, audit_data
+from compositionality.data.artefact import file_hash, verify
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.problems import read_problems, to_table
 from compositionality.errors import UserError
@@ -37,41 +36,27 @@ def test_clean_file_has_every_level_evenly_and_no_duplicates(tmp_path: Path, tas
     rows = read_problems(path).to_pylist()
     assert [sum(row["level"] == level for row in rows) for level in levels] == [300, 300]
     assert len({row["reward_model"]["ground_truth"] for row in rows}) == 600
-    known = (
-        {"seed", "functions"} if task == "string" else {"seed", "solutions", "operations", "fewest_numbers", "trace"}
-    )
-    assert rows[5]["extra_info"].keys() >= known
+    names = {"string": {"functions"}, "countdown": {"solutions", "operations", "fewest_numbers", "trace"}}[task]
+    assert rows[5]["extra_info"].keys() >= {"seed", *names}
     assert verify(path).facts == {"rows": 600, "by_level": {str(level): 300 for level in levels}}
 
 
 @BOTH
-def test_p07_same_settings_same_bytes_and_nothing_twice(
-    tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one, two = (make(tmp_path / f"{name}.parquet", task, count=50) for name in "ab")
-    assert file_hash(one) == file_hash(two)
-    make(one, task, count=50, workers=2)
-    assert "already there" in capsys.readouterr().out
-    with pytest.raises(UserError, match="seed"):
-        make(one, task, count=50, seed=2)
-    make(one, task, count=50, seed=2, force=True)
-    assert file_hash(one) != file_hash(two)
-
-
-def test_p08_two_at_once_do_not_share_a_file(tmp_path: Path) -> None:
-    with exclusive(tmp_path / "a.parquet"), pytest.raises(UserError, match="another process is writing it"):
-        make(tmp_path / "a.parquet", count=50)
-    with exclusive(tmp_path / "audit.json"), pytest.raises(UserError, match="another process is writing it"):
-        audit_data(AuditData(files=[str(make(tmp_path / "a.parquet", count=50))], output=str(tmp_path / "audit.json")))
+def test_p07_same_settings_same_bytes_whatever_the_workers(tmp_path: Path, task: str) -> None:
+    one, two, other = (
+        make(tmp_path / f"{workers}{seed}.parquet", task, count=50, workers=workers, seed=seed)
+        for workers, seed in ((1, 1), (2, 1), (1, 2))
+    )
+    assert file_hash(one) == file_hash(two) != file_hash(other)
+    assert verify(one).settings == verify(two).settings
 
 
 def test_seeds_that_may_share_problems_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make(tmp_path / "a.parquet", count=50, seed=7)
     assert "note" not in capsys.readouterr().out
     make(tmp_path / "b.parquet", count=50, seed=9)
-    assert (
-        "seed=9 may share problems with other seeds that are 1 modulo 8; 0 to 7 share none" in capsys.readouterr().out
-    )
+    told = "seed=9 may share problems with other seeds that are 1 modulo 8; 0 to 7 share none"
+    assert told in capsys.readouterr().out
 
 
 @BOTH

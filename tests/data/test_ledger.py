@@ -75,4 +75,4 @@ def test_p02_order_sensitive_problems_of_held_out_functions_are_held_out(tmp_pat
     options = StringOptions(functions="heldout", levels=(2,), order_sensitive=True)
     path = tmp_path / "ordered.parquet"
     write_table(to_table([TASK.problem(options, "test", 1, index) for index in range(5)], "test"), path)
-    assert all(row.held_out for row in identities(path))
+    assert all(held_out for _, held_out, _ in identities(path))

@@ -42,10 +42,8 @@ def test_rows_are_chats_with_exactly_the_answer(tmp_path: Path, problems: Path) 
     assert train.schema.equals(SCHEMA)
     assert (train.num_rows, test.num_rows) == (4, 2) == (facts["rows"]["train"], facts["rows"]["test"])
     rows = sorted(pa.concat_tables([train, test]).to_pylist(), key=lambda row: row["problem"])
-    assert rows[3]["messages"] == [
-        {"role": "user", "content": "func_3:3"},
-        {"role": "assistant", "content": "right 3"},
-    ]
+    asked, answered = {"role": "user", "content": "func_3:3"}, {"role": "assistant", "content": "right 3"}
+    assert rows[3]["messages"] == [asked, answered]
     assert rows[3]["data_source"] == "string-trained-level1"
     assert rows[3]["extra_info"] == {"index": 3, "split": "train", "sample": 0, "skills": ["func_3"]}
     assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "test.parquet", "train.parquet"]
@@ -145,28 +143,24 @@ def test_files_of_the_paper_are_filtered_too(tmp_path: Path) -> None:
 
 
 def test_several_folders_count_as_samples_of_the_same_prompts(tmp_path: Path, problems: Path) -> None:
-    first = rollout_folder(tmp_path / "a", problems, [answer(0, 0, "x"), answer(1, 0, "x"), answer(2, 0, "z")])
-    second = rollout_folder(
-        tmp_path / "b", problems, [answer(0, 0, "x"), answer(1, 0, "w", "wrong"), answer(3, 0, "q")]
-    )
+    samples = {
+        "a": [answer(0, 0, "x"), answer(1, 0, "x"), answer(2, 0, "z")],
+        "b": [answer(0, 0, "x"), answer(1, 0, "w", "wrong"), answer(3, 0, "q")],
+    }
+    folders = [str(rollout_folder(tmp_path / name, problems, rows)) for name, rows in samples.items()]
     output = tmp_path / "data"
-    filter_rollouts(
-        FilterSettings(rollouts=[str(first), str(second)], problems=str(problems), output=str(output), val_prompts=0)
-    )
+    filter_rollouts(FilterSettings(rollouts=folders, problems=str(problems), output=str(output), val_prompts=0))
     train = read_table(output / "train.parquet").to_pylist()
     assert [(row["problem"], row["messages"][-1]["content"]) for row in train] == [(1, "x")]
-    assert not (output / "test.parquet").exists()
     with pytest.raises(UserError, match=r"rollouts: .*a is there twice"):
-        filter_rollouts(FilterSettings(rollouts=[str(first)] * 2, problems=str(problems), output=str(tmp_path / "no")))
+        filter_rollouts(FilterSettings(rollouts=folders[:1] * 2, problems=str(problems), output=str(output)))
 
 
 def test_nothing_kept_shows_responses_and_says_what_to_try(
     tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers = [
-        *(answer(0, number, "w", "wrong") for number in range(4)),
-        answer(0, 4, "w w", "overlong", finish_reason="length"),
-    ]
+    answers = [answer(0, number, "w", "wrong") for number in range(4)]
+    answers.append(answer(0, 4, "w w", "overlong", finish_reason="length"))
     with pytest.raises(UserError, match="no response passed the filter; none is right: sample more, or train"):
         run(tmp_path, problems, answers)
     assert capsys.readouterr().out.count("wrong: 'w'") == 3
@@ -193,9 +187,7 @@ def mixed_settings(tmp_path: Path, five: Path, **changes: Any) -> FilterProblems
         for place in range(4)
     ]
     folder = rollout_folder(tmp_path / "rollouts", five, rows, rows_per_shard=3)
-    return FilterProblemsSettings(
-        **{"rollouts": folder, "problems": five, "output": tmp_path / "kept.parquet", **changes}
-    )
+    return FilterProblemsSettings(rollouts=folder, problems=five, **{"output": tmp_path / "kept.parquet", **changes})
 
 
 def test_kept_are_problems_with_right_and_wrong_completions(tmp_path: Path, five: Path) -> None:
@@ -227,9 +219,7 @@ def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
     ],
 )
 def test_what_is_refused_leaves_nothing(tmp_path: Path, five: Path, changes: dict[str, Any], said: str) -> None:
-    given = mixed_settings(tmp_path, five)
-    for key, value in changes.items():
-        setattr(given, key, value)
+    refused = mixed_settings(tmp_path, five, **changes)
     with pytest.raises(UserError, match=said):
-        filter_problems(given)
-    assert not given.output.exists()
+        filter_problems(refused)
+    assert not refused.output.exists()

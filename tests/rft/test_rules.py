@@ -1,6 +1,5 @@
 """Each rule of the filter, on an example made by hand; and the split by prompt: exact, random, independent of order."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -20,8 +19,6 @@ from compositionality.rft.rows import (
 )
 from compositionality.types import Reason
 
-rules = partial(FilterSettings, [], "", "")
-
 
 def right(text: str, tokens: int = 5, length: int = 0) -> Candidate:
     return Candidate(text, tokens, "stop", "correct", length)
@@ -30,8 +27,6 @@ def right(text: str, tokens: int = 5, length: int = 0) -> Candidate:
 WRONG = Candidate("w", 5, "stop", "wrong")
 ERROR = Candidate("e", 5, "stop", "error")
 UNFINISHED = Candidate("u", 5, "length", "overlong")
-
-
 SILENT = Candidate("n", 5, "stop", "no_answer")
 RIGHT_BUT_CUT_OFF = Candidate("a", 5, "length", "correct")
 TWICE = [right("a"), right("a"), right("b"), WRONG]
@@ -53,7 +48,7 @@ BY_TOKENS = [right("a", tokens=9), right("b", tokens=10), right("c", tokens=11),
     ids=["verdicts", "cut off", "cap", "equal ones use up no cap", "equal ones", "tokens", "chat's tokens", "an end"],
 )
 def test_each_rule_of_the_filter(samples: list[Candidate], changes: dict[str, Any], outcomes: list[str]) -> None:
-    assert decide(samples, rules(**changes)) == outcomes
+    assert decide(samples, FilterSettings(**changes)) == outcomes
 
 
 @pytest.mark.parametrize(
@@ -61,13 +56,14 @@ def test_each_rule_of_the_filter(samples: list[Candidate], changes: dict[str, An
     [(2, 0, 1.0, 0), (1, 1, 1.0, 1), (1, 1, 0.5, 0), (1, 2, 0.5, 1), (2, 0, None, 2), (1, 0, 1.0, 0), (0, 2, 1.0, 0)],
 )
 def test_prompts_that_are_solved_too_often_go(correct: int, wrong: int, ratio: float | None, kept: int) -> None:
-    outcomes = decide([right(str(n)) for n in range(correct)] + [WRONG] * wrong, rules(max_correct_ratio=ratio))
+    samples = [right(str(n)) for n in range(correct)] + [WRONG] * wrong
+    outcomes = decide(samples, FilterSettings(max_correct_ratio=ratio))
     assert outcomes.count(KEPT) == kept
     assert outcomes.count("too_easy") == correct - kept
 
 
 def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
-    assert decide([right("a"), ERROR], rules()) == ["too_easy", "error"]
+    assert decide([right("a"), ERROR], FilterSettings()) == ["too_easy", "error"]
 
 
 @given(
@@ -81,7 +77,7 @@ def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
     st.none() | st.integers(1, 3),
 )  # fmt: skip
 def test_every_response_has_one_known_outcome(samples: list[Candidate], ratio: float | None, cap: int | None) -> None:
-    outcomes = decide(samples, rules(max_correct_ratio=ratio, max_per_prompt=cap, max_tokens=6))
+    outcomes = decide(samples, FilterSettings(max_correct_ratio=ratio, max_per_prompt=cap, max_tokens=6))
     assert len(outcomes) == len(samples)
     assert set(outcomes) <= set(OUTCOMES)
     for sample, outcome in zip(samples, outcomes, strict=True):

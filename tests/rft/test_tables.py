@@ -52,14 +52,6 @@ def test_the_seed_decides(tmp_path: Path) -> None:
     assert first == same != other
 
 
-def test_too_few_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"problems.parquet: 20 rows are too few for 3 chunks of 7 \(needs 21\)"):
-        cut(tmp_path, chunks=3, rows_per_chunk=7)
-    with pytest.raises(UserError, match="too few"):
-        cut(tmp_path, chunks=21)
-    assert not (tmp_path / "chunks").exists()
-
-
 def test_the_budget_of_rl_is_never_exceeded(tmp_path: Path) -> None:
     assert [len(chunk) for chunk in cut(tmp_path, chunks=2, rollout_budget=30, n_samples=2)[1]] == [7, 7]
     with pytest.raises(UserError, match="a budget of 10 rollouts is too small for 6 chunks x 2 samples"):
@@ -126,14 +118,6 @@ def sft_file(path: Path, prompts: list[str]) -> Path:
     return path
 
 
-def changed_row(source: Path, path: Path, messages: Any) -> Path:
-    """The file with other messages in row 0."""
-    rows = read_table(source).to_pylist()
-    rows[0]["messages"] = messages
-    write_table(to_table(rows), path)
-    return path
-
-
 def merge(inputs: list[Path], output: Path, *, allow: bool = False) -> Path:
     return merge_data(
         MergeSettings(inputs=[str(path) for path in inputs], output=str(output), allow_shared_prompts=allow)
@@ -187,26 +171,23 @@ def test_other_columns_are_refused_by_name(tmp_path: Path) -> None:
     a = sft_file(tmp_path / "a.parquet", ["p"])
     b = tmp_path / "b.parquet"
     write_table(read_table(sft_file(b, ["q"])).drop_columns(["problem"]), b)
-    with pytest.raises(UserError, match="has columns"):
+    with pytest.raises(UserError, match=r"b.parquet: has columns"):
         merge([a, b], tmp_path / "merged.parquet")
     table = read_table(sft_file(b, ["q"]))
-    write_table(
-        table.set_column(table.schema.get_field_index("problem"), "problem", table["problem"].cast(pa.string())), b
-    )
+    place = table.column_names.index("problem")
+    write_table(table.set_column(place, "problem", table["problem"].cast(pa.string())), b)
     with pytest.raises(UserError, match="column problem is string"):
         merge([a, b], tmp_path / "merged.parquet")
-    with pytest.raises(UserError, match=r"has columns .*reward_model"):
-        merge([a, problem_file(tmp_path / "c.parquet", [problem(0)])], tmp_path / "merged.parquet")
-    assert not (tmp_path / "merged.parquet").exists()
 
 
 @pytest.mark.parametrize(
     "messages", [None, [], [{"role": "assistant", "content": "a"}], [{"role": None, "content": "q"}] * 2]
 )
 def test_a_row_without_a_prompt_is_named(tmp_path: Path, messages: Any) -> None:
-    a = sft_file(tmp_path / "a.parquet", ["p"])
-    b = changed_row(sft_file(tmp_path / "b.parquet", ["q", "r"]), tmp_path / "c.parquet", messages)
-    with pytest.raises(UserError, match=r"c.parquet: row 0 has no prompt in its column messages"):
+    a, b = sft_file(tmp_path / "a.parquet", ["p"]), sft_file(tmp_path / "b.parquet", ["q", "r"])
+    first, second = read_table(b).to_pylist()
+    write_table(to_table([{**first, "messages": messages}, second]), b)
+    with pytest.raises(UserError, match=r"b.parquet: row 0 has no prompt in its column messages"):
         merge([a, b], tmp_path / "merged.parquet")
 
 

@@ -35,17 +35,10 @@ class FakeEngine:
 
 
 def write_problems(path, count, levels=(1, 2)):
-    problems = [
-        Problem(
-            data_source=f"string-trained-level{levels[i % len(levels)]}",
-            level=levels[i % len(levels)],
-            group="trained",
-            prompt=f"word{i}",
-            ground_truth=json.dumps({"ref_output": f"word{i}"}),
-            index=i,
-        )
-        for i in range(count)
-    ]
+    problems = []
+    for index in range(count):
+        level, truth = levels[index % len(levels)], json.dumps({"ref_output": f"word{index}"})
+        problems.append(Problem(f"string-trained-level{level}", level, "trained", f"word{index}", truth, index))
     write_table(to_table(problems, "test"), path)
     return path
 
@@ -62,9 +55,9 @@ def contents(folder):
 
 
 def main(problems, output, pause_s, n_samples, rows_per_shard):
-    settings = fake_settings(Path(problems), Path(output), n_samples=int(n_samples), seed=5)
-    settings.rows_per_shard = int(rows_per_shard)
-    collect(settings, FakeEngine(parallel_calls=2, pause_s=float(pause_s)))
+    sizes = {"n_samples": int(n_samples), "rows_per_shard": int(rows_per_shard)}
+    engine = FakeEngine(parallel_calls=2, pause_s=float(pause_s))
+    collect(fake_settings(Path(problems), Path(output), seed=5, **sizes), engine)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,22 @@
 """What the two engines of this process have in common: answers end, repeat, and do not depend on their neighbours."""
 
 import math
+import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 from fake_engine import write_problems
+from safetensors.torch import load_file, save_file
 
+from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines import transformers
 from compositionality.rollout.engines.base import SamplingOptions
-from compositionality.rollout.engines.builtin import BuiltinEngine
+from compositionality.rollout.engines.builtin import BuiltinEngine, read_weights
+from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.engines.transformers import SeededSampler, TransformersEngine
-from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.settings import CollectSettings, check_settings
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 from compositionality.tasks.draws import request_seed
 
@@ -61,15 +66,11 @@ def test_temperature_zero_is_greedy_whatever_the_seed_and_the_engine(engine, tin
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_whole_collection_with_a_real_model(name, tiny_model, tmp_path, capsys):
-    problems = write_problems(tmp_path / "problems.parquet", 10)
-    for output in ("one", "two"):
-        settings = CollectSettings(name, problems=problems, output=tmp_path / output, model=str(tiny_model))
-        settings.n_samples, settings.max_tokens = 3, 8
-        collect(settings)
-    one, two = ((tmp_path / output / "shard-00000.parquet").read_bytes() for output in ("one", "two"))
-    assert one == two
-    assert sum(table.num_rows for table in read_rollouts(tmp_path / "one")) == 30
-    assert {*rollout_manifest(tmp_path / "one").inputs} == {"problems", "model"}  # which must be as they were made
+    problems, output = write_problems(tmp_path / "problems.parquet", 10), tmp_path / "out"
+    sampling = {"n_samples": 3, "max_tokens": 8}
+    collect(CollectSettings(name, problems=problems, output=output, model=str(tiny_model), **sampling))
+    assert sum(table.num_rows for table in read_rollouts(output)) == 30
+    assert {*rollout_manifest(output).inputs} == {"problems", "model"}
     assert "tok/s" in capsys.readouterr().out
 
 
@@ -80,3 +81,34 @@ def test_draws_of_the_transformers_engine_follow_the_tempered_softmax():
     shares = torch.bincount(drawn, minlength=4) / 20_000
     expected = (logits / 2).softmax(-1)
     assert torch.allclose(shares, expected, atol=4 * math.sqrt(0.25 / 20_000))
+
+
+# ---- the built-in engine alone
+
+
+def test_settings_open_the_builtin_engine_with_their_dtype(tiny_model):
+    settings = CollectSettings(model=str(tiny_model), engine="builtin", dtype="bfloat16")
+    coarse, fine = open_engine(settings, 20), BuiltinEngine(tiny_model)
+    assert (coarse._sampler.model.dtype, fine._sampler.model.dtype) == (torch.bfloat16, torch.float32)
+    answers = (engine.generate(*inputs(40), replace(GREEDY, max_tokens=1)) for engine in (coarse, fine))
+    assert sum(a == b for a, b in zip(*answers, strict=True)) >= 35
+    with pytest.raises(UserError, match="dtype=flaot32: must be one of"):
+        check_settings(replace(settings, problems=tiny_model, output=tiny_model, dtype="flaot32"))
+
+
+@pytest.mark.parametrize("form", ["two safetensors files", "pytorch_model.bin"])
+def test_the_builtin_engine_reads_weights_from_any_usual_form(tiny_model, tmp_path, form):
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    if form == "pytorch_model.bin":
+        torch.save(weights, folder / form)
+    else:
+        names = sorted(weights)
+        parts = {f"model-0000{i + 1}-of-00002.safetensors": names[i::2] for i in range(2)}
+        for file, part in parts.items():
+            save_file({name: weights[name] for name in part}, folder / file)
+    read = dict(read_weights(folder))
+    assert read.keys() == weights.keys()
+    assert all(torch.equal(read[name], weights[name]) for name in weights)
+    assert BuiltinEngine(folder).generate(*inputs(5), GREEDY) == BuiltinEngine(tiny_model).generate(*inputs(5), GREEDY)

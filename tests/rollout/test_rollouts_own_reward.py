@@ -30,6 +30,12 @@ def rollouts(own: Path, output: Path, function: str = "by_word") -> Any:
     return fake_settings(own, output, n_samples=4, reward=own_settings, max_error_rate=0.0)
 
 
+def filtered(folder: Path, problems: Path, **keys: Any) -> pa.Table:
+    places = {"rollouts": [str(folder / "rollouts")], "problems": str(problems), "output": str(folder / "sft")}
+    filter_rollouts(FilterSettings(**places, val_prompts=0, **keys))
+    return read_table(folder / "sft" / "train.parquet")
+
+
 def test_rollouts_filter_and_evaluation_take_its_verdicts(own: Path, tmp_path: Path, capsys: Any) -> None:
     settings = rollouts(own, tmp_path / "rollouts")
     collect(settings, FakeEngine())
@@ -44,11 +50,7 @@ def test_rollouts_filter_and_evaluation_take_its_verdicts(own: Path, tmp_path: P
     with pytest.raises(UserError, match="was made from other"):
         collect(rollouts(own, tmp_path / "rollouts", "as_dict"), FakeEngine())
 
-    kept = FilterSettings(
-        rollouts=[str(tmp_path / "rollouts")], problems=str(own), output=str(tmp_path / "sft"), val_fraction=0
-    )
-    filter_rollouts(kept)
-    table = read_table(tmp_path / "sft" / "train.parquet")
+    table = filtered(tmp_path, own)
     assert table.num_rows > 5
     assert set(table["data_source"].to_pylist()) == {SOURCE}
     assert all("word" in row[-1]["content"] for row in table["messages"].to_pylist())
@@ -62,36 +64,25 @@ def test_both_filters_read_columns_of_ones_own(own: Path, tmp_path: Path) -> Non
     answer = [truth["ground_truth"] for truth in asked["reward_model"].to_pylist()]
     write_table(pa.table({"question": question, "answer": answer}), path)
     collect(dataclasses.replace(rollouts(path, tmp_path / "rollouts"), **keys), FakeEngine())
-    given = {"problems": str(path), **keys}
-    filter_rollouts(
-        FilterSettings(rollouts=[str(tmp_path / "rollouts")], output=str(tmp_path / "sft"), val_prompts=0, **given)
-    )
-    chats = read_table(tmp_path / "sft" / "train.parquet")["messages"].to_pylist()
+    chats = filtered(tmp_path, path, **keys)["messages"].to_pylist()
     assert {chat[0]["content"] for chat in chats} <= {*question}
-    given["problems"] = path
-    output = filter_problems(
-        FilterProblemsSettings(rollouts=tmp_path / "rollouts", output=tmp_path / "kept.parquet", **given)
-    )
+    shared = {"rollouts": tmp_path / "rollouts", "problems": path}
+    output = filter_problems(FilterProblemsSettings(output=tmp_path / "kept.parquet", **shared, **keys))
     assert {*read_table(output)["data_source"].to_pylist()} == {"mine"}
     with pytest.raises(UserError, match="has no column prompt, reward_model, data_source; it has question, answer"):
-        filter_problems(
-            FilterProblemsSettings(rollouts=tmp_path / "rollouts", output=tmp_path / "no.parquet", problems=path)
-        )
+        filter_problems(FilterProblemsSettings(output=tmp_path / "no.parquet", **shared))
 
 
 def test_evaluation_says_by_which_rule(own: Path, tmp_path: Path, capsys: Any) -> None:
-    shared = {
-        entry.name: getattr(rollouts(own, tmp_path), entry.name) for entry in dataclasses.fields(SamplingSettings)
-    }
-    settings = EvaluationSettings(
-        **shared, models=[f"fake:{tmp_path}"], problems=[f"own:{own}"], output=tmp_path / "evaluated"
-    )
+    settings, output = rollouts(own, tmp_path), tmp_path / "evaluated"
+    shared = {entry.name: getattr(settings, entry.name) for entry in dataclasses.fields(SamplingSettings)}
+    settings = EvaluationSettings(**shared, models=[f"fake:{tmp_path}"], problems=[f"own:{own}"], output=output)
     for job in open_evaluation(settings, "evaluate_accuracy").jobs.values():
         collect(job, FakeEngine())
     evaluate(settings)
     printed = capsys.readouterr().out
     assert printed.count("correct: acc of own_reward.py:by_word, without it a score of 1 or more") == 2
-    rows = read_table(tmp_path / "evaluated" / "results.parquet").to_pylist()
+    rows = read_table(output / "results.parquet").to_pylist()
     assert {(row["group"], row["level"]) for row in rows} == {("all", 0)}
     assert 0 < sum(row["right"] for row in rows) < sum(row["judged"] for row in rows) == 80
 

@@ -49,21 +49,15 @@ def report(settings: ReportSettings) -> Path:
         check(output, recipe)
         print(f"{page}: made from exactly these {len(inputs.files)} inputs")
         return page
-    with artefact.exclusive(output):
-        old = artefact.read_manifest(output) if output.is_dir() else None
-        _, made_with, made_from = recipe.identity()
-        changed = (
-            old is not None and old.step == STEP and (old.settings, old.inputs) != (json.loads(made_with), made_from)
-        )
-        if changed and not settings.force:  # nothing is lost by writing a report again
-            artefact.check_no_strangers(output)
-        if not artefact.is_done(output, recipe, force=settings.force or changed):
-            files = files_of(inputs, settings.figures)
-            sources = {name: list(names) for name, (_, names) in files.items()}
-            with artefact.new_artefact(output, recipe, {"made_from": sources}) as partial:
-                for name, (written, _) in files.items():
-                    (partial / name).parent.mkdir(parents=True, exist_ok=True)
-                    (partial / name).write_bytes(written)
+
+    def write(folder: Path) -> dict[str, Any]:
+        files = files_of(inputs, settings.figures)
+        for name, (written, _) in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(written)
+        return {"made_from": {name: list(names) for name, (_, names) in files.items()}}
+
+    artefact.make(output, recipe, write, force=settings.force, follows=True)
     send_result(output, asdict(settings), used_by(inputs))
     print(page)
     return page

@@ -44,11 +44,11 @@ class BuiltinEngine:
     ) -> list[Completion]:
         token_ids = prompts_as_tokens(self._tokenizer, prompts)
         sampled: list[Completion] = self._sampler.sample(token_ids, seeds, options, tick)
-        texts = self._tokenizer.batch_decode([one.token_ids for one in sampled], skip_special_tokens=True)
-        return [Completion(text, one.n_tokens, one.finish_reason) for text, one in zip(texts, sampled, strict=True)]
+        texts = self._tokenizer.batch_decode([answer.token_ids for answer in sampled], skip_special_tokens=True)
+        answers = zip(texts, sampled, strict=True)
+        return [Completion(text, answer.n_tokens, answer.finish_reason) for text, answer in answers]
 
     def close(self) -> None:
-        """Free the weights."""
         import torch
 
         self._sampler = None

@@ -37,45 +37,40 @@ def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
         return "vllm"
     vllm = installed and all(map(takes_heads, folders))
     builtin = all(read_config(folder).get("model_type") in FAMILIES for folder in folders)
-    if builtin and (not vllm or all(_weight_bytes(folder) <= SMALL for folder in folders)):
+    weights = [[*folder.glob("*.safetensors"), *folder.glob("*.bin")] for folder in folders]
+    if builtin and (not vllm or all(sum(file.stat().st_size for file in files) <= SMALL for files in weights)):
         return "builtin"
     return "vllm" if vllm else "transformers"
 
 
-def _weight_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
+def check_engine(settings: SamplingSettings, model: Path, longest_prompt: int) -> None:
+    """Raise UserError for a model that the engine does not take, or that does not fit this machine with its prompts.
 
-
-def check_engine(settings: CollectSettings, model: Path, longest_prompt: int) -> None:
-    """Raise UserError for a model that the engine does not take, or that does not fit this machine with its prompts."""
+    The memory of a server or a Ray cluster elsewhere is not checked, nor that of the machine that a dry run of bash/
+    with DEVICE=gpu is for, if this one has no GPU.
+    """
     if settings.engine in ("vllm", "ray"):
         check_heads(model, "engine=builtin or engine=transformers")
     if settings.engine == "builtin":
         check_family(model)
-    check_sampling(settings, model, longest_prompt)
-
-
-def check_sampling(settings: SamplingSettings, model: Path, longest_prompt: int) -> None:
-    """Raise UserError unless the engine fits this machine.
-
-    What a server or a Ray cluster elsewhere has is not known, nor, in a dry run of bash/ with DEVICE=gpu on a machine
-    without a GPU, the machine that is meant.
-    """
     machine = memory.this_machine()
     gpu = machine.gpu_bytes is not None
-    on_a_cluster = settings.engine == "ray" and bool(settings.ray_address)
-    elsewhere = not gpu and (on_a_cluster or os.environ.get("COMPOSITIONALITY_DEVICE") == "gpu")
+    elsewhere = not gpu and (bool(cluster_of(settings)) or os.environ.get("COMPOSITIONALITY_DEVICE") == "gpu")
     if settings.engine != "openai" and not elsewhere and (shape := known_shape(model)):
         memory.check_needs(sampling_needs(settings, shape, longest_prompt, gpu=gpu, rows=1), machine)
+
+
+def cluster_of(settings: SamplingSettings) -> str:
+    """Return the address of the Ray cluster to join; empty without one: Ray, if asked for, is started here."""
+    return (settings.ray_address or os.environ.get("RAY_ADDRESS", "")) if settings.engine == "ray" else ""
 
 
 def sampling_needs(
     settings: SamplingSettings, shape: ModelShape, longest_prompt: int, *, gpu: bool, rows: int = ROWS
 ) -> list[Need]:
-    """Return what sampling needs with the engine that ``settings`` name; with vLLM one completion of full length.
+    """Return the memory for one completion of full length with vLLM, and for ``rows`` of them with the other engines.
 
-    ``rows`` of full length at a time with the other engines; by default all that they take at once, which is the most
-    they can need. On a GPU the built-in sampler takes as many as fit: one must.
+    By default these are all that an engine takes at once. On a GPU the built-in sampler takes as many as fit: one must.
     """
     vllm = vllm_of(settings, shape, longest_prompt, gpu=gpu)
     if settings.engine not in ("vllm", "ray"):
@@ -102,13 +97,10 @@ def vllm_of(settings: SamplingSettings, shape: ModelShape, longest_prompt: int, 
 
 
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
-    """Open the engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens.
-
-    UserError if it would compute here and GPUs are visible that cannot be used.
-    """
+    """Open the engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens."""
     if settings.engine == "openai":
         return OpenAIEngine(settings)
-    if not (settings.engine == "ray" and settings.ray_address):
+    if not cluster_of(settings):
         check_gpus_are_used()
     model = resolve_model(settings.model)
     check_engine(settings, model, longest_prompt)
@@ -124,5 +116,5 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
         seed=settings.seed,
     )
     if settings.engine == "ray":
-        return RayEngine(model, options, replicas=settings.replicas, address=settings.ray_address or None)
+        return RayEngine(model, options, replicas=settings.replicas, address=cluster_of(settings))
     return VllmEngine(model, options)

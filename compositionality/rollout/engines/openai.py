@@ -35,7 +35,6 @@ class OpenAIEngine:
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """Return one completion per prompt and seed, in order."""
         self.asked += len(prompts)
         calls = [partial(self._complete, prompt, seed, options) for prompt, seed in zip(prompts, seeds, strict=True)]
         return run_concurrently(calls, self._settings.concurrency, tick)

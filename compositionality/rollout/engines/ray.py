@@ -1,6 +1,5 @@
 """Data-parallel vLLM: one engine per GPU (or tensor-parallel group) over all GPUs and nodes that Ray sees."""
 
-import os
 import queue
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,15 +13,21 @@ from compositionality.types import Completion
 
 
 class RayEngine:
-    """A call goes as a whole to the next free replica: what a shard holds does not depend on how many there are."""
+    """A call goes as a whole to the next free replica: what a shard holds does not depend on how many there are.
 
-    def __init__(self, model: Path, options: VllmOptions, *, replicas: int = 0, address: str | None = None) -> None:
+    ``address``: a cluster to join; without one Ray is started on this machine.
+    """
+
+    def __init__(self, model: Path, options: VllmOptions, *, replicas: int = 0, address: str = "") -> None:
         import ray
 
         model = model.absolute()  # a worker's directory is that of ray start
         self._started = not ray.is_initialized()
-        if self._started:
-            _connect(address, model)
+        if self._started and address:
+            cluster.join(address)
+            cluster.check_seen([model])
+        elif self._started:  # a cluster of its own, whatever else runs on this machine
+            ray.init("local", log_to_driver=False, include_dashboard=False)
         gpus = int(ray.cluster_resources().get("GPU", 0))
         self.parallel_calls = _replica_count(replicas, gpus, options.tensor_parallel)
         resources = {"num_gpus": options.tensor_parallel} if gpus else {"num_cpus": 1}
@@ -35,10 +40,7 @@ class RayEngine:
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """Sample one completion per prompt and seed, in order; ``parallel_calls`` threads keep all replicas busy.
-
-        UserError if the replica has ended or cannot start.
-        """
+        """Sample one completion per prompt and seed, in order. UserError if the replica has ended or cannot start."""
         import ray
 
         replica = self._free.get()
@@ -61,18 +63,6 @@ class RayEngine:
             ray.shutdown()
 
 
-def _connect(address: str | None, model: Path) -> None:
-    """Join the cluster at ``address`` (or RAY_ADDRESS), or start one on this machine, whatever else runs on it."""
-    import ray
-
-    address = address or os.environ.get("RAY_ADDRESS")
-    if address:
-        cluster.join(address)
-        cluster.check_seen([model])
-    else:
-        ray.init("local", log_to_driver=False, include_dashboard=False)
-
-
 def _in_one_line(error: Exception) -> str:
     """Say why a replica failed: its own exception, or that its process or node has gone."""
     cause = getattr(error, "cause", None)
@@ -83,14 +73,11 @@ def _in_one_line(error: Exception) -> str:
     return f"engine=ray: a replica of vLLM ended ({reason[:300]}); what is finished is kept, run the same command again"
 
 
-def _replica_count(wanted: int, gpus: int, tensor_parallel: int) -> int:
-    """Return how many replicas: as ``wanted``, or as the GPUs allow; one on a machine without."""
-    if not gpus:
-        return max(1, wanted)
-    possible = gpus // tensor_parallel
-    if possible < max(1, wanted):
+def _replica_count(replicas: int, gpus: int, tensor_parallel: int) -> int:
+    """Return how many replicas: so many, or for 0 what the GPUs allow; one on a machine without GPUs."""
+    least, possible = max(1, replicas), gpus // tensor_parallel
+    if gpus and possible < least:
         raise UserError(
-            f"{gpus} GPUs are too few for {max(1, wanted)} replicas of {tensor_parallel} GPUs; "
-            f"lower replicas or tensor_parallel"
+            f"{gpus} GPUs are too few for {least} replicas of {tensor_parallel} GPUs; lower replicas or tensor_parallel"
         )
-    return wanted or possible
+    return least if replicas or not gpus else possible

@@ -29,8 +29,8 @@ class TransformersEngine:
         folder = check_model(model)
         self._tokenizer, self._eos_ids = folder.tokenizer, folder.eos_ids
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        wanted = "float32" if self._device == "cpu" and dtype == "auto" else dtype
-        self._model: Any = AutoModelForCausalLM.from_pretrained(str(model), dtype=wanted).to(self._device).eval()
+        dtype = "float32" if self._device == "cpu" and dtype == "auto" else dtype
+        self._model: Any = AutoModelForCausalLM.from_pretrained(str(model), dtype=dtype).to(self._device).eval()
 
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
@@ -46,7 +46,6 @@ class TransformersEngine:
         return [completions[row] for row in range(len(prompts))]
 
     def close(self) -> None:
-        """Free the weights."""
         import torch
 
         self._model = None

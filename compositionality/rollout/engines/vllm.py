@@ -77,10 +77,7 @@ def takes_heads(model: Path) -> bool:
 
 
 def check_heads(model: Path, instead: str) -> None:
-    """Raise UserError unless vLLM takes the model's heads; ``instead``: the setting that serves it.
-
-    In a dry run of bash/ for GPUs (DEVICE=gpu) the vLLM that is installed here does not count.
-    """
+    """Raise UserError that names ``instead`` if vLLM does not take the model; not in a dry run with DEVICE=gpu."""
     if not takes_heads(model) and os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu":
         widths = ", ".join(map(str, CPU_HEAD_WIDTHS))
         raise UserError(
@@ -151,10 +148,7 @@ def set_environment() -> None:
 
 
 def _cache_bytes(model: Path, options: VllmOptions, most: int) -> int:
-    """Return the bytes for as many completions of full length as run at once, at most ``most``.
-
-    On a CPU VLLM_CPU_KVCACHE_SPACE wins.
-    """
+    """Return the bytes for as many completions of full length as run at once; on a CPU VLLM_CPU_KVCACHE_SPACE wins."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(str(model), local_files_only=True).get_text_config()

@@ -6,8 +6,8 @@ G key-value heads, D head width, E = D/2.
 
 # ruff: noqa: N803, N806
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,13 +15,8 @@ from torch.nn import functional
 
 from compositionality.errors import UserError
 
-
-class Attend(Protocol):
-    """Stores the new keys and values of a layer and attends: (layer, q NHD, k NGD, v NGD) → NHD."""
-
-    def __call__(self, layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
-        """Return what the new tokens read from all they may see."""
-        ...
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""Stores the new keys and values of a layer and attends: (layer, q NHD, k NGD, v NGD) → NHD."""
 
 
 class Decoder:
@@ -75,7 +70,6 @@ class Decoder:
             self._missing.discard(name)
 
     def check_loaded(self) -> None:
-        """Raise UserError if a weight was never loaded."""
         if self._missing:
             raise UserError(f"sampler: weight {min(self._missing)} was never loaded")
 

@@ -40,7 +40,6 @@ class CachedBatch:
 
     @property
     def begin(self) -> int:
-        """Return the first column that is read."""
         return min(int(self.starts.min()), self.end - self.min_columns)
 
     @property
@@ -103,7 +102,9 @@ def _new_cache(like_LNGDT: Tensor, rows: int, width: int) -> tuple[Tensor, Tenso
 
 def prefill(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> tuple[CachedBatch, Tensor]:
     """Return the cache of these prompts, and the logits (N, V) after each. Compute equal neighbours once."""
-    longest, min_columns = max(map(len, prompts)), _min_columns(model)
+    longest, min_columns = max(map(len, prompts)), 0
+    if model.device.type == "cpu":  # smaller matrix products are slow
+        min_columns = -(-MIN_PRODUCTS // (model.head_width * model.heads // model.kv_heads))
     shape, width = (model.layers, 0, model.kv_heads, model.head_width, 0), max(longest, min_columns)
     keys, values = _new_cache(torch.empty(shape, device=model.device, dtype=model.dtype), len(prompts), width)
     starts = np.array([width - len(prompt) for prompt in prompts])
@@ -117,12 +118,6 @@ def prefill(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]
         copies = np.diff([*chosen, after])
         passes.append(_prefill_distinct(batch, model, [prompts[row] for row in chosen], copies, chosen[0]))
     return batch, torch.cat(passes)
-
-
-def _min_columns(model: Decoder) -> int:
-    """Return the least number of columns that attention reads: smaller matrix products are slow."""
-    per_column = model.head_width * model.heads // model.kv_heads
-    return -(-MIN_PRODUCTS // per_column) if model.device.type == "cpu" else 0
 
 
 def _prefill_distinct(

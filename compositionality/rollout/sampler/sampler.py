@@ -40,57 +40,48 @@ class Sampler:
         dtype: torch.dtype = torch.float32,
         max_rows: int = 256,
     ) -> None:
-        self._model = Decoder(config, torch.device(device), dtype)
-        self._eos_ids = list(eos_ids)
-        self._max_rows = max_rows
+        self.model = Decoder(config, torch.device(device), dtype)
+        self.eos_ids, self.max_rows = list(eos_ids), max_rows
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Take Hugging Face weights by name, any subset; UserError for an unknown name or another shape."""
-        self._model.load(weights)
+        self.model.load(weights)
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """Sample one completion per prompt and seed, in order, with token ids, log-probs and no text.
-
-        UserError if a prompt with ``max_tokens`` does not fit the model's context.
-        """
-        self._model.check_loaded()
-        _check_prompts(self._model, prompts, options)
+        """Sample one completion per prompt and seed, in order, with token ids, log-probs and no text."""
+        self.model.check_loaded()
+        _check_prompts(self.model, prompts, options)
         if not prompts:
             return []
         with torch.inference_mode():
-            return _Run(self._model, self._eos_ids, prompts, seeds, options).finish(self._max_rows, tick)
+            return _Run(self, prompts, seeds, options).finish(tick)
 
     def close(self) -> None:
-        """Nothing stays open: the weights go with the sampler."""
+        """Do nothing: the weights go with the sampler."""
 
 
 class _Run:
     """One call of ``sample``."""
 
     def __init__(
-        self,
-        model: Decoder,
-        eos_ids: Sequence[int],
-        prompts: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        options: SamplingOptions,
+        self, sampler: Sampler, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
     ) -> None:
-        self._model, self._eos_ids, self._prompts, self._options = model, eos_ids, prompts, options
+        self._model, self._eos_ids, self._max_rows = sampler.model, sampler.eos_ids, sampler.max_rows
+        self._prompts, self._options = prompts, options
         self._seeds = np.array([seed % 2**64 for seed in seeds], np.uint64)
-        on_cpu = model.device.type == "cpu"
-        self._max_batches, self._steps = (4, 4) if on_cpu else (2, 16)
+        self._max_batches, self._steps = (4, 4) if self._model.device.type == "cpu" else (2, 16)
         shape = len(prompts), options.max_tokens + self._steps
         self._tokens, self._log_probs = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
         self._n_sampled = np.zeros(len(prompts), np.int64)
         self._completions: dict[int, Completion] = {}
         self._batches: list[CachedBatch] = []
 
-    def finish(self, max_rows: int, tick: Tick) -> list[Completion]:
+    def finish(self, tick: Tick) -> list[Completion]:
         """Sample until every prompt has its completion; all of them in order."""
         columns = max(map(len, self._prompts)) + self._options.max_tokens
-        max_rows = min(max_rows, _rows_that_fit(self._model, columns))
+        max_rows = min(self._max_rows, _rows_that_fit(self._model, columns))
         self._batch_size = -(-max_rows // self._max_batches)
         waiting = sorted(range(len(self._prompts)), key=lambda row: len(self._prompts[row]))
         reported = 0
@@ -212,10 +203,7 @@ def uniforms(seeds: np.ndarray[Any, np.dtype[np.uint64]], counters: Numbers) -> 
 
 
 def _rows_that_fit(model: Decoder, columns: int) -> int:
-    """Return how many rows of ``columns`` columns fit in half of a GPU's free memory; the rest is for copies.
-
-    Where lanes share the GPU, of what is free within this process's share of it.
-    """
+    """Return how many rows fit in half of what is free of this process's share of a GPU; the rest is for copies."""
     if model.device.type != "cuda":
         return sys.maxsize
     free, total = torch.cuda.mem_get_info(model.device)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.data.test_seeds import check_not_registered, check_test_seed, note_test_seed
 from compositionality.errors import UserError
+from compositionality.study.test_seeds import check_not_registered, check_test_seed, note_test_seed
 
 
 def test_a_seed_that_something_else_used_is_refused(tmp_path: Path) -> None:
@@ -38,9 +38,8 @@ def test_the_seed_of_a_registered_study_is_kept_for_it(tmp_path: Path) -> None:
     note_test_seed(7, "0.1.0", "one.json", path)
     note_test_seed(8, "registration small abc", "small.json", path)
     check_not_registered(7, path)
-    with pytest.raises(
-        UserError, match=r"TEST_SEED=8: kept for registration small abc \(small.json\); choose a number"
-    ):
+    told = r"TEST_SEED=8: kept for registration small abc \(small.json\); choose a number"
+    with pytest.raises(UserError, match=told):
         check_not_registered(8, path)
 
 
