@@ -100,7 +100,7 @@ def taught(
 
     def pair(number: int) -> tuple[str, str]:
         item = task.item("train", 9, number)
-        return task.render(item, 9).prompt, compact_trace(item.chain, item.input)
+        return task.render(item, 9).prompt, compact_trace(item.program, item.input)
 
     model, tokenizer = tiny_model([function.name for function in task.functions], **shape)
     teach(model, tokenizer, pair, steps, lr, answers_alone=answers_alone)

@@ -1,8 +1,8 @@
 """Accuracy of any models on any problem files, by level and group."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -27,7 +27,11 @@ def evaluate(settings: EvaluationSettings) -> Path:
         return settings.output
     with exclusive(settings.output):
         table = write_results(evaluation, STEP, {}, chains=True)
-        _write_training(evaluation.models, table, force=settings.force)
+        folders = {model: Path(folder) for model, folder in evaluation.models.items()}
+        reports = {model: asdict(report) for model, folder in folders.items() if (report := report_of(folder))}
+        recipe = Recipe(STEP, {"training": config_hash(reports)}, {"table": table})
+        text = json.dumps(reports, indent=1) + "\n"
+        write_derived(table.with_name(TRAINING), recipe, partial(Path.write_text, data=text), force=settings.force)
     results, console = read_results([f"run:{settings.output}"]), new_console()
     print_summary(results, console)
     for file, rows in results.rows.groupby("file", sort=False):
@@ -37,13 +41,6 @@ def evaluate(settings: EvaluationSettings) -> Path:
         print(rule)
     print(table)
     return settings.output
-
-
-def _write_training(models: Mapping[str, str], table: Path, *, force: bool) -> None:
-    """Write the training report of each model whose folder has one; it follows them without asking."""
-    reports = {model: asdict(report) for model, folder in models.items() if (report := report_of(Path(folder)))}
-    recipe, text = Recipe(STEP, {"training": config_hash(reports)}, {"table": table}), json.dumps(reports, indent=1)
-    write_derived(table.with_name(TRAINING), recipe, lambda path: path.write_text(text + "\n"), force=force)
 
 
 def reasons_frame(rows: pd.DataFrame) -> pd.DataFrame:

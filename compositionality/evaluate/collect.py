@@ -45,8 +45,7 @@ from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
 from compositionality.types import CHAIN, Problem, Reason
 
-EXPORTED = "exported"
-"""Beside the shards of a checkpoint of verl, the same weights as a model folder."""
+EXPORTED = "exported"  # beside the shards of a checkpoint of verl, the same weights as a model folder
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 
 
@@ -100,10 +99,7 @@ class Evaluation:
 
 
 def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
-    """Check settings and names and read the problems; parts of files are written to ``output``/problems/.
-
-    UserError if levels or problems are lacking, or another than ``step`` made the table that is there.
-    """
+    """Check settings and names and read the problems; parts of files are written to ``output``/problems/."""
     models, rollouts, files = names_of(settings)
     check_table(settings, step)
     settings = _with_engine(settings, models)
@@ -116,12 +112,12 @@ def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
         check_settings(settings.collection(path, settings.problems[0], settings.output))
     problems = {name: _choose(settings, name, Path(path)) for name, path in files.items()}
     jobs = {}
-    for (model, path), (file, asked) in product(models.items(), problems.items()):
-        job = settings.collection(path, str(asked.path), settings.output / "rollouts" / model / file)
+    for (model, path), (file, sampled) in product(models.items(), problems.items()):
+        job = settings.collection(path, str(sampled.path), settings.output / "rollouts" / model / file)
         # A part of a file is in our columns, whatever those of the file are.
-        jobs[model, file] = job if asked.path == asked.source else replace(job, **vars(RowSettings()))
-    given = {(name, file): Path(folder) for name, folder in rollouts.items() for file in files}
-    folders = {key: job.output for key, job in jobs.items()} | given
+        jobs[model, file] = job if sampled.path == sampled.source else replace(job, **vars(RowSettings()))
+    sampled_before = {(name, file): Path(folder) for name, folder in rollouts.items() for file in files}
+    folders = {key: job.output for key, job in jobs.items()} | sampled_before
     return Evaluation(settings, models, problems, jobs, folders)
 
 
@@ -138,13 +134,13 @@ def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None
     for path in files.values():
         if is_to_be_checked(path, dry=True) and (settings.levels or settings.per_level):
             _rows(settings, Path(path))
-    known = bool(settings.base_url) or is_to_be_checked(*models.values(), dry=True)  # with which engine all are asked
-    if known and models:
+    settled = bool(settings.base_url) or is_to_be_checked(*models.values(), dry=True)  # the engine that asks them all
+    if settled and models:
         settings = _with_engine(settings, models)
     for model, path in models.items():
         for name, file in files.items():
             output = settings.output / "rollouts" / model / name
-            check_collection(replace(settings.collection(path, file, output), force=settings.force or not known))
+            check_collection(replace(settings.collection(path, file, output), force=settings.force or not settled))
 
 
 def _with_engine(settings: EvaluationSettings, models: Mapping[str, str]) -> EvaluationSettings:
@@ -214,10 +210,7 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
 
 
 def sample(evaluation: Evaluation) -> None:
-    """Ask every model, and measure its gold solutions where that is wanted; answers that are there stay.
-
-    ``force`` replaces answers of another model or with other settings, and only those.
-    """
+    """Ask every model and measure its gold solutions, if set; with ``force`` answers of other models or settings go."""
     for model, folder in evaluation.models.items():
         _ask(list(evaluation.jobs_of(model).values()), force=evaluation.settings.force)
         parts = [(path, evaluation.problems[file]) for (name, file), path in evaluation.gold.items() if name == model]
@@ -235,12 +228,12 @@ def _ask(jobs: Sequence[CollectSettings], *, force: bool) -> None:
 
 def _holds_others(job: CollectSettings) -> bool:
     """Return whether the answers in its place, or an unfinished run there, are of another model or other settings."""
-    made = rollout_recipe(settle_engine(job))
+    job_recipe = rollout_recipe(settle_engine(job))
     try:
-        is_done(job.output, made)
+        is_done(job.output, job_recipe)
     except UserError:
         return True
-    return is_of_others(job.output, made.identity())
+    return is_of_others(job.output, job_recipe.identity())
 
 
 def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
@@ -255,8 +248,7 @@ def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
 def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *, chains: bool) -> Path:
     """Write ``output``/results.parquet from the rollouts; one that is there may grow, not lose models, unless forced.
 
-    ``chains``: count too what holds of the steps of the responses. UserError unless all were sampled alike and every
-    sample is there exactly once.
+    ``chains``: count too what holds of the steps of the responses.
     """
     table, problems = evaluation.settings.output / RESULTS, evaluation.problems
     folders, n_samples = evaluation.folders, evaluation.settings.n_samples
@@ -292,17 +284,16 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
 def _sampling(folders: Mapping[tuple[str, str], Path], n_samples: int) -> dict[str, Any]:
     """Return how all folders were sampled. UserError for one of other sampling, or other than ``n_samples``."""
     sampled = [(model, folder, rollout_manifest(folder).settings) for (model, _), folder in folders.items()]
-    first, _, same = sampled[0]
+    first, _, sampling = sampled[0]
     for model, folder, settings in sampled:
         if (n := settings.get("n_samples", n_samples)) != n_samples:
             raise UserError(f"{folder}: holds {n} samples of each problem; give n_samples of that many")
         for name in SAME_IN_ALL:
-            if settings.get(name) != same.get(name):
-                raise UserError(
-                    f"{model} and {first}: sampled differently ({name}: {settings.get(name)} and {same.get(name)}); "
-                    "only models that were sampled alike can be compared"
-                )
-    return {name: value for name, value in same.items() if name != "model"}
+            value, first_value = settings.get(name), sampling.get(name)
+            if value != first_value:
+                difference = f"sampled differently ({name}: {value} and {first_value})"
+                raise UserError(f"{model} and {first}: {difference}; only models sampled alike can be compared")
+    return {name: value for name, value in sampling.items() if name != "model"}
 
 
 def _grows(table: Path, recipe: Recipe) -> bool:
@@ -311,24 +302,21 @@ def _grows(table: Path, recipe: Recipe) -> bool:
     if old is None or old.step != recipe.step:
         return False
     _, settings, inputs = recipe.identity()
-    same = old.inputs == inputs and old.settings == json.loads(settings)
-    return not same and old.inputs.items() <= inputs.items()
+    unchanged = old.inputs == inputs and old.settings == json.loads(settings)
+    return not unchanged and old.inputs.items() <= inputs.items()
 
 
 def count_samples(
     folder: Path, sampled: SampledProblems, n_samples: int, problems: Sequence[Problem] | None = None
 ) -> pd.DataFrame:
-    """Return counts of the completions of the sampled problems, (P,); with ``problems`` of their chains, too.
-
-    UserError for rollouts of another file, or samples that are missing or there twice.
-    """
-    made = rollout_manifest(folder)
+    """Return counts of the completions of the sampled problems, (P,); with ``problems`` of their chains, too."""
+    manifest = rollout_manifest(folder)
     whole, part = tree_hash(sampled.source), tree_hash(sampled.path)
-    if (answered := made.inputs.get("problems", "")) not in (whole, part):
+    if (answered := manifest.inputs.get("problems", "")) not in (whole, part):
         raise UserError(f"{folder}: answers other problems than those of {sampled.source}; collect them for that file")
     rows = sampled.rows if answered == whole else np.arange(len(sampled.rows))
     places = pd.Series(np.arange(len(rows)), rows)
-    samples = pd.concat([_read_samples(folder / name, n_samples, places, problems) for name in sorted(made.files)])
+    samples = pd.concat([_read_samples(folder / name, n_samples, places, problems) for name in sorted(manifest.files)])
     units = samples["problem"] * n_samples + samples["sample"]
     if not (twice := units[units.duplicated()]).empty:
         place, number = divmod(int(twice.iloc[0]), n_samples)

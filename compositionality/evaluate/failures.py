@@ -39,8 +39,7 @@ from compositionality.tasks.registry import task_of
 from compositionality.types import CHAIN, CORRECT, FAILURES, Completion, Metric, Problem, Reason, Verdict
 
 STEP = "find_failures"
-RULES = 2
-"""Of the classification; another number makes old labels be made again."""
+RULES = 2  # of the classification; another number makes old labels be made again
 LABELS_SCHEMA = pa.schema(
     [
         ("arm", pa.string()),
@@ -65,8 +64,7 @@ LABELS_SCHEMA = pa.schema(
 COLUMNS = ("problem", "sample", "response", "n_tokens", "finish_reason", "score", "reason", "answer")
 """Of the rollouts, what a diagnosis needs."""
 ROWS_AT_ONCE = 8192
-TITLES = {"arm": "model", "file": "problems"}
-"""What the tables by function and pair call the columns of the labels."""
+TITLES = {"arm": "model", "file": "problems"}  # what the tables by function and pair call the columns of the labels
 
 
 @dataclass
@@ -121,8 +119,8 @@ def find_failures(settings: FailureSettings) -> Path:
             judge_labels(settings, table, labels, texts, judged)
     console = new_console()
     print_failures(read_results([f"run:{output}"], metric=Metric.FAILURES), labels, settings.level, console)
-    made = read_manifest(judged) if judged.is_file() else None
-    if made is not None and made.inputs.get("labels") == file_hash(table):
+    judge_manifest = read_manifest(judged) if judged.is_file() else None
+    if judge_manifest is not None and judge_manifest.inputs.get("labels") == file_hash(table):
         print_agreement(agreement(judged), console)
     print(f"{output / RESULTS} and {LABELS}")
     return output
@@ -159,8 +157,8 @@ def find_sources(settings: FailureSettings) -> list[Source]:
     sources: dict[tuple[str, str], Source] = {}
     folders = _folders(settings, files)
     if not folders:
-        where = settings.evaluation or f"models={settings.models}"
-        raise UserError(f"{where}: no rollouts there; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
+        place = settings.evaluation or f"models={settings.models}"
+        raise UserError(f"{place}: no rollouts there; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
     for model, folder in folders:
         name = names.get(rollout_manifest(folder).inputs.get("problems", ""))
         if name is None:
@@ -169,24 +167,24 @@ def find_sources(settings: FailureSettings) -> list[Source]:
             raise UserError(f"rollouts: {model} answers {name} twice; write another NAME:FOLDER for {folder}")
         sources[model, name] = Source(model, name, folder, files[name])
     levels = {level for source in sources.values() for level in read_problems(source.problems)["level"].to_pylist()}
-    there = f"the problems have levels {sorted(levels)}"
+    levels_there = f"the problems have levels {sorted(levels)}"
     if settings.levels and not levels.intersection(settings.levels):
-        raise UserError(f"levels={settings.levels}: {there}; leave levels out for all")
+        raise UserError(f"levels={settings.levels}: {levels_there}; leave levels out for all")
     if settings.judge and settings.level not in levels:
-        raise UserError(f"level={settings.level}: {there}; choose one to be judged")
+        raise UserError(f"level={settings.level}: {levels_there}; choose one to be judged")
     return list(sources.values())
 
 
 def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple[str, Path]]:
     """Return models with a folder of rollouts; those of an evaluation in the order of its table, where it has one."""
     if settings.rollouts:
-        given = [item for entry in settings.rollouts for item in named_paths("rollouts", [entry]).items()]
-        return [(model, Path(path)) for model, path in given if model in (settings.models or [model])]
+        entries = [item for entry in settings.rollouts for item in named_paths("rollouts", [entry]).items()]
+        return [(model, Path(path)) for model, path in entries if model in (settings.models or [model])]
     rollouts = Path(settings.evaluation) / "rollouts"
     models = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
     table = read_manifest(rollouts.parent / RESULTS)
-    known = table.settings.get("models", []) if table else []
-    models.sort(key=lambda model: known.index(model) if model in known else len(known))
+    order = table.settings.get("models", []) if table else []
+    models.sort(key=lambda model: order.index(model) if model in order else len(order))
     folders = [(model, rollouts / model / name) for model in settings.models or models for name in files]
     for model, folder in folders:
         if not folder.is_dir():
@@ -291,8 +289,7 @@ def by_function(labels: pd.DataFrame) -> pd.DataFrame:
     steps = labels[[*keys, "problem", "applied", "wrong"]].explode(["applied", "wrong"]).dropna(subset="applied")
     rates = _rates(steps.rename(columns={"applied": "function"}), [*keys, "function"], "wrong", "error_rate")
     place = rates.groupby(keys, sort=False).ngroup()
-    rates = rates.assign(place=place, natural=rates["function"].map(lambda name: tuple(natural_key(name))))
-    rates = rates.sort_values(["place", "natural"]).drop(columns=["place", "natural"])
+    rates = rates.loc[sorted(rates.index, key=lambda row: (place[row], natural_key(rates.at[row, "function"])))]
     single = labels[labels["inner"].isna()].assign(alone=labels["class"] == CORRECT, function=labels["outer"])
     alone = single.groupby([*keys, "function"])["alone"].mean()
     rates = rates.rename(columns={"n": "reached", "hits": "wrong"}).join(alone, on=[*keys, "function"])

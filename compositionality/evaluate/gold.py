@@ -56,7 +56,7 @@ class GoldSolution(NamedTuple):
 def measure_gold(model: str, files: Iterable[tuple[Path, Path, pa.Table]]) -> None:
     """Write the values of one model, where they are not there; print what is not known and why.
 
-    ``files``: where the values are kept, the problem file, its problems.
+    ``files``: (where the values are kept, the problem file, its problems).
     """
     folder = check_model(model)
     loaded = cache(partial(load, folder.path))
@@ -90,10 +90,10 @@ def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], p
     keys = ["group", "level", "data_source"]
     numbers = problem_sets(problems).groupby(keys, sort=False).head(GOLD_PROBLEMS)["problem"].tolist()
     part = problems.take(numbers)
-    asked = zip(part["prompt"].to_pylist(), iterate_problems(part), strict=True)
-    solutions = [read_solution(chat, problem, folder) for chat, problem in asked]
-    known = [solution for solution in solutions if isinstance(solution, GoldSolution)]
-    scored = iter(score(loaded(), [solution.row for solution in known]) if known else ())
+    pairs = zip(part["prompt"].to_pylist(), iterate_problems(part), strict=True)
+    solutions = [read_solution(chat, problem, folder) for chat, problem in pairs]
+    measurable = [solution for solution in solutions if isinstance(solution, GoldSolution)]
+    scored = iter(score(loaded(), [solution.row for solution in measurable]) if measurable else ())
     rows = []
     for number, solution in zip(numbers, solutions, strict=True):
         if isinstance(solution, str):
@@ -102,7 +102,8 @@ def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], p
         logp_T, rank_T = next(scored)
         row = {"problem": number, "gold_log_prob": float(logp_T.sum()), "why_not": solution.why_not}
         if solution.cells:
-            row["gold_log_prob_by_step_role"] = sums_by_cell(logp_T, solution.cells)
+            sums = np.round(100 * np.bincount(solution.cells, logp_T))  # below −327.68 nats that
+            row["gold_log_prob_by_step_role"] = [int(value) for value in sums.clip(np.iinfo(np.int16).min, 0)]
             row["gold_rank_by_step_role"] = worst_by_cell(rank_T, solution.cells)
         rows.append(row)
     write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
@@ -169,12 +170,6 @@ def score(model: Any, rows: Sequence[ChatRow], tokens_at_once: int = TOKENS_AT_O
                 for logp_T, rank_T, marked_T in zip(logp_BT, rank_BT, marked_BT, strict=True)
             ]
     return [scores[place] for place in np.argsort(order)]
-
-
-def sums_by_cell(logp_T: Floats, cells: Sequence[int]) -> list[int]:
-    """Return sums by step and role in hundredths of a nat; below −327.68 nats that."""
-    sums = np.round(100 * np.bincount(cells, logp_T))  # the last cell, of the EOS, is the last of its step
-    return [int(value) for value in sums.clip(np.iinfo(np.int16).min, 0)]
 
 
 def worst_by_cell(rank_T: Counts, cells: Sequence[int]) -> list[int]:

@@ -23,8 +23,7 @@ LOG_PROBS, RANKS = "gold_log_prob_by_step_role", "gold_rank_by_step_role"
 COLUMNS = ["arm", "file", "problem", "level", "cluster", "skills", "gold_log_prob", LOG_PROBS, RANKS]
 TIMES = ["before", "after"]
 RANKED = ["first", "five"]
-ANY = "any"
-"""In place of a function: the mean over all of them."""
+ANY = "any"  # in place of a function: the mean over all of them
 PARTS = ("name", "input", "hand-over", "result", "end")
 
 
@@ -43,8 +42,8 @@ def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
         if RESULTS in place.tables
     ]
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, "replicate"])
-    asked = zip(rows["cluster"], rows["skills"], strict=True)
-    functions = [[word for word in re.findall(r"\w+", text) if word in skills] for text, skills in asked]
+    pairs = zip(rows["cluster"], rows["skills"], strict=True)
+    functions = [[word for word in re.findall(r"\w+", text) if word in skills] for text, skills in pairs]
     rows["functions"] = pd.Series(functions, rows.index, dtype=object)
     values, known = gold_hand_over(rows)
     rows["hand_over"] = np.where(known, values, np.nan)

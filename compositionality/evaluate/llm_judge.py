@@ -40,8 +40,7 @@ URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
 KEY_VARIABLES = ("JUDGE_API_KEY", "OPENAI_API_KEY")
 RETRIES, TIMEOUT_S = 5, 600.0
 DRAWS = 2000
-MALFORMED = "malformed"
-"""An answer that is none of the classes: counted, and never taken for one."""
+MALFORMED = "malformed"  # an answer that is none of the classes: counted, and never taken for one
 LONGEST_RESPONSE = 6000
 MEANINGS = {
     Failure.CORRECT: "The final answer is the true one.",
@@ -66,10 +65,8 @@ SCHEMA = {
     "required": ["class"],
     "additionalProperties": False,
 }
-RESPONSE = ["arm", "file", "problem", "sample"]
-"""Columns that name a response."""
-Texts = Iterable[tuple[tuple[str, str, int, int], Problem, str]]
-"""Responses by name, with the problem and the text."""
+RESPONSE = ["arm", "file", "problem", "sample"]  # columns that name a response
+Texts = Iterable[tuple[tuple[str, str, int, int], Problem, str]]  # responses by name, with the problem and the text
 
 
 def judge_server(settings: "FailureSettings") -> tuple[str, str]:
@@ -83,33 +80,27 @@ def judge_server(settings: "FailureSettings") -> tuple[str, str]:
 
 
 def judge_labels(settings: "FailureSettings", table: Path, labels: pd.DataFrame, texts: Texts, output: Path) -> None:
-    """Write ``output``, the judge's class beside the program's for some responses of ``level``.
-
-    ``labels`` are the program's, read from ``table``.
-    """
+    """Write ``output``, the judge's class of responses of ``level`` beside the program's (``labels``, of ``table``)."""
     _, model = judge_server(settings)
     wording = hashlib.sha256(json.dumps([SYSTEM, SCHEMA, list(MEANINGS.values())]).encode()).hexdigest()[:16]
-    kept = {"judge": model, "wording": wording, "level": settings.level}
-    kept |= {"responses": settings.judge_responses, "max_tokens": settings.judge_max_tokens}
+    recipe_settings = {"judge": model, "wording": wording, "level": settings.level}
+    recipe_settings |= {"responses": settings.judge_responses, "max_tokens": settings.judge_max_tokens}
 
     def write(path: Path) -> None:
         chosen = choose(labels, settings.level, settings.judge_responses).set_index(RESPONSE)["class"].rename("program")
-        asked = {key: judge_prompt(problem, text) for key, problem, text in texts if key in chosen.index}
-        if not asked:
+        chats = {key: judge_prompt(problem, text) for key, problem, text in texts if key in chosen.index}
+        if not chats:
             raise UserError(f"level={settings.level}: no response to judge; choose a level that the problems have")
-        answers = ask(settings, list(asked.values()), output.with_name(ANSWERS))
-        judged = chosen.loc[list(asked)].to_frame().assign(judge=list(map(judged_class, answers)))
+        answers = ask(settings, list(chats.values()), output.with_name(ANSWERS))
+        judged = chosen.loc[list(chats)].to_frame().assign(judge=list(map(judged_class, answers)))
         write_table(pa.Table.from_pandas(judged.reset_index(), preserve_index=False), path)
 
-    write_derived(output, Recipe(STEP, kept, {"labels": table}), write, force=settings.force)
+    write_derived(output, Recipe(STEP, recipe_settings, {"labels": table}), write, force=settings.force)
 
 
 def choose(labels: pd.DataFrame, level: int, n: int) -> pd.DataFrame:
-    """Return the labels of ``n`` responses (0: all) of every model and file, always the same: by hash of their names.
-
-    Overlong responses are left out: that they were cut off is no judgement.
-    """
-    rows = labels[(labels["level"] == level) & (labels["class"] != Failure.OVERLONG)]
+    """Return the labels of ``n`` responses (0: all) of every model and file, chosen by a hash of their names."""
+    rows = labels[(labels["level"] == level) & (labels["class"] != Failure.OVERLONG)]  # cut off: nothing to judge
     names = zip(rows["problem"], rows["sample"], strict=True)
     drawn = [hashlib.blake2b(f"{problem}/{sample}".encode(), digest_size=8).digest() for problem, sample in names]
     rows = rows.assign(drawn=drawn).sort_values("drawn")
@@ -141,21 +132,18 @@ def judged_class(answer: str) -> str:
 
 
 def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], answers: Path) -> list[str]:
-    """Return the answers in order; what ``answers`` lacks is requested, and stored there at once.
-
-    UserError if a request still fails when it is repeated.
-    """
+    """Return the answers in order; what ``answers`` lacks is requested, and stored there at once."""
     base_url, model = judge_server(settings)
     schema = {"name": "failure", "strict": True, "schema": SCHEMA}
     form = {"type": "json_schema", "json_schema": schema}
     options = {"temperature": 0.0, "seed": 0, "max_tokens": settings.judge_max_tokens, "response_format": form}
     contents = [json.dumps([model, question, options], sort_keys=True) for question in questions]
     keys = [hashlib.sha256(content.encode()).hexdigest() for content in contents]
-    known = read_answers(answers)
-    missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in known}
-    print(f"judge {model}: {len(missing)} of {len(keys)} requests to send")
-    if not missing:
-        return [known[key] for key in keys]
+    stored = read_answers(answers)
+    unsent = {key: question for key, question in zip(keys, questions, strict=True) if key not in stored}
+    print(f"judge {model}: {len(unsent)} of {len(keys)} requests to send")
+    if not unsent:
+        return [stored[key] for key in keys]
     secret = next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), "")
     lock = threading.Lock()
     server = JsonClient(base_url, key=secret, retries=RETRIES, timeout_s=TIMEOUT_S)
@@ -163,41 +151,42 @@ def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], ans
     def ask_one(key: str, question: Sequence[Message]) -> None:
         content = {"model": model, "messages": list(question), **options}
         try:
-            known[key] = server.call("/chat/completions", content, read_text)
+            stored[key] = server.call("/chat/completions", content, read_text)
         except ServerError as error:
             raise UserError(f"{server.name}: the server of the judge failed: {error}; fix it and run again") from error
         with lock, answers.open("a") as stream:  # on a new line: the last one may be torn
-            stream.write("\n" + json.dumps({"key": key, "answer": known[key]}) + "\n")
+            stream.write("\n" + json.dumps({"key": key, "answer": stored[key]}) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
 
-    calls = [partial(ask_one, key, question) for key, question in missing.items()]
+    calls = [partial(ask_one, key, question) for key, question in unsent.items()]
     run_concurrently(calls, settings.judge_concurrency)
-    return [known[key] for key in keys]
+    return [stored[key] for key in keys]
 
 
 def read_answers(path: Path) -> dict[str, str]:
     """Return the stored answers by hash of the request; a line that a killed process left unfinished is passed over."""
-    known = {}
+    answers = {}
     for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
         with contextlib.suppress(ValueError, TypeError, KeyError):
-            stored = json.loads(line)
-            known[str(stored["key"])] = str(stored["answer"])
-    return known
+            entry = json.loads(line)
+            answers[str(entry["key"])] = str(entry["answer"])
+    return answers
 
 
 def agreement(judged: Path) -> dict[str, Any]:
     """Return figures of judge.parquet; malformed answers are counted and left out of the rest. None: undefined."""
-    made = verify(judged)
+    judge = verify(judged).settings["judge"]
     rows = read_table(judged, [*RESPONSE, "program", "judge"]).to_pandas()
     valid = rows[rows["judge"] != MALFORMED]
     clusters = valid.groupby(["file", "problem"]).ngroup().to_numpy(np.int64)
     numbers = [valid[name].map(FAILURES.index).to_numpy(np.int64) for name in ("program", "judge")]
     tables = np.zeros((int(clusters.max(initial=-1)) + 1, len(FAILURES), len(FAILURES)), np.int64)
     np.add.at(tables, (clusters, *numbers), 1)
-    same = float((valid["program"] == valid["judge"]).mean()) if len(valid) else None
-    counts = {"model": made.settings["judge"], "n": len(valid), "malformed": len(rows) - len(valid), "agreement": same}
-    return {**counts, **dict(zip(("kappa", "low", "high"), kappa_with_interval(tables), strict=True))}
+    agreed = float((valid["program"] == valid["judge"]).mean()) if len(valid) else None
+    kappa, low, high = kappa_with_interval(tables)
+    counts = {"model": judge, "n": len(valid), "malformed": len(rows) - len(valid), "agreement": agreed}
+    return {**counts, "kappa": kappa, "low": low, "high": high}
 
 
 def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, float | None]:
@@ -210,11 +199,11 @@ def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, flo
     weights = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=DRAWS)  # (D, C)
     drawn = (weights @ tables.reshape(n, -1)).reshape(-1, *tables.shape[1:])  # (D, K, K)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value, *others = (float(cohens_kappa(table, return_results=False)) for table in (tables.sum(0), *drawn))
+        value, *resampled = (float(cohens_kappa(table, return_results=False)) for table in (tables.sum(0), *drawn))
     if not math.isfinite(value):
         return None, None, None
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.nanquantile(np.where(np.isfinite(others), others, np.nan), [tail, 1 - tail])
+    low, high = np.nanquantile(np.where(np.isfinite(resampled), resampled, np.nan), [tail, 1 - tail])
     return value, float(low), float(high)
 
 

@@ -13,10 +13,7 @@ _INNER_FOLDERS = ("final", "best")
 
 
 def named_paths(kind: str, entries: Sequence[str]) -> dict[str, str]:
-    """Return paths by name, from ``name=path``, ``name:path`` or bare paths; a name is one of a folder of the results.
-
-    UserError if two have the same name, or one is more than letters, digits and ``. _ -``.
-    """
+    """Return paths by name, from ``name=path``, ``name:path`` or bare paths; names become folders of the results."""
     if not entries:
         raise UserError(f"{kind}: give at least one, as {kind}=[NAME:PATH,...]")
     named: dict[str, str] = {}

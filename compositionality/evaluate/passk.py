@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -40,10 +40,8 @@ ALL = "all.parquet"
 POWER = 0.8
 WORST_SPREAD = math.sqrt(0.5)
 """Standard deviation of a problem's difference if it is solved always or never, and the models are unrelated."""
-POINTS = 40
-"""Values of k, or budget factors, that are looked at at most."""
-Pairs = Sequence[tuple[str, str]]
-"""(model, base): the difference is the model − the base."""
+POINTS = 40  # values of k, or budget factors, that are looked at at most
+Pairs = Sequence[tuple[str, str]]  # (model, base): the difference is the model − the base
 Runs = Mapping[str, tuple[float, TrainingReport]]
 """FLOPs and training report of the models that are checkpoints of a run."""
 
@@ -74,8 +72,8 @@ def passk(settings: PasskSettings) -> Path:
     if settings.answers_only:
         return settings.output
     with exclusive(settings.output):
-        kept = {"pairs": [list(pair) for pair in pairs]}
-        table = collect.write_results(evaluation, STEP, kept, chains=False)
+        recipe_settings = {"pairs": [list(pair) for pair in pairs]}
+        table = collect.write_results(evaluation, STEP, recipe_settings, chains=False)
     runs = {model: run for model, path in evaluation.models.items() if (run := run_until(Path(path)))}
     results = read_results([f"run:{settings.output}"], metric=Metric.PASS_AT_K)
     print_curves(results, pairs, settings.ks, runs, new_console())
@@ -98,11 +96,11 @@ def check_pairs(settings: PasskSettings) -> Pairs:
     if beyond := [k for k in settings.ks if not 1 <= k <= settings.n_samples]:
         raise UserError(f"ks: {beyond[0]} does not lie between 1 and n_samples={settings.n_samples}")
     models, rollouts, _ = collect.names_of(settings)
-    known, pairs = [*models, *rollouts], [entry.split(":") for entry in settings.pairs]
+    names, pairs = [*models, *rollouts], [entry.split(":") for entry in settings.pairs]
     for entry, pair in zip(settings.pairs, pairs, strict=True):
-        if len(pair) != 2 or not set(pair) <= set(known):
-            raise UserError(f"pairs: {entry} is no MODEL:BASE of {', '.join(known)}")
-    return [(model, base) for model, base in pairs] or [(model, known[0]) for model in known[1:]]
+        if len(pair) != 2 or not set(pair) <= set(names):
+            raise UserError(f"pairs: {entry} is no MODEL:BASE of {', '.join(names)}")
+    return [(model, base) for model, base in pairs] or [(model, names[0]) for model in names[1:]]
 
 
 def print_plan(problems: pd.DataFrame, n_samples: int, missing: int, console: Console) -> None:
@@ -143,16 +141,13 @@ def largest_k(results: Results, file: str) -> int:
     rows = results.rows[results.rows["file"] == file]
     row = rows.loc[rows["judged"].idxmin()]
     if row["judged"] < 2:
-        told = f"problem {row['problem']} has {row['judged']} judged samples; judge them again"
-        raise UserError(f"{row['arm']} on {file}: {told}")
+        reason = f"problem {row['problem']} has {row['judged']} judged samples; judge them again"
+        raise UserError(f"{row['arm']} on {file}: {reason}")
     return int(row["judged"])
 
 
 def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -> pd.DataFrame:
-    """Return rows of pass@k by model, level and k (``ks`` of a file), then of the paired differences (``base``).
-
-    Behind the levels of a group all of them together, at level ``ALL_LEVELS``.
-    """
+    """Return rows of pass@k and of paired differences (``base``) by model, level or ``ALL_LEVELS``, and k."""
     rows: list[Row] = []
     for problems in levels_and_pools(results):
         about = labels(results, problems)
@@ -190,45 +185,43 @@ def crossover(curve: pd.DataFrame) -> int | None:
 
 def budget_factors(results: Results, arm: str, base: str, problems: ProblemSet) -> list[Row]:
     """Return, for each k that is a power of two, the budget factor with its interval."""
+
+    @cache
+    def behind(k: int, m: int) -> tuple[float, ...]:
+        """Return the arm's pass@k − the base's pass@(m·k), and both ends of its interval; nothing without samples."""
+        estimate = contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}")
+        return (estimate.value, *estimate.interval) if estimate else ()
+
     n, rows = results.samples(problems), []
     for k in (1 << power for power in range((n // 2).bit_length())):
-        behind = cache(partial(_behind, results, arm, base, problems, k))
-        if not behind(1):
+        if not behind(k, 1):
             continue
         row: Row = {"k": k, "largest": n // k}
         for place, name in enumerate(("factor", "low", "high")):  # the base's pass@k only grows with m
-            m = 1 + bisect_left(range(1, n // k + 1), True, key=lambda m: behind(m)[place] <= 0)
+            m = 1 + bisect_left(range(1, n // k + 1), True, key=lambda m: behind(k, m)[place] <= 0)
             row[name] = m if m <= n // k else None
         rows.append(row)
     return rows
 
 
-def _behind(results: Results, arm: str, base: str, problems: ProblemSet, k: int, m: int) -> tuple[float, ...]:
-    """Return the arm's pass@k − the base's pass@(m·k), and both ends of its interval; nothing without samples."""
-    estimate = contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}")
-    return (estimate.value, *estimate.interval) if estimate else ()
-
-
-def table_ks(ks: Sequence[int], largest: int) -> list[int]:
-    """Return the k to print: those that were asked for, else powers of two and the largest."""
-    powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
-    return [k for k in ks if k <= largest] if ks else [*powers, largest]
-
-
 def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Runs, console: Console) -> None:
     """Print a table for every model, and two for every pair, on every problem file; intervals below the figures."""
-    largest = {file: largest_k(results, file) for file in dict.fromkeys(problems.file for problems in results.sets)}
-    rows = curves(results, pairs, lambda file: table_ks(ks, largest[file]))
+    shown: dict[str, list[int]] = {}  # the k asked for, else powers of two and the largest
+    for file in dict.fromkeys(problems.file for problems in results.sets):
+        largest = largest_k(results, file)
+        powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
+        shown[file] = [k for k in ks if k <= largest] if ks else [*powers, largest]
+    rows = curves(results, pairs, shown.__getitem__)
     sampling = results.replicates[0].sampling
     setting = f"{sampling['n_samples']} samples of each problem, temperature {sampling['temperature']:g}"
     for (arm, file), answers in results.rows.groupby(["arm", "file"], sort=False):
         if missing := int((answers["n"] - answers["judged"]).sum()):
-            told = "have no verdict (judge or server failed); curves end at the fewest judged samples of a problem"
-            console.print(f"{arm} on {file}: {missing} samples {told}")
+            note = "have no verdict (judge or server failed); curves end at the fewest judged samples of a problem"
+            console.print(f"{arm} on {file}: {missing} samples {note}")
     for (model, base, file), curve in rows.groupby(["model", "base", "problems"], sort=False):
         title = f"{model} − {base} on {file}: pass@k in points" if base else f"{model} on {file}: pass@k in %"
-        note = "paired by problem, 95 % intervals" if base else f"95 % intervals ({setting})"
-        console.print(f"\n{title}, {note}")
+        intervals = "paired by problem, 95 % intervals" if base else f"95 % intervals ({setting})"
+        console.print(f"\n{title}, {intervals}")
         console.print(rich_table(_curve_table(curve), "level"))
     for arm, base in pairs:
         title = f"{arm} against {base} with m times the samples: the least m at which {base} solves as much"
@@ -284,25 +277,22 @@ def _along_training(curve: pd.DataFrame, runs: Runs) -> pd.DataFrame:
 
 
 def _write_responses(evaluation: Evaluation, model: str) -> None:
-    """Write all answers of one model to one file beside their folders."""
-    jobs = evaluation.jobs_of(model)
-    problems = {job.output: read_problems(job.problems, job.form()) for job in jobs.values()}
-    inputs = {f"{model}/{file}": job.output for file, job in jobs.items()}
-    target, recipe = next(iter(problems)).parent / ALL, Recipe(STEP, {}, inputs)
-    write_derived(target, recipe, lambda path: _write_rows(problems, path), force=evaluation.settings.force)
-
-
-def _write_rows(problems: Mapping[Path, pa.Table], target: Path) -> None:
-    """Write the rows of the problem files, one after the other, with a column ``responses``: all texts, by sample.
+    """Write the problems of all files, with a column ``responses`` (all texts of one model, by sample), to one file.
 
     A row at a time is in memory, and a row group of its own: it may hold thousands of long texts.
     """
-    rows = pa.concat_tables(problems.values(), promote_options="permissive")
-    schema = rows.schema.append(pa.field("responses", pa.list_(pa.string())))
-    first = 0
-    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-        for folder, table in problems.items():
-            for number, answers in read_by_problem(folder):
-                texts = pa.array([answers["response"].to_pylist()], schema.field("responses").type)
-                writer.write_table(rows.slice(first + number, 1).append_column("responses", texts))
-            first += table.num_rows
+    jobs = evaluation.jobs_of(model)
+    problems = {job.output: read_problems(job.problems, job.form()) for job in jobs.values()}
+
+    def write(path: Path) -> None:
+        rows = pa.concat_tables(problems.values(), promote_options="permissive")
+        schema, first = rows.schema.append(pa.field("responses", pa.list_(pa.string()))), 0
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for folder, table in problems.items():
+                for number, answers in read_by_problem(folder):
+                    texts = pa.array([answers["response"].to_pylist()], schema.field("responses").type)
+                    writer.write_table(rows.slice(first + number, 1).append_column("responses", texts))
+                first += table.num_rows
+
+    recipe = Recipe(STEP, {}, {f"{model}/{file}": job.output for file, job in jobs.items()})
+    write_derived(next(iter(problems)).parent / ALL, recipe, write, force=evaluation.settings.force)

@@ -31,15 +31,13 @@ def rank_table(ranks: Row) -> tuple[pd.DataFrame, str]:
     return frame.reindex(PREDICTORS), f"rank correlation over {len(ranks['arms'])} arms with the gain from RL"
 
 
-def ranks_of(accuracy: Results, known: Results) -> dict[str, Any]:
-    """Return the values of every arm and seed (``rows``), and the correlations.
-
-    UserError for under three arms in every seed, queries of several groups, or other seeds in the two.
-    """
-    if reason := why_no_ranks(accuracy, known):
+def ranks_of(accuracy: Results, influence: Results) -> dict[str, Any]:
+    """Return the values of every arm and seed (``rows``), and the correlations; UserError for ``why_no_ranks``."""
+    if reason := why_no_ranks(accuracy, influence):
         raise UserError(reason)
-    arms, seeds, (queries,) = arms_of(accuracy, known), [replicate.name for replicate in known.replicates], known.sets
-    answers_SA = [[known.of_replicate(BEFORE + arm, queries, seed) for arm in arms] for seed in seeds]
+    arms, seeds = arms_of(accuracy, influence), [replicate.name for replicate in influence.replicates]
+    (queries,) = influence.sets
+    answers_SA = [[influence.of_replicate(BEFORE + arm, queries, seed) for arm in arms] for seed in seeds]
     predicted_SA = {
         name: np.array([[_mean(answers, name) for answers in of_seed] for of_seed in answers_SA]) for name in PREDICTORS
     }
@@ -72,21 +70,22 @@ def _mean(rows: pd.DataFrame, measure: str) -> float:
     return float(values.sum() / max(weights.sum(), 1))
 
 
-def arms_of(accuracy: Results, known: Results) -> list[str]:
+def arms_of(accuracy: Results, influence: Results) -> list[str]:
     """Return the names of the pairs of models that both results have in every seed."""
-    names = [model.removeprefix(BEFORE) for model in known.arms if model.startswith(BEFORE)]
+    names = [model.removeprefix(BEFORE) for model in influence.arms if model.startswith(BEFORE)]
     return [name for name in names if {BEFORE + name, AFTER + name} <= set(accuracy.arms)]
 
 
-def why_no_ranks(accuracy: Results, known: Results) -> str:
+def why_no_ranks(accuracy: Results, influence: Results) -> str:
     """Say why arms cannot be ranked, in one line; empty if they can."""
-    seeds, others = (", ".join(replicate.name for replicate in results.replicates) for results in (accuracy, known))
-    if seeds != others:
-        return f"influence of {others}, accuracy of {seeds}; give the same seeds"
-    if len(arms := arms_of(accuracy, known)) < LEAST_ARMS:
+    measured, ranked = (", ".join(place.name for place in results.replicates) for results in (accuracy, influence))
+    if measured != ranked:
+        return f"influence of {ranked}, accuracy of {measured}; give the same seeds"
+    if len(arms := arms_of(accuracy, influence)) < LEAST_ARMS:
         least = f"a ranking needs {LEAST_ARMS} arms with sft-ARM and rl-ARM in every seed; name more in ARMS"
         return f"{', '.join(arms) or 'no arm'}: {least}"
-    return "" if len(known.sets) == 1 else f"influence: queries of {len(known.sets)} groups; a ranking takes one"
+    groups = len(influence.sets)
+    return "" if groups == 1 else f"influence: queries of {groups} groups; a ranking takes one"
 
 
 def correlation_cell(row: Row) -> str:

@@ -24,8 +24,7 @@ STEP = "register_study"
 FROZEN, FROZEN_CLAIMS = "registration.yaml", "claims.yaml"
 MOST_PRIMARY = 6
 MOST_SEED = 10**9
-TUNING = range(10, 20)
-"""Seeds that recipes are found with; a registered study has others."""
+TUNING = range(10, 20)  # seeds that recipes are found with; a registered study has others
 
 
 @dataclass(kw_only=True)
@@ -89,17 +88,17 @@ def _faults(registration: Registration) -> Iterator[str]:
 
 def check_apart(path: Path, registration: Registration, folder: Path = FOLDER) -> None:
     """UserError for a seed, a split or a test seed (or one next to it) of another registration, unless one says why."""
-    for other in sorted(folder.glob("*.yaml")):
-        known = read_registration(other)
-        if other.stem == path.stem or other.stem in registration.reuses or path.stem in known.reuses:
+    for file in sorted(folder.glob("*.yaml")):
+        registered = read_registration(file)
+        if file.stem == path.stem or file.stem in registration.reuses or path.stem in registered.reuses:
             continue
-        seeds = registration.replicates.keys() & known.replicates.keys()
-        splits = {*chain(*registration.replicates.values())} & {*chain(*known.replicates.values())} - {0}
-        near = {registration.test_seed} if abs(registration.test_seed - known.test_seed) <= 1 else set()
-        for what, numbers in (("seed", seeds), ("split", splits), ("test_seed", near)):
+        seeds = registration.replicates.keys() & registered.replicates.keys()
+        splits = {*chain(*registration.replicates.values())} & {*chain(*registered.replicates.values())} - {0}
+        near = {registration.test_seed} if abs(registration.test_seed - registered.test_seed) <= 1 else set()
+        for kind, numbers in (("seed", seeds), ("split", splits), ("test_seed", near)):
             for number in sorted(numbers):
-                why = f"choose another, or say why: reuses: {{{other.stem}: WHY}}"
-                raise UserError(f"{path}: {what} {number}: used by, or next to that of, {other.stem}; {why}")
+                why = f"choose another, or say why: reuses: {{{file.stem}: WHY}}"
+                raise UserError(f"{path}: {kind} {number}: used by, or next to that of, {file.stem}; {why}")
 
 
 def claims_path(name: str) -> Path:
@@ -145,10 +144,7 @@ class Frozen:
 
 
 def freeze(name: str, commit: str, folder: Path) -> Frozen:
-    """Keep the registration called ``name`` and its claims in ``folder``; those that are there must be the same.
-
-    UserError if results exist under another one, or a file has changed since.
-    """
+    """Keep the registration called ``name`` and its claims in ``folder``; those that are there must be the same."""
     path, frozen = registration_path(name), Frozen(folder)
     with exclusive(folder, wait=60):  # seconds; replicates may be started at the same moment
         if folder.exists():

@@ -25,13 +25,9 @@ from compositionality.stats.estimate import ByProblem
 from compositionality.train.metrics import report_from
 from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
 
-TRAINING = "training.json"
-"""Beside the table: the training report of each model that has one."""
+TRAINING = "training.json"  # beside the table: the training report of each model that has one
 LABELS = "labels.parquet"
-OF_BEFORE = ("accuracy.json", "by_problem.parquet")
-"""What earlier versions, which had no such tables, left in a folder of results."""
-SPLIT = "function_split"
-"""The option of a task that divides its functions, as the manifest of a problem file holds it."""
+SPLIT = "function_split"  # the option of a task that divides its functions, as the manifest of a problem file holds it
 MAKERS = {
     Metric.ACCURACY: ("examples/evaluate.py", "evaluate_accuracy"),
     Metric.PASS_AT_K: ("examples/passk.py", "passk"),
@@ -39,11 +35,9 @@ MAKERS = {
     Metric.INFLUENCE: ("bash/behavior_injection/influence.sh", "influence"),
 }
 """What a table of this metric is made by, and under which step."""
-FREE_SETTINGS = ("seed", "rows_per_shard")
-"""Sampling settings in which the replicates of a study may differ."""
+FREE_SETTINGS = ("seed", "rows_per_shard")  # sampling settings in which the replicates of a study may differ
 INFLUENCE = "influence.parquet"
-QUERIES, SCALING = "queries", "scaling"
-"""Groups of problems under which claims find them."""
+QUERIES, SCALING = "queries", "scaling"  # groups of problems under which claims find them
 FIT = "examples/fit_scaling.py"
 
 
@@ -61,17 +55,14 @@ class ProblemSet(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplicateTables:
-    """Where the tables of one replicate lie, and what is known of them beside their rows.
-
-    ``sampling``: its settings; ``inputs``: hash of everything that they were made from, by name.
-    """
+    """Where the tables of one replicate lie, and what is known of them beside their rows."""
 
     name: str
     tables: Mapping[str, Path] = field(default_factory=dict)
     seed: int = 0
     split: int = 0
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    sampling: Mapping[str, Any] = field(default_factory=dict)  # its settings
+    inputs: Mapping[str, str] = field(default_factory=dict)  # hash of everything that they were made from, by name
     training: Mapping[str, TrainingReport] = field(default_factory=dict)
 
     @property
@@ -84,17 +75,13 @@ class ReplicateTables:
 
 @dataclass(frozen=True)
 class Results:
-    """Rows of all replicates, with their name in the column ``replicate``.
-
-    ``arms``: those that every replicate has and that are compared, in order. ``figures``: ready-made ones in place of
-    rows, by name: value, low, high, and why it is none (``reason``); ``runs``: how many they come from.
-    """
+    """Rows of all replicates, with their name in the column ``replicate``."""
 
     rows: pd.DataFrame
     replicates: tuple[ReplicateTables, ...]
-    arms: tuple[str, ...]
-    figures: pd.DataFrame | None = None
-    runs: int = 0
+    arms: tuple[str, ...]  # those that every replicate has and that are compared, in order
+    figures: pd.DataFrame | None = None  # in place of rows, by name: value, low, high, and why it is none (reason)
+    runs: int = 0  # how many the figures come from
 
     @classmethod
     def of(cls, tables: Sequence[pd.DataFrame], replicates: Sequence[ReplicateTables]) -> "Results":
@@ -108,7 +95,7 @@ class Results:
 
     @property
     def nested(self) -> bool:
-        """Whether replicates answer different problems."""
+        """True if replicates answer different problems."""
         return len({replicate.split for replicate in self.replicates}) > 1
 
     @cached_property
@@ -149,7 +136,7 @@ class Results:
         return {}
 
     @cached_property
-    def _by_arm(self) -> dict[tuple[Any, ...], pd.DataFrame]:
+    def _by_arm(self) -> dict[Any, pd.DataFrame]:
         return dict(iter(self.rows.groupby([*ProblemSet._fields, "arm", "replicate"], sort=False)))
 
     @cached_property
@@ -193,19 +180,14 @@ class Results:
 
     def only(self, replicates: Sequence[str]) -> "Results":
         """Return the results of some replicates."""
-        kept = tuple(replicate for replicate in self.replicates if replicate.name in replicates)
-        return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=kept)
+        chosen = tuple(replicate for replicate in self.replicates if replicate.name in replicates)
+        return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=chosen)
 
     def beside(self, base: str) -> "Results":
         """Return the results with ``base_log_prob``, the ``gold_log_prob`` of this arm on the same problem."""
         keys = [*ProblemSet._fields, "replicate", "problem"]
         of_base = self.rows[self.rows["arm"] == base].set_index(keys)["gold_log_prob"].rename("base_log_prob")
         return replace(self, rows=self.rows.join(of_base, on=keys))
-
-    def without(self, replicates: Sequence[str]) -> "Results":
-        """Return the results of the other replicates."""
-        kept = tuple(place for place in self.replicates if place.name not in replicates)
-        return replace(self, rows=self.rows[~self.rows["replicate"].isin(replicates)], replicates=kept)
 
     def choose(self, arms: Sequence[str]) -> "Results":
         """Return the results of these arms, in this order. UserError for one that is not in every replicate."""
@@ -230,10 +212,7 @@ class Results:
 
 
 def read_results(inputs: Sequence[str], arms: Sequence[str] = (), metric: Metric = Metric.ACCURACY) -> Results:
-    """Read ``NAME:PATH`` or paths of an evaluation's folder or a file in it; ``arms``: these, in order; empty: all.
-
-    UserError if the evaluations cannot be compared, or a table is missing, altered or stale.
-    """
+    """Read ``NAME:PATH`` or paths of an evaluation's folder or a file in it; ``arms``: these, in order; empty: all."""
     places = named_paths("inputs", with_run_names(inputs))
     results = Results.of(*zip(*(_read(name, Path(path), metric) for name, path in places.items()), strict=True))
     _check_comparable(results)
@@ -245,8 +224,8 @@ def read_figures(inputs: Sequence[str]) -> Results:
     named = named_paths("inputs", with_run_names(inputs))
     if len(named) != 1:
         raise UserError(f"{', '.join(inputs)}: one fit has the runs of all seeds; give one scaling.json")
-    ((name, given),) = named.items()
-    path, again = Path(given), f"run {FIT} again"
+    ((name, place),) = named.items()
+    path, again = Path(place), f"run {FIT} again"
     if not path.is_file():
         raise UserError(f"{path}: missing; run {FIT}")
     if verify(path).step != "fit_scaling":
@@ -273,11 +252,11 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
             again = f"run {maker} again (it keeps the answers that are there)"
             raise UserError(f"{table}: missing; {again}{of_before(folder)}")
     table, training = places[RESULTS], dict[str, TrainingReport]()
-    made = _verified(table, maker)
-    if made.step != step:
-        raise UserError(f"{table}: of the step {made.step}; {metric} is measured by {maker}, give its folder")
-    if metric is Metric.FAILURES and "kept" not in made.facts:  # of a committed table labels are not kept
-        counted, made = made.inputs.get("labels"), _verified(folder / LABELS, maker)
+    manifest = _verified(table, maker)
+    if manifest.step != step:
+        raise UserError(f"{table}: of the step {manifest.step}; {metric} is measured by {maker}, give its folder")
+    if metric is Metric.FAILURES and "kept" not in manifest.facts:  # of a committed table labels are not kept
+        counted, manifest = manifest.inputs.get("labels"), _verified(folder / LABELS, maker)
         if counted != file_hash(folder / LABELS):
             raise UserError(f"{table}: not made from the {LABELS} beside it; run {maker} again")
     elif metric is Metric.ACCURACY:
@@ -286,36 +265,31 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
             raise UserError(f"{path}: comes from another evaluation than {table.name} beside it; run {maker} again")
         reports = read_json_object(path, f"run {maker} again")
         training = {arm: report_from(report, f"{path}: {arm}") for arm, report in reports.items()}
-    replicate = made.settings.get("replicate", {})
-    sampling = {key: value for key, value in made.settings.get("sampling", {}).items() if key not in FREE_SETTINGS}
+    replicate = manifest.settings.get("replicate", {})
+    sampling = {key: value for key, value in manifest.settings.get("sampling", {}).items() if key not in FREE_SETTINGS}
     seed, split = int(replicate.get("seed", 0)), int(replicate.get(SPLIT, 0))
-    return read(table), ReplicateTables(name, places, seed, split, sampling, made.inputs, training)
+    return read(table), ReplicateTables(name, places, seed, split, sampling, manifest.inputs, training)
 
 
 def _verified(table: Path, maker: str) -> Manifest:
     """Return the manifest of a table. UserError if it is altered, or rollouts beside it have changed since."""
-    made = verify(table)
-    for rollouts, value in made.inputs.items():
+    manifest = verify(table)
+    for rollouts, value in manifest.inputs.items():
         if (table.parent / rollouts).is_dir() and tree_hash(table.parent / rollouts) != value:
             raise UserError(f"{table.parent / rollouts}: newer than {table.name}; run {maker} again")
-    return made
+    return manifest
 
 
 def replicate_of(rollouts: Iterable[Path], problems: Iterable[Path]) -> dict[str, int]:
-    """Return ``seed`` (of sampling) and ``function_split`` of an evaluation, 0 where nothing says one.
-
-    UserError for problems of two splits.
-    """
+    """Return ``seed`` (of sampling) and ``function_split`` of an evaluation, 0 where nothing says one."""
     seeds = [rollout_manifest(folder).settings.get("seed", 0) for folder in rollouts]
-    splits: dict[int, Path] = {}
-    for path in problems:
-        manifest = read_manifest(path)
-        if split := manifest.settings.get(SPLIT, 0) if manifest else 0:
-            splits.setdefault(split, path)
-    if len(splits) > 1:
-        (first, path), (second, other), *_ = splits.items()
-        raise UserError(f"{path} and {other}: of function splits {first} and {second}; evaluate those of one split")
-    return {"seed": seeds[0] if seeds else 0, SPLIT: next(iter(splits), 0)}
+    manifests = {path: read_manifest(path) for path in problems}
+    splits = {path: split for path, made in manifests.items() if made and (split := made.settings.get(SPLIT, 0))}
+    (first, split), *others = splits.items() or [(Path(), 0)]
+    for path, other in others:
+        if other != split:
+            raise UserError(f"{first} and {path}: of function splits {split} and {other}; evaluate those of one split")
+    return {"seed": seeds[0] if seeds else 0, SPLIT: split}
 
 
 def _check_comparable(results: Results) -> None:
@@ -324,19 +298,19 @@ def _check_comparable(results: Results) -> None:
     keys = [*ProblemSet._fields, "replicate"]
     sizes = results.rows.groupby(keys, sort=False)["problem"].nunique().unstack(fill_value=0)
     for other in others:
-        both = f"{first.name} and {other.name}"
+        pair = f"{first.name} and {other.name}"
         changed = sorted(name for name in first.files | other.files if first.files.get(name) != other.files.get(name))
         if changed and first.split == other.split:
-            raise UserError(f"{both}: other problems in {', '.join(changed)}; evaluate every seed on the same files")
+            raise UserError(f"{pair}: other problems in {', '.join(changed)}; evaluate every seed on the same files")
         for key, *n in sizes[sizes[first.name] != sizes[other.name]][[first.name, other.name]].itertuples():
             problems = ProblemSet(*key)
             raise UserError(
-                f"{both}: {n[0]} and {n[1]} problems of {problems} in {problems.file}; make as many for every split"
+                f"{pair}: {n[0]} and {n[1]} problems of {problems} in {problems.file}; make as many for every split"
             )
         for key in sorted(first.sampling.keys() | other.sampling):
-            here, there = first.sampling.get(key), other.sampling.get(key)
-            if here != there:
-                raise UserError(f"{both}: sampled differently ({key}: {here} and {there})")
+            value, other_value = first.sampling.get(key), other.sampling.get(key)
+            if value != other_value:
+                raise UserError(f"{pair}: sampled differently ({key}: {value} and {other_value})")
     for one, other in combinations(results.replicates, 2):
         if one.inputs == other.inputs:
             raise UserError(f"{one.name} and {other.name}: the same answers twice; give each seed once")
@@ -358,15 +332,14 @@ _INFLUENCE_TYPES = pa.schema(
 def of_before(folder: Path) -> str:
     """Return, for an error, which commit reads what an earlier version left in ``folder``, or in it without a seed."""
     places = (folder, folder.parents[1] / folder.name) if len(folder.parents) > 1 else (folder,)
-    old = [place / name for place in places for name in OF_BEFORE if (place / name).is_file()]
-    return f"; {old[0]} is of an earlier version: git checkout dca9a2b5^ reads it" if old else ""
+    for path in (place / name for place in places for name in ("accuracy.json", "by_problem.parquet")):
+        if path.is_file():
+            return f"; {path} is of an earlier version: git checkout dca9a2b5^ reads it"
+    return ""
 
 
 def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, ReplicateTables]:
-    """Read MODEL/influence.parquet of every model: values of each query; levels are put together.
-
-    UserError for models with other queries or settings, or a table that is altered or older than its completions.
-    """
+    """Read MODEL/influence.parquet of every model: values of each query; levels are put together."""
     paths = {path.parent.name: path for path in sorted(folder.glob(f"*/{INFLUENCE}"))}
     if not paths:
         raise UserError(f"{folder}: no MODEL/{INFLUENCE}; run {maker}")

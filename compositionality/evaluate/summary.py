@@ -14,16 +14,13 @@ from compositionality.stats.estimate import ByProblem, difference, over_problems
 from compositionality.types import CORRECT, QUERY_VALUES, Estimate, Interval, TrainingReport
 
 Row = dict[str, Any]
-Term = tuple[float, str, str]
-"""Factor, model and measure."""
-HELDOUT, LEVEL = "heldout", 3
-"""The problems that the gain is of."""
+Term = tuple[float, str, str]  # factor, model and measure
+HELDOUT, LEVEL = "heldout", 3  # the problems that the gain is of
 TITLES = [
     *("arm", "whose answers", "sampled", "wrong ones", "normalised"),
     *("updates", "loss tokens an update", "share of RL’s gain"),
 ]
-LARGEST_SHARE = 1e3
-"""Of a gain; where an end lies beyond, the gain is not known to be one."""
+LARGEST_SHARE = 1e3  # of a gain; where an end lies beyond, the gain is not known to be one
 
 
 def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRECT, base: str = "") -> Estimate | None:
@@ -66,18 +63,15 @@ def contrast(
 
 
 def without_share(results: Results, arm: str, base: str, problems: ProblemSet, measure: str) -> list[str]:
-    """Return the replicates in which no problem counts for a measure of two models, though both were measured.
-
-    Of other measures none, nor where a replicate has no exact probabilities of one of them.
-    """
+    """Return the replicates in which no problem counts for a measure of two models, if both were measured in all."""
     if not is_paired(measure):
         return []
     beside = results.beside(base)
     rows = {replicate.name: beside.of_replicate(arm, problems, replicate.name) for replicate in results.replicates}
     exact = ["gold_log_prob", "base_log_prob"]
-    if not all(own[exact].notna().all(axis=1).any() for own in rows.values()):
+    if not all(answers[exact].notna().all(axis=1).any() for answers in rows.values()):
         return []
-    return [name for name, own in rows.items() if not by_problem(own, measure).weights.any()]
+    return [name for name, answers in rows.items() if not by_problem(answers, measure).weights.any()]
 
 
 def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProblem:
@@ -123,8 +117,8 @@ def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> l
     n = results.samples(problems) if is_pass_at_k(measure) else 1
     least = max(ks_of(measure, n), default=0)
     seeds = [[results.of_replicate(arm, problems, name) for name in names] for names in results.seeds]
-    there = all(not split.empty and (split["judged"] >= least).any() for splits in seeds for split in splits)
-    values = [[by_problem(split, measure, n) for split in splits] for splits in seeds] if there else []
+    measurable = all(not split.empty and (split["judged"] >= least).any() for splits in seeds for split in splits)
+    values = [[by_problem(split, measure, n) for split in splits] for splits in seeds] if measurable else []
     return results.measured.setdefault(key, values)
 
 
@@ -147,10 +141,7 @@ def shares(results: Results, measure: str, value: str, sets: Sequence[ProblemSet
 
 
 def differences(results: Results, measure: str, sets: Sequence[ProblemSet] = (), first: str = "") -> list[Row]:
-    """Return a row for each set of problems and pair of models, the later one − the earlier one; as ``shares``.
-
-    ``first``: only the differences to this model.
-    """
+    """Return rows as ``shares`` of each pair of models (of those with ``first``), the later one − the earlier one."""
     pairs = [(arm, base) for base, arm in combinations(results.arms, 2) if first in ("", base)]
     return _rows(results, pairs, measure, "difference", sets)
 
@@ -191,9 +182,9 @@ def rungs(results: Results, ladder: Mapping[str, Sequence[str]], start: str) -> 
     if problems is None or len(arms) < 2 or not {last, start} <= {*results.arms}:
         return [], {}
     for arm in arms:
-        if (found := share_of_gain(results, arm, last, start, problems)) is None:
+        if (of_gain := share_of_gain(results, arm, last, start, problems)) is None:
             return [], {}
-        share, (low, high) = found
+        share, (low, high) = of_gain
         rows.append({"model": arm, "share": share, "low": low, "high": high, "of": last, "over": start})
         reports = [place.training[arm] for place in results.replicates if arm in place.training]
         shown = f"{100 * share:.0f} % [{100 * low:.0f}, {100 * high:.0f}]".replace("-", "−")
@@ -209,8 +200,8 @@ def share_of_gain(
     That is Fieller's interval, by the intervals of all other estimates. None unless model's own gain lies above 0, by
     the problems that all three have answered too.
     """
-    gain, own = (contrast(results, name, base, problems) for name in (model, arm))
-    if gain is None or own is None or gain.low <= 0:
+    gain, arm_gain = (contrast(results, name, base, problems) for name in (model, arm))
+    if gain is None or arm_gain is None or gain.low <= 0:
         return None
 
     def rest(share: float) -> Interval:
@@ -226,7 +217,7 @@ def share_of_gain(
         if far > LARGEST_SHARE:
             return None
     ends = (brentq(lambda share, end=end: rest(share)[end], -far, far, xtol=1e-3) for end in (0, 1))
-    return own.value / gain.value, Interval(*map(float, ends))
+    return arm_gain.value / gain.value, Interval(*map(float, ends))
 
 
 def updates_and_tokens(reports: Sequence[TrainingReport]) -> list[str]:

@@ -43,8 +43,7 @@ from compositionality.types import (
 
 RESULTS = "results.parquet"
 REASONS = tuple(reason.value for reason in Reason)
-REASON, FAILURE = "reason_", "failure_"
-"""What the names of columns of counts begin with: ``reason_wrong``, ``failure_format``."""
+REASON, FAILURE = "reason_", "failure_"  # what the names of columns of counts begin with: reason_wrong, failure_format
 KEYS = ("arm", "file", "problem", "group", "level", "data_source", "cluster")
 SCHEMA = pa.schema(
     [
@@ -79,10 +78,8 @@ ADDED = ("chains_read", "canonical", "gold_rank_by_step_role")
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
 GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
-READABLE = 0.8
-"""Nothing is said of the steps of answers of which fewer could be read."""
-SOLVED = 0.25
-"""A problem counts as solved by a model that gives its gold solution a larger probability."""
+READABLE = 0.8  # nothing is said of the steps of answers of which fewer could be read
+SOLVED = 0.25  # a problem counts as solved by a model that gives its gold solution a larger probability
 
 
 def problem_sets(problems: pa.Table) -> pd.DataFrame:
@@ -112,8 +109,8 @@ def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
     reasons = np.zeros((n_problems, len(REASONS)), np.int64)
     np.add.at(reasons, (problem, reason), 1)
     counts = pd.DataFrame(reasons, columns=[REASON + reason for reason in REASONS])
-    n, failed = counts.sum(axis=1), counts[REASON + Reason.ERROR]
-    counts = counts.assign(n=n, judged=n - failed, right=counts[REASON + Reason.CORRECT])
+    samples_P, failed = counts.sum(axis=1), counts[REASON + Reason.ERROR]
+    counts = counts.assign(n=samples_P, judged=samples_P - failed, right=counts[REASON + Reason.CORRECT])
     columns = {"tokens": samples["n_tokens"]}
     if CHAIN[0] in samples:
         read = samples[CHAIN[0]].notna()
@@ -162,8 +159,8 @@ def read(path: Path) -> pd.DataFrame:
 
 def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put tables with some of the columns together."""
-    known = [table.reindex(columns=SCHEMA.names) for table in tables]
-    return pd.concat(known, ignore_index=True) if known else pd.DataFrame(columns=SCHEMA.names)
+    rows = [table.reindex(columns=SCHEMA.names) for table in tables]
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=SCHEMA.names)
 
 
 def counted(column: str, of: str) -> Measure:
@@ -189,12 +186,9 @@ def chains(rows: pd.DataFrame, name: str) -> tuple[Values, Values]:
 
 def gold_hand_over(rows: pd.DataFrame) -> tuple[Values, Values]:
     """Return the exact probability that all steps of the gold solution but the first go on from earlier results."""
-    return _exact(rows, np.exp(rows["gold_log_prob_by_step_role"].map(_copied, na_action="ignore").astype(float)))
-
-
-def _copied(hundredths: "np.typing.NDArray[np.int16]") -> float:
-    """Return the log-probability of the values that go into the steps after the first, in nats."""
-    return float(np.asarray(hundredths)[len(ROLES) + ROLES.index("copy") :: len(ROLES)].sum()) / 100
+    copies = slice(len(ROLES) + ROLES.index("copy"), None, len(ROLES))  # of the steps after the first
+    log_prob = rows["gold_log_prob_by_step_role"].map(lambda cells: np.sum(cells[copies]) / 100, na_action="ignore")
+    return _exact(rows, np.exp(log_prob.astype(float)))
 
 
 def gold_pass(rows: pd.DataFrame, k: int) -> tuple[Values, Values]:
@@ -211,8 +205,8 @@ def beyond(rows: pd.DataFrame, most: float) -> tuple[Values, Values]:
 def support(rows: pd.DataFrame, kind: str) -> tuple[Values, Values]:
     """Return the problems that both solve (``kept``), the model alone (``gained``) or the base alone (``lost``)."""
     probs = np.exp(rows[["gold_log_prob", "base_log_prob"]])
-    wanted = {"kept": (True, True), "gained": (True, False), "lost": (False, True)}[kind]
-    return _exact(rows, ((probs > SOLVED) == wanted).all(axis=1).where(probs.notna().all(axis=1)).astype(float))
+    pattern = {"kept": (True, True), "gained": (True, False), "lost": (False, True)}[kind]
+    return _exact(rows, ((probs > SOLVED) == pattern).all(axis=1).where(probs.notna().all(axis=1)).astype(float))
 
 
 def _exact(rows: pd.DataFrame, values: "pd.Series[float]") -> tuple[Values, Values]:
@@ -260,11 +254,6 @@ def ks_of(name: str, n_samples: int) -> list[int]:
     return {ALL_SAMPLES: [n_samples], GROWTH: [n_samples, 1]}.get(name, [])
 
 
-def is_exact(name: str) -> bool:
-    """Return whether a measure follows from the exact probabilities of gold solutions."""
-    return name in ("gold_prob", "gold_hand_over") or bool(GOLD_PASS.fullmatch(name)) or is_paired(name)
-
-
 def is_paired(name: str) -> bool:
     """Return whether a measure is of a model and its base together (``Results.beside``)."""
     return PAIRED.fullmatch(name) is not None
@@ -276,19 +265,19 @@ def is_pass_at_k(name: str) -> bool:
 
 
 CLAIMED: dict[Metric, tuple[str, ...]] = {
-    Metric.ACCURACY: (CORRECT, *CHAIN, "gold_…"),
+    Metric.ACCURACY: (CORRECT, *CHAIN, "gold_prob", "gold_hand_over", "gold_pass@8", "beyond@1e-6", "…"),
     Metric.PASS_AT_K: (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…"),
     Metric.FAILURES: (*FAILURES, "atomic_or_miscopied"),
     Metric.INFLUENCE: (MIXED, *QUERY_VALUES),
 }
-"""What claims on a metric may compare; names that end in … stand for all that are formed so."""
+"""What claims on a metric may compare; … stands for all that are formed so (``FORMED``)."""
+FORMED = {Metric.ACCURACY: (GOLD_PASS, PAIRED), Metric.PASS_AT_K: (PASS_AT,)}
 
 
 def is_claimed(metric: Metric, name: str) -> bool:
     """Return whether claims on a metric may compare this measure."""
-    formed = {Metric.ACCURACY: is_exact, Metric.PASS_AT_K: is_pass_at_k}.get(metric)
-    named = name in CLAIMED.get(metric, (name,)) and not name.endswith("…")
-    return named or bool(formed and formed(name))
+    named = name in CLAIMED.get(metric, (name,)) and name != "…"
+    return named or any(pattern.fullmatch(name) for pattern in FORMED.get(metric, ()))
 
 
 def passed(

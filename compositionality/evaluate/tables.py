@@ -15,8 +15,7 @@ from compositionality.console import new_table
 from compositionality.types import NESTED, PROBLEMS, QUERY_VALUES, SEEDS_AND_PROBLEMS, TrainingReport
 
 Row = Mapping[str, Any]
-WIDTH = 100
-"""Columns of a terminal on which tables of claims fit."""
+WIDTH = 100  # columns of a terminal on which tables of claims fit
 TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())
 """Of groups of problems."""
 ALL = "all levels"
@@ -39,8 +38,7 @@ INTERVALS = {
     "it covers less (compositionality/stats/README.md)",
 }
 """What the column ``interval`` of tables says."""
-Reports = Mapping[str, Mapping[str, Row]]
-"""Training reports as JSON has them, by seed and arm."""
+Reports = Mapping[str, Mapping[str, Row]]  # training reports as JSON has them, by seed and arm
 COUNTS = {
     "updates": "updates",
     "updates_without_signal": "without signal",
@@ -51,8 +49,7 @@ COUNTS = {
     "rows": "SFT rows",
 }
 """Counts of a report, and their titles."""
-NOT_TESTABLE = "not testable"
-"""In place of a figure of an arm of RL in which no group had signal."""
+NOT_TESTABLE = "not testable"  # in place of a figure of an arm of RL in which no group had signal
 
 
 def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
@@ -198,15 +195,15 @@ def training_frame(reports: Reports) -> pd.DataFrame:
     ``entropy``: of the first and of the last update, means over the seeds.
     """
     rows = [{"arm": arm, **report} for by_arm in reports.values() for arm, report in by_arm.items()]
-    known = pd.DataFrame(rows, columns=["arm", *(field.name for field in fields(TrainingReport))])
-    known = known.set_index("arm").astype(float)
-    arms, cells = known.groupby(level="arm", sort=False), pd.DataFrame(index=known.index.unique())
+    counts_by_arm = pd.DataFrame(rows, columns=["arm", *(field.name for field in fields(TrainingReport))])
+    counts_by_arm = counts_by_arm.set_index("arm").astype(float)
+    arms, cells = counts_by_arm.groupby(level="arm", sort=False), pd.DataFrame(index=counts_by_arm.index.unique())
     for name, title in COUNTS.items():
         counts = arms[name].agg(["min", "max"]).dropna()
         if not counts.empty:
             texts = ["–".join(dict.fromkeys(map("{:,.0f}".format, pair))) for pair in counts.to_numpy()]
             cells[title] = pd.Series(texts, counts.index)
-    entropies = known[["first_entropy", "last_entropy"]].dropna().groupby(level="arm").mean()
+    entropies = counts_by_arm[["first_entropy", "last_entropy"]].dropna().groupby(level="arm").mean()
     ends = {arm: f"{first:.2f}→{last:.2f}" for arm, first, last in entropies.itertuples()}
     cells["entropy"] = pd.Series(ends, dtype=object)
     return cells.fillna("–")
@@ -223,5 +220,5 @@ def warnings(reports: Reports) -> Iterator[str]:
     for seed, by_arm in reports.items():
         for arm, report in by_arm.items():
             if TrainingReport(**report).updates_with_signal == 0:
-                where = f" in {seed}" if len(reports) > 1 else ""
-                yield f"{arm}{where}: none of {report['updates']:,} updates had signal; its weights are unchanged"
+                place = f" in {seed}" if len(reports) > 1 else ""
+                yield f"{arm}{place}: none of {report['updates']:,} updates had signal; its weights are unchanged"

@@ -33,8 +33,7 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Values = Counts | Floats
 CONFIDENCE = 0.95
-Z = 1.959963984540054
-"""The normal quantile of a 95 % interval."""
+Z = 1.959963984540054  # the normal quantile of a 95 % interval
 TIE = 1e-12
 
 

@@ -55,8 +55,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
 
 
-Needed = tuple[int, str]
-"""How many seeds, or problems of a level, in all; 0: too close to the threshold to say."""
+Needed = tuple[int, str]  # how many seeds, or problems of a level, in all; 0: too close to the threshold to say
 
 
 def needed(estimate: Estimate, threshold: float) -> Needed | None:

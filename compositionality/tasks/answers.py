@@ -47,8 +47,8 @@ def last_between(text: str, opening: str, closing: str) -> tuple[int, str]:
     start = text.rfind(opening, 0, max(text.rfind(closing), 0))
     if start < 0:
         return -1, ""
-    inside = start + len(opening)
-    return start, text[inside : text.find(closing, inside)]
+    content_start = start + len(opening)
+    return start, text[content_start : text.find(closing, content_start)]
 
 
 def last_box(response: str) -> str | None:
@@ -131,9 +131,9 @@ def with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _unfenced(text: str) -> str:
     """Return what stands in the one code fence that ``text`` is, or ``text``."""
-    first, _, rest = text.partition("\n")
-    body, _, last = rest.rpartition("\n")
-    return body.strip() if _FENCE.fullmatch(first) and last.strip() == "```" else text
+    opening, _, lines = text.partition("\n")
+    body, _, closing = lines.rpartition("\n")
+    return body.strip() if _FENCE.fullmatch(opening) and closing.strip() == "```" else text
 
 
 def depths(signs: Iterable[str]) -> list[int]:

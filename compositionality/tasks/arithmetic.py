@@ -6,7 +6,7 @@ r"""The grammar of arithmetic that models write: whole numbers, ``+ - * /`` and 
     factor     := number | "(" expression ")"
     number     := "0" | a digit from 1 to 9, then digits
 
-No recursion and no evaluation by Python: tokens, then postfix order, then exact arithmetic.
+No recursion and no evaluation by Python: postfix order, then exact arithmetic.
 """
 
 import operator
@@ -23,9 +23,8 @@ Exact = int | Fraction
 Token = int | str
 
 _DIGITS = frozenset("0123456789")
-_SYMBOLS = frozenset("+-*/()")
 _WORD = re.compile(rf"[0-9]+|[^0-9{SPACE}]")
-_NEGATE = "~"  # a minus in front of a value, while it waits: it becomes 0 - …
+_NEGATE = "~"  # a minus in front of a value
 _STRENGTH = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2, _NEGATE: 3}
 _HARMLESS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "÷": "/", "−": "-"})
 _HARMLESS_LATEX = {r"\times": "*", r"\cdot": "*", r"\div": "/"}
@@ -46,66 +45,46 @@ def whole_number(text: str) -> int | None:
     return None if text[0] == "0" and len(text) > 1 else int(text)
 
 
-def tokenize(text: str) -> list[Token] | None:
-    """Return numbers and signs of ``text``, every character accounted for; None if it holds anything else."""
-    tokens: list[Token] = []
-    for word in _WORD.findall(text):
-        token = whole_number(word) if word[0] in _DIGITS else word
-        if token is None or not (isinstance(token, int) or token in _SYMBOLS):
-            return None
-        tokens.append(token)
-    return tokens
+def parse(text: str, operators: str) -> list[Token] | None:
+    """Return an expression in postfix order, ``~`` for a minus in front of a value; its numbers are those of the text.
 
-
-def is_legal(tokens: Sequence[Token], operators: str) -> bool:
-    """Return whether the grammar takes the tokens and all their operators are allowed."""
-    depth, after_value, signed = 0, False, False
-    for token in tokens:
-        starts_value = isinstance(token, int) or token == "("
-        is_sign = not after_value and not signed and token in ("+", "-")
-        if starts_value == after_value and not is_sign:
-            return False
-        if token == "(":
-            depth += 1
-        elif token == ")":
-            depth -= 1
-        elif isinstance(token, str) and token not in operators:
-            return False
-        if not 0 <= depth <= MAX_DEPTH:
-            return False
-        after_value, signed = isinstance(token, int) or token == ")", is_sign
-    return after_value and depth == 0
-
-
-def to_postfix(tokens: Sequence[Token]) -> list[Token]:
-    """Return legal tokens in postfix order; a minus in front of a value becomes ``0 - …``, a plus there goes."""
+    None if the grammar refuses it, or it has another operator than ``operators``.
+    """
     output: list[Token] = []
     waiting = ["("]
-    after_value = False
-    for token in tokens:
-        if isinstance(token, int):
-            output.append(token)
-        elif token == "(":
-            waiting.append(token)
-        elif token == ")":
+    depth, after_value, after_sign = 0, False, False
+    for word in _WORD.findall(text):
+        number = whole_number(word)
+        is_sign = not after_value and not after_sign and word in ("+", "-")
+        if (number is not None or word == "(") == after_value and not is_sign:
+            return None
+        if number is not None:
+            output.append(number)
+        elif word == "(":
+            depth += 1
+            waiting.append(word)
+        elif word == ")":
+            depth -= 1
             _release(waiting, output, 1)
             waiting.pop()
+        elif word not in operators:
+            return None
         elif after_value:
-            _release(waiting, output, _STRENGTH[token])
-            waiting.append(token)
-        elif token == "-":
-            output.append(0)
+            _release(waiting, output, _STRENGTH[word])
+            waiting.append(word)
+        elif word == "-":
             waiting.append(_NEGATE)
-        after_value = isinstance(token, int) or token == ")"
+        if not 0 <= depth <= MAX_DEPTH:
+            return None
+        after_value, after_sign = number is not None or word == ")", is_sign
     _release(waiting, output, 1)
-    return output
+    return output if after_value and depth == 0 else None
 
 
 def _release(waiting: list[str], output: list[Token], strength: int) -> None:
     """Move waiting operators that bind at least as strongly to the output."""
     while _STRENGTH[waiting[-1]] >= strength:
-        sign = waiting.pop()
-        output.append("-" if sign == _NEGATE else sign)
+        output.append(waiting.pop())
 
 
 def value_of(postfix: Sequence[Token]) -> Exact | None:
@@ -116,7 +95,7 @@ def value_of(postfix: Sequence[Token]) -> Exact | None:
             values.append(token)
             continue
         right = values.pop()
-        value = apply(token, values.pop(), right)
+        value = -right if token == _NEGATE else apply(token, values.pop(), right)
         if value is None:
             return None
         values.append(value)

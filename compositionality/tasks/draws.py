@@ -52,7 +52,10 @@ class Draws:
         """Return a whole number from 0 to n - 1."""
         bits = n.bit_length()
         if self._bits < bits + _SPARE_BITS:
-            self._refill(bits + _SPARE_BITS)
+            blocks = range(self._counter, self._counter + 1 + (bits + _SPARE_BITS) // _BLOCK_BITS)
+            fresh = b"".join([blake2b(self.key + counter.to_bytes(8, "big")).digest() for counter in blocks])
+            self._counter, self._bits = blocks.stop, _BLOCK_BITS * len(blocks)
+            self._value = int.from_bytes(fresh, "big")  # what was left is dropped
         self._bits -= bits
         self._value, drawn = divmod(self._value, n)
         return drawn
@@ -66,8 +69,8 @@ class Draws:
 
     def shuffled(self, items: Iterable[Chosen]) -> list[Chosen]:
         """Return the items in a random order."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in range(len(left))]
+        remaining = list(items)
+        return [remaining.pop(self.below(len(remaining))) for _ in range(len(remaining))]
 
     def unit(self) -> float:
         """Return a number in (0, 1)."""
@@ -88,14 +91,6 @@ class Draws:
             value, drawn = divmod(value, size)
             chars.append(alphabet[drawn])
         return "".join(chars)
-
-    def _refill(self, needed: int) -> None:
-        """Drop what is left and take as many new blocks as hold ``needed`` bits."""
-        blocks = range(self._counter, self._counter + 1 + needed // _BLOCK_BITS)
-        fresh = b"".join([blake2b(self.key + counter.to_bytes(8, "big")).digest() for counter in blocks])
-        self._counter = blocks.stop
-        self._value = int.from_bytes(fresh, "big")
-        self._bits = _BLOCK_BITS * len(blocks)
 
 
 def owner(content: Hashable) -> tuple[str, int]:

@@ -34,18 +34,18 @@ def distinct_problems(
 def _distinct(
     make: MakeChunk, levels: Sequence[int], count: int, share: int, workers: int, advice: str
 ) -> Iterator[Problem]:
-    seen: set[Hashable] = set()
+    keys: set[Hashable] = set()
     filled: Counter[int] = Counter()
     limit = MAX_CANDIDATES_PER_PROBLEM * (count + 100)
-    tried = last = 0
+    tried = last_new = 0
     for key, problem in _candidates(make, limit, min(CHUNK, -(-count // workers)), workers):
         tried += 1
-        if filled[problem.level] == share or key in seen:
-            if tried - last == MAX_CANDIDATES_WITHOUT_NEW:
+        if filled[problem.level] == share or key in keys:
+            if tried - last_new == MAX_CANDIDATES_WITHOUT_NEW:
                 break
             continue
-        last = tried
-        seen.add(key)
+        last_new = tried
+        keys.add(key)
         filled[problem.level] += 1
         yield problem
         if filled.total() == count:

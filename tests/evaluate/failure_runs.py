@@ -10,8 +10,8 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.evaluate.failures import FailureSettings
 from compositionality.rollout.store import shard_table
 from compositionality.tasks.registry import task_of
-from compositionality.tasks.string.functions import ALIASES, Chain, frozen_operation
-from compositionality.tasks.string.program import parse_program, program_of
+from compositionality.tasks.string.functions import ALIASES
+from compositionality.tasks.string.program import chain_of, frozen_call
 from compositionality.tasks.string.wording import compact_trace
 from compositionality.types import Completion
 
@@ -34,8 +34,7 @@ def problem_file(path: Path, seed: int = 0) -> Path:
 
 def gold(row: dict[str, Any]) -> str:
     """The right trace of a problem row."""
-    chain: Chain = tuple(frozen_operation(ALIASES[name]) for name in row["extra_info"]["functions"])
-    assert parse_program(f"def main_solution(x):\n    return {program_of(chain).text}")
+    chain = chain_of(frozen_call(ALIASES[name]) for name in reversed(row["extra_info"]["functions"]))
     return compact_trace(chain, row["prompt"][0]["content"].partition(":")[2])
 
 

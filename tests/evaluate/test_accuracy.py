@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +20,7 @@ from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
-from compositionality.rollout.engines.base import Chat, SamplingOptions
-from compositionality.types import Completion, Problem
-
-
-class KnowingEngine:
-    """Answers by the model's folder name: "good" is always right, "even" on prompts of even length."""
-
-    parallel_calls = 1
-    asked: list[str] = []  # noqa: RUF012
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-
-    def generate(
-        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Any
-    ) -> list[Completion]:
-        self.asked.append(self.model)
-        return [Completion(self._answer(prompt[0]["content"]), 7, "stop") for prompt in prompts]
-
-    def _answer(self, prompt: str) -> str:
-        text = prompt.partition(":")[2]
-        right = self.model == "good" or len(text) % 2 == 0
-        return f",{prompt}={text[::-1] if right else 'no'}"
-
-    def close(self) -> None: ...
+from compositionality.types import Problem
 
 
 @pytest.fixture
@@ -63,16 +40,14 @@ def problems(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Models whose engine was asked, in order. No model folder needs to be one."""
-    KnowingEngine.asked = []
-    monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
-    monkeypatch.setattr("compositionality.evaluate.collect.longest_prompt", lambda _: 1)
-    monkeypatch.setattr(
-        "compositionality.evaluate.collect.open_engine",
-        lambda settings, _: KnowingEngine(Path(settings.model).name),
-    )
-    return KnowingEngine.asked
+def asked(play: Any) -> list[str]:
+    """Models that are asked, in order: "good" is always right, "even" on prompts of even length."""
+
+    def answer(model: str, prompt: str, _: int) -> str:
+        text = prompt.partition(":")[2]
+        return f",{prompt}={text[::-1] if model == 'good' or len(text) % 2 == 0 else 'no'}"
+
+    return play(answer)
 
 
 def model(tmp_path: Path, name: str, content: str = "x") -> str:
@@ -110,43 +85,31 @@ def test_accuracy_by_level_of_two_checkpoints(
     assert (output / "rollouts/even/test/manifest.json").is_file()
 
 
-def test_unchanged_checkpoints_are_not_asked_again(tmp_path: Path, problems: Path, asked: list[str]) -> None:
+def test_only_new_and_changed_checkpoints_are_asked(tmp_path: Path, problems: Path, asked: list[str]) -> None:
+    """A table may grow; a changed model, or one that is left out, needs force."""
     output = evaluate(settings(tmp_path, problems, ["even"]))
     before = tree_hash(output)
     evaluate(settings(tmp_path, problems, ["even"]))
     assert (asked, tree_hash(output)) == (["even"], before)
-    evaluate(settings(tmp_path, problems, ["even", "good"]))
+    evaluate(both := settings(tmp_path, problems, ["even", "good"]))
     assert asked == ["even", "good"]
     assert set(read(output / "results.parquet")["arm"]) == {"even", "good"}
-
-
-def test_a_changed_checkpoint_needs_force_and_only_it_is_asked(
-    tmp_path: Path, problems: Path, asked: list[str]
-) -> None:
-    evaluate(settings(tmp_path, problems, ["even", "good"]))
-    again = settings(tmp_path, problems, ["even", "good"])
-    model(tmp_path, "good", "y")
-    with pytest.raises(UserError, match="model has changed"):
-        evaluate(again)
-    again.force = True
-    evaluate(again)
-    assert asked == ["even", "good", "good"]
-
-
-def test_a_table_with_fewer_checkpoints_is_refused(tmp_path: Path, problems: Path, asked: list[str]) -> None:
-    evaluate(settings(tmp_path, problems, ["even", "good"]))
     with pytest.raises(UserError, match=r"results.parquet: was made from other inputs"):
         evaluate(settings(tmp_path, problems, ["good"]))
-    evaluate(settings(tmp_path, problems, ["good"], force=True))
-    assert asked == ["even", "good"]
+    model(tmp_path, "good", "y")
+    with pytest.raises(UserError, match="model has changed"):
+        evaluate(both)
+    evaluate(replace(both, force=True))
+    assert asked == ["even", "good", "good"]
+    evaluate(settings(tmp_path, problems, ["even"], force=True))
+    assert (asked, set(read(output / "results.parquet")["arm"])) == (["even", "good", "good"], {"even"})
 
 
 def test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same(
     tmp_path: Path, problems: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = tree_hash(evaluate(settings(tmp_path, problems, ["even", "good"])))
-    other = settings(tmp_path, problems, ["even", "good"])
-    other.output = tmp_path / "other"
+    other = replace(settings(tmp_path, problems, ["even", "good"]), output=tmp_path / "other")
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt

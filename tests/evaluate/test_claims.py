@@ -23,6 +23,7 @@ from compositionality.evaluate.claims.decide import (
     p_of,
 )
 from compositionality.evaluate.claims.model import Claim, Comparison, Headroom, Requires, Rule, read_claims_file
+from compositionality.evaluate.claims.run import decision_words
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import share
 from compositionality.stats.significance import corrected, p_value
@@ -254,11 +255,11 @@ def noisy(mean: float, spread: float) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("sft", "word"),
-    [(noisy(0.2, 0.02), "ahead"), (noisy(0.4, 0.02), "as good"), (noisy(0.6, 0.02), "behind"),
-     (noisy(0.32, 0.09), "undecided")],
+    ("sft", "word", "shown"),
+    [(noisy(0.2, 0.02), "ahead", "supported"), (noisy(0.4, 0.02), "as good", "as good"),
+     (noisy(0.6, 0.02), "behind", "contradicted"), (noisy(0.32, 0.09), "undecided", "undecided")],
 )  # fmt: skip
-def test_a_rule_with_three_answers_takes_half_of_a_gain_as_its_margin(sft: list[float], word: str) -> None:
+def test_a_rule_with_three_answers_takes_half_of_a_gain_as_its_margin(sft: list[float], word: str, shown: str) -> None:
     """RL gains 30 points over stage1: SFT is as good within 15."""
     shares = {"stage1": [0.1] * 5, "rl": [0.4] * 5, "sft": sft}
     one = Comparison("heldout", 3, "rl", "sft", Rule.AHEAD, reference=("rl", "stage1"))
@@ -268,6 +269,7 @@ def test_a_rule_with_three_answers_takes_half_of_a_gain_as_its_margin(sft: list[
     assert (found["verdict"], found["threshold"]) == (word, pytest.approx(0.15))
     assert found["comparison"] == f"{one} (±15): {word}"
     assert row["decision_holm"] == row["decision"]
+    assert decision_words(row, row["decision"]) == decision_words(found, row["decision"]) == shown
     assert (row["p"] < 0.05) == (word != "undecided")
     without = decide(Claim("", "", comparisons=(one,)), {"accuracy": study({"sft": sft, "rl": [0.4] * 5})})
     assert (without[0].decision, without[0].missing) == (NONE, "stage1")

@@ -63,6 +63,16 @@ def works(_: str, group: str, level: int, arm: str) -> float:
     return base + 0.4 * learns
 
 
+def but(others: dict[tuple[str, int, str], float]) -> Chance:
+    """What the paper says, but for others: by group, level and arm, of which "" and 0 are any; the first that fits."""
+
+    def chance(name: str, *place: Any) -> float:
+        fits = (value for key, value in others.items() if all(a in ("", 0, b) for a, b in zip(key, place, strict=True)))
+        return next(fits, works(name, *place))
+
+    return chance
+
+
 def test_p19_an_arm_that_hardly_trained_decides_nothing() -> None:
     papers = ("H1", "H2", "H3", "H8", "H9", "H2-composed", "H4")
     found = decisions(decided(papers, works, Design(seeds=8, n=800)))
@@ -79,16 +89,10 @@ def test_p19_an_arm_that_learnt_all_that_its_level_holds_is_not_refused_for_it(
     right: float, decision: Decision
 ) -> None:
     """RL on level 1 has signal in 3 % of its groups because its level is learnt: by the interval, not by the value."""
-
-    def chance(_: str, group: str, level: int, arm: str) -> float:
-        return right if (group, level) == ("trained", 1) else works(_, group, level, arm)
-
-    def found(report: TrainingReport) -> dict[str, dict[str, Any]]:
-        answers = study(some("H1", "H1-trained"), chance, Design(seeds=8, n=800))
-        return rows(with_report(answers, "rl-level1", report), some("H1"))
-
-    assert decisions(found(UNTRAINED)) == {"H1": decision}
-    assert decisions(found(TrainingReport(100, 99, 6400, 60))) == {"H1": NOT_TESTABLE}  # one update teaches nothing
+    answers = study(some("H1", "H1-trained"), but({("trained", 1, ""): right}), Design(seeds=8, n=800))
+    one_update = TrainingReport(100, 99, 6400, 60)  # teaches nothing
+    for report, expected in ((UNTRAINED, decision), (one_update, NOT_TESTABLE)):
+        assert decisions(rows(with_report(answers, "rl-level1", report), some("H1"))) == {"H1": expected}
 
 
 def test_p19_a_gain_that_is_shown_waives_the_share_of_groups_with_signal() -> None:
@@ -101,19 +105,12 @@ def test_p19_a_gain_that_is_shown_waives_the_share_of_groups_with_signal() -> No
 @pytest.mark.parametrize(("right", "decision"), [(0.023, NOT_TESTABLE), (0.0, NOT_TESTABLE), (0.06, NO)])
 def test_p19_a_floor_is_left_by_the_interval_not_by_the_value(right: float, decision: Decision) -> None:
     """2.3 % of 4 × 500 answers over a floor of 2 % decide nothing on a gain of 5 points."""
-
-    def chance(_: str, group: str, level: int, arm: str) -> float:
-        return works(_, group, level, arm) if group != "countdown" else right
-
-    assert decisions(decided(["H4"], chance, Design(n=500))) == {"H4": decision}
+    assert decisions(decided(["H4"], but({("countdown", 0, ""): right}), Design(n=500))) == {"H4": decision}
 
 
 def test_p19_some_part_of_an_effect_is_enough_to_show_that_one_is_possible() -> None:
     """RL on level 2 gains about 5 points at level 3, RFT nothing: the study could have seen a gain."""
-
-    def chance(_: str, group: str, level: int, arm: str) -> float:
-        return 0.25 if (level, arm) == (3, "rl-level2") else 0.2 if level == 3 else works(_, group, level, arm)
-
+    chance = but({("", 3, "rl-level2"): 0.25, ("", 3, ""): 0.2})
     assert decisions(decided(["H3"], chance, Design(seeds=6, n=800))) == {"H3": YES}
 
 
@@ -155,10 +152,7 @@ def test_p19_with_shuffled_labels_the_positive_control_fails() -> None:
 
 def test_p19_no_effect_is_not_concluded_where_none_was_shown_to_be_possible() -> None:
     """RL on level 2 learns what it was trained on, and nothing else moves."""
-
-    def chance(_: str, group: str, level: int, arm: str) -> float:
-        return 0.6 if (group, level, arm) == ("trained", 2, "rl-level2") else 0.2 + 0.7 * (level == 1)
-
+    chance = but({("trained", 2, "rl-level2"): 0.6, ("", 1, ""): 0.9, ("", 0, ""): 0.2})
     found = decided(("H1", "H3", "H9", "control-shuffled", "H2"), chance, Design(n=800))
     assert decisions(found) == {**dict.fromkeys(found, NOT_TESTABLE), "H2": Decision.UNDECIDED}
     told = "not shown that an effect is possible: heldout L3: rl-level2 − stage1 > 0 (undecided)"
@@ -167,27 +161,19 @@ def test_p19_no_effect_is_not_concluded_where_none_was_shown_to_be_possible() ->
 
 def test_p19_an_effect_that_is_found_needs_no_other_arm_to_show_that_one_could_be() -> None:
     """RL on level 1 gains 40 points on held-out functions, where RL on level 2 gains nothing."""
-
-    def backwards(_: str, group: str, level: int, arm: str) -> float:
-        gains = level > 1 and arm == {"heldout": "rl-level1", "trained": "rl-level2"}[group]
-        return 0.9 if level == 1 else 0.2 + 0.4 * gains
-
+    gains = {("heldout", 0, "rl-level1"): 0.6, ("trained", 0, "rl-level2"): 0.6}
+    backwards = but({("", 1, ""): 0.9, **gains, ("", 0, ""): 0.2})
     assert decisions(decided(["H1"], backwards, Design(seeds=8, n=800))) == {"H1": NO}
 
 
 @pytest.mark.parametrize(("gained", "decision"), [(0.3, YES), (0.0, NOT_TESTABLE)])
 def test_p19_a_lasting_0_is_no_gain_only_where_another_arm_gains(gained: float, decision: Decision) -> None:
-    def chance(_: str, group: str, level: int, arm: str) -> float:
-        return works(_, group, level, arm) if level < 3 else gained * (arm == "rl-level2")
-
+    chance = but({("", 3, "rl-level2"): gained, ("", 3, ""): 0.0})
     assert decisions(decided(["H3"], chance)) == {"H3": decision}
 
 
 def test_p19_an_arm_that_forgot_its_atoms_does_not_show_that_its_training_teaches_nothing() -> None:
-    def chance(_: str, group: str, level: int, arm: str) -> float:
-        return 0.4 if (level, arm) == (1, "rl-level1") else works(_, group, level, arm)
-
-    found = decided(("H1", "H3"), chance)
+    found = decided(("H1", "H3"), but({("", 1, "rl-level1"): 0.4}))
     lost = "not shown that the model lost at most 10 points at level 1: heldout L1: rl-level1 − stage1 > −10"
     assert found["H1"]["reason"] == f"{lost} (contradicted)"
     assert found["H3"]["decision"] == YES
@@ -195,10 +181,7 @@ def test_p19_an_arm_that_forgot_its_atoms_does_not_show_that_its_training_teache
 
 def test_p19_a_gain_that_the_ceiling_leaves_no_room_for_is_not_contradicted() -> None:
     """Twice 60 % is more than there is; 20 points over 80 % is too."""
-
-    def chance(_: str, group: str, level: int, arm: str) -> float:
-        return works(_, group, level, arm) if level < 3 else {"heldout": 0.6, "trained": 0.8}[group]
-
+    chance = but({("heldout", 3, ""): 0.6, ("trained", 3, ""): 0.8})
     found = decided(("H2-twice", "H2-trained", "H2"), chance, Design(n=400))
     assert decisions(found) == {"H2-twice": NOT_TESTABLE, "H2-trained": NOT_TESTABLE, "H2": Decision.UNDECIDED}
     assert found["H2-twice"]["reason"].startswith("no headroom: more than 1")

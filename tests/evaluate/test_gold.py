@@ -18,8 +18,8 @@ from claim_studies import answers, results_of
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.claims.decide import compare
-from compositionality.evaluate.claims.model import Comparison
+from compositionality.evaluate.claims.decide import claim_rows, compare
+from compositionality.evaluate.claims.model import Comparison, read_claims_file
 from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.gold import TOO_LONG, GoldSolution, cells_of, load, read_solution, score, worst_by_cell
 from compositionality.evaluate.gold_tables import (
@@ -183,11 +183,26 @@ def test_a_share_of_no_problem_in_one_replicate_is_not_testable_and_told_of_the_
     assert (outcome.decision, outcome.these_seeds) == (Decision.NOT_TESTABLE, Decision.NOT_TESTABLE)
     assert outcome.reason == f"no problem counts in {empty}; the figure is of the others"
     assert outcome.estimate.by_seed == pytest.approx([0.5, 1.0])
-    nothing = results.without([results.replicates[0].name, results.replicates[2].name])
+    nothing = results.only([empty])
     outcome = compare(claimed, {"accuracy": nothing})
     assert (outcome.estimate, outcome.reason) == (None, f"no problem counts in {empty}")
     unknown = results_of([[one.assign(gold_log_prob=np.nan) for one in table] for table in tables])
     assert compare(claimed, {"accuracy": unknown}).decision is Decision.NOT_RUN, "nobody has measured it"
+
+
+@pytest.mark.parametrize(("level2", "level3", "decisions"), [
+    (0.2, 0.01, ("supported", "supported")), (0.002, 0.001, ("undecided", "supported")),
+    (0.6, 0.3, ("supported", "contradicted")),
+])  # fmt: skip
+def test_a_base_that_composes_already_or_does_not_begin_to_is_told(
+    level2: float, level3: float, decisions: tuple[str, str]
+) -> None:
+    rows = [
+        answers("base", group, level, np.zeros(200, int), gold_log_prob=np.log(prob * np.linspace(0.5, 1.5, 200)))
+        for group, level, prob in (("trained", 2, level2), ("heldout", 3, level3))
+    ]
+    claims = read_claims_file("start").claims
+    assert tuple(row["decision"] for row in claim_rows(claims, {"accuracy": results_of([rows])})) == decisions
 
 
 def test_hand_over_is_of_the_copies_after_the_first_line() -> None:

@@ -22,9 +22,8 @@ from compositionality.evaluate.passk import PasskSettings, curves, passk, print_
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
-from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.rollout.store import SCHEMA, STEP, read_by_problem
-from compositionality.types import Completion, Metric, Problem, TrainingReport
+from compositionality.types import Metric, Problem, TrainingReport
 
 LEVELS = [1, 2, 1, 2, 1, 2]
 N = 4
@@ -195,31 +194,10 @@ def test_p18_bad_settings_are_one_line(
     assert "\n" not in str(error.value)
 
 
-class HalfRight:
-    """Right wherever the seed of the request is odd."""
-
-    parallel_calls = 1
-    opened = 0
-
-    def generate(
-        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Any = None
-    ) -> list[Completion]:
-        return [Completion('{"output": "ab"}' if seed % 2 else "no", 7, "stop") for seed in seeds]
-
-    def close(self) -> None: ...
-
-
 @pytest.fixture
-def engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    HalfRight.opened = 0
-
-    def opened(*_: object) -> HalfRight:
-        HalfRight.opened += 1
-        return HalfRight()
-
-    monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
-    monkeypatch.setattr("compositionality.evaluate.collect.longest_prompt", lambda _: 1)
-    monkeypatch.setattr("compositionality.evaluate.collect.open_engine", opened)
+def engines(play: Any) -> list[str]:
+    """Models that are asked; an answer is right wherever the seed of the request is odd."""
+    return play(lambda model, prompt, seed: '{"output": "ab"}' if seed % 2 else "no")
 
 
 def asked(tmp_path: Path, problems: Path, **changes: Any) -> PasskSettings:
@@ -231,17 +209,17 @@ def asked(tmp_path: Path, problems: Path, **changes: Any) -> PasskSettings:
 
 
 def test_the_plan_says_what_can_be_seen_and_how_many_answers_are_missing(
-    tmp_path: Path, problems: Path, engines: None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, problems: Path, engines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = passk(asked(tmp_path, problems, plan=True))
     shown = " ".join(capsys.readouterr().out.split())
     assert "192 answers to collect, 16 samples of each problem. The smallest paired difference" in shown
     assert "test heldout L1 3 100" in shown
-    assert HalfRight.opened == 0
+    assert not engines
     assert not (output / "rollouts").exists()
 
 
-def test_several_processes_may_choose_the_same_problems(tmp_path: Path, problems: Path, engines: None) -> None:
+def test_several_processes_may_choose_the_same_problems(tmp_path: Path, problems: Path, engines: list[str]) -> None:
     chosen = replace(asked(tmp_path, problems, answers_only=True), levels=[2], per_level=2)
     with ThreadPoolExecutor(8) as pool:
         opened = [pool.submit(open_evaluation, chosen, "passk") for _ in range(8)]
@@ -250,11 +228,11 @@ def test_several_processes_may_choose_the_same_problems(tmp_path: Path, problems
 
 
 def test_models_are_asked_once_and_the_plan_comes_first(
-    tmp_path: Path, problems: Path, engines: None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, problems: Path, engines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = passk(asked(tmp_path, problems, answers_only=True))
     assert "smallest paired difference" not in capsys.readouterr().out
-    assert HalfRight.opened == 2
+    assert engines == ["base", "rl"]
     for model in (output / "rollouts").iterdir():
         one_file = read_table(model / "all.parquet", [*COLUMNS, "responses"]).to_pylist()
         assert [row.pop("responses") for row in one_file] == [
@@ -262,7 +240,7 @@ def test_models_are_asked_once_and_the_plan_comes_first(
         ]
         assert one_file == read_problems(problems).select(COLUMNS).to_pylist()
     output = passk(asked(tmp_path, problems))
-    assert HalfRight.opened == 2
+    assert engines == ["base", "rl"]
     rows = read(output / "results.parquet")
     assert 0.3 < rows["right"].sum() / rows["judged"].sum() < 0.7
     right = rows.pivot_table("right", "problem", "arm")

@@ -47,14 +47,6 @@ def curve(results: Results, pairs: Pairs, model: str, base: str = "", level: int
     return chosen.set_index("k", drop=False)
 
 
-def test_a_pooled_interval_leaves_the_levels_as_they_are() -> None:
-    """One level is nearly always solved, one nearly never: that half of the problems are right is no chance."""
-    pooled = curve(sampled(4, 2, m=[4, 3] * 10 + [0, 1] * 10), [], "m", level=0).loc[1]
-    assert pooled["n_problems"] == 40
-    assert pooled["value"] == 0.5
-    assert pooled["high"] - pooled["low"] < 0.11
-
-
 def test_curves_that_cross_and_curves_that_do_not() -> None:
     """Eight problems always solved against forty solved now and then: ahead at first, behind later."""
     results = sampled(64, sure=[64] * 8 + [0] * 32, rare=[2] * 40)

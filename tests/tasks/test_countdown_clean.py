@@ -12,7 +12,7 @@ from task_options import COUNTDOWN as ALL
 from compositionality.errors import UserError
 from compositionality.tasks.countdown import TASK
 from compositionality.tasks.countdown.clean import CountdownOptions, owner, problems
-from compositionality.tasks.countdown.solve import Solution, solve
+from compositionality.tasks.countdown.solve import solve
 from compositionality.tasks.draws import SEED_CLASSES, SPLITS
 from compositionality.types import Problem
 
@@ -67,12 +67,8 @@ def test_p03_the_metadata_are_what_the_solver_says(name: str) -> None:
         assert problem.metadata["fewest_numbers"] == fewest
         assert fewest == problem.level or not options.minimal
         assert not options.whole or any(one.whole for one in found)
-        assert gold_of(problem, found).whole or not any(one.whole for one in found)
-
-
-def gold_of(problem: Problem, found: list[Solution]) -> Solution:
-    (gold,) = [one for one in found if one.expression == problem.metadata["expression"]]
-    return gold
+        (gold,) = [one for one in found if one.expression == problem.metadata["expression"]]
+        assert gold.whole or not any(one.whole for one in found)
 
 
 def test_targets_are_spread_over_what_the_numbers_reach() -> None:

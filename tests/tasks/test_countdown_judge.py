@@ -5,20 +5,17 @@ import json
 import re
 import sys
 from fractions import Fraction
-from random import Random
 
 import pytest
 from countdown_attacks import ATTACKS, COMPACT, FOUR, FOUR_TARGET, NUMBERS, RESPONSES, RIGHT, TARGET
-from countdown_draws import draw, expression, is_solution, mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks.arithmetic import MAX_DIGITS, MAX_LENGTH, is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.arithmetic import MAX_DIGITS, MAX_LENGTH, parse, value_of
 from compositionality.tasks.countdown import judge as judge_module
 from compositionality.tasks.countdown.judge import MAX_NUMBERS, judge_countdown
 from compositionality.tasks.countdown.wording import compact_prompt, text_prompt
-from compositionality.types import Reason
 
 TRUTH = json.dumps({"target": TARGET, "numbers": NUMBERS})
 STEPS_TRUTH = json.dumps({"target": FOUR_TARGET, "numbers": FOUR, "style": "compact"})
@@ -97,19 +94,6 @@ def test_p04_an_echoed_prompt_is_no_answer(use: str) -> None:
     assert judge_countdown(compact_prompt(FOUR, FOUR_TARGET), STEPS_TRUTH).reason == "no_answer"
 
 
-@settings(max_examples=500)
-@given(st.integers(0, 2**32))
-def test_p04_ten_thousand_problems_gold_and_mutated(seed: int) -> None:
-    rng = Random(seed)
-    for _ in range(20):
-        drawn = draw(rng)
-        gold = truth(drawn.numbers, drawn.target)
-        assert judge_countdown(tagged(expression(drawn.tree, rng)), gold).reason == Reason.CORRECT
-        other = mutated(drawn.tree, rng)
-        verdict = judge_countdown(tagged(expression(other, rng)), gold)
-        assert verdict.score == is_solution(other, drawn), (other, drawn)
-
-
 SIGNS = "3577()+-*/ "
 SOUP = st.lists(st.sampled_from([*SIGNS, "3*5", "+7", "(", ")", "-"]), max_size=12).map("".join)
 SEEDS = ["3*5+7", "(3*5)+7", "7-(-3*5)", "-(3-5)*7", "3*(5+7)", "5/(7-7)", "7 + (3 * 5)", "((-7+(3)))/5", "3*-5+-(+7)"]
@@ -126,23 +110,34 @@ def nearly_legal(draw_from: st.DrawFn) -> str:
 
 
 FUZZ = SOUP | nearly_legal()
+FORMS = ["{}{}{}", "({}{}{})", "-({}{}{})", "( {} {}\n{})"]
+EXPRESSIONS = st.recursive(
+    st.integers(1, 60).map(str),
+    lambda part: st.tuples(st.sampled_from(FORMS), part, st.sampled_from("+-*/×·⋅÷−"), part).map(
+        lambda drawn: drawn[0].format(*drawn[1:])
+    ),
+    max_leaves=6,
+)
 
 
-@settings(max_examples=1000)
-@given(FUZZ)
+@settings(max_examples=1500)
+@given(FUZZ | EXPRESSIONS)
 def test_p04_agrees_with_the_slow_definition(answer: str) -> None:
-    verdict = judge_countdown(tagged(answer), TRUTH)
-    if not answer.strip():
-        assert verdict.reason == "no_answer"
-    elif not _reduces(answer):
-        assert verdict.reason == "illegal"
-    else:
-        tree = ast.parse(answer.strip(), mode="eval").body
-        literals = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-        expected = "wrong_numbers" if sorted(literals) != sorted(NUMBERS) else "wrong_value"
-        if expected == "wrong_value" and _slow_value(tree) == TARGET:
-            expected = "correct"
-        assert verdict.reason == expected
+    """For one problem, for the one that the answer solves, and for two that are nearly that one."""
+    plain = answer.translate(str.maketrans("×·⋅÷−\n", "***/- ")).strip()
+    if not plain or not _reduces(plain):
+        assert judge_countdown(tagged(answer), TRUTH).reason == ("illegal" if plain else "no_answer")
+        return
+    tree = ast.parse(plain, mode="eval").body
+    literals = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    value = _slow_value(tree)
+    problems = [(list(NUMBERS), TARGET)]
+    if value is not None and value.denominator == 1 and len(literals) < MAX_NUMBERS:
+        problems += [(literals, int(value)), (literals, int(value) + 1), ([*literals, 1], int(value))]
+    for numbers, target in problems:
+        expected = "correct" if value == target else "wrong_value"
+        expected = expected if sorted(literals) == sorted(numbers) else "wrong_numbers"
+        assert judge_countdown(tagged(answer), truth(numbers, target)).reason == expected
 
 
 def _reduces(text: str) -> bool:
@@ -228,10 +223,7 @@ def test_p04_values_stay_small(sign: str) -> None:
     """The largest problem that is judged: no numerator or denominator exceeds the digits of its numbers together."""
     numbers = [10**MAX_DIGITS - 1 - i for i in range(MAX_NUMBERS)]
     answer = sign.join(f"{left}/{right}" for left, right in zip(numbers[::2], numbers[1::2], strict=True))
-    tokens = tokenize(answer)
-    assert tokens is not None
-    assert is_legal(tokens, "+-*/")
-    value = Fraction(value_of(to_postfix(tokens)) or 0)
+    value = Fraction(value_of(parse(answer, "+-*/") or []) or 0)
     assert max(abs(value.numerator), value.denominator) < 10 ** (MAX_DIGITS * MAX_NUMBERS + 2)
     assert judge_countdown(tagged("*".join(map(str, numbers))), truth(numbers, 1)).reason == "wrong_value"
 

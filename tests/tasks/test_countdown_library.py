@@ -1,24 +1,50 @@
-"""Our judge beside reasoning-gym's; ``-s`` prints what its own scorer pays for."""
+"""Our judge beside reasoning-gym's own scorer; ``-s`` prints what that pays for.
+
+Run as a program, it prints name → score, or null where the scorer hung or died: each answer in a process of its own,
+for some of them run as code.
+"""
 
 import json
+import multiprocessing
+import resource
 import subprocess
 import sys
-from pathlib import Path
+from multiprocessing.connection import Connection
 
 import pytest
-from countdown_attacks import CHEATS, FAIR, Attack
+from countdown_attacks import ATTACKS, CHEATS, FAIR, Attack
 
 from compositionality.tasks.countdown.judge import judge_countdown
 
 pytest.importorskip("reasoning_gym", reason="reasoning-gym comes with the full set-up only")
+SECONDS, MEMORY = 2, 4 << 30
+
+
+def library_score(attack: Attack) -> float | None:
+    ours, its_own = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=send_score, args=(attack, its_own))
+    child.start()
+    its_own.close()
+    try:
+        return ours.recv()
+    except EOFError:
+        return None
+    finally:
+        child.join()
+
+
+def send_score(attack: Attack, out: Connection) -> None:
+    from reasoning_gym.games.countdown import CountdownConfig, CountdownDataset
+
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    entry = {"metadata": {"numbers": list(attack.numbers), "target": attack.target}}
+    out.send(float(CountdownDataset(CountdownConfig(seed=0, size=1)).score_answer(attack.answer, entry)))
 
 
 @pytest.mark.slow
 def test_p04_judges_fooled(capsys: pytest.CaptureFixture[str]) -> None:
-    here = Path(__file__).parent
-    done = subprocess.run(
-        [sys.executable, "library_scorer.py"], cwd=here, capture_output=True, text=True, check=True, timeout=900
-    )
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True, timeout=900)
     library = json.loads(done.stdout)
 
     def pays(attack: Attack) -> bool:
@@ -34,3 +60,9 @@ def test_p04_judges_fooled(capsys: pytest.CaptureFixture[str]) -> None:
         print(f"of {len(FAIR)} right answers in all kinds of forms: ours takes {fair[0]}, the library {fair[1]}")
     assert not ours
     assert len(theirs) > 20
+
+
+if __name__ == "__main__":
+    import reasoning_gym.games.countdown  # noqa: F401  (once, before the processes are forked)
+
+    json.dump({attack.name: library_score(attack) for attack in ATTACKS}, sys.stdout)

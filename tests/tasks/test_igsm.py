@@ -12,11 +12,20 @@ import pytest
 from igsm_reader import nouns_of, read_prompt
 
 from compositionality.errors import UserError
-from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.arithmetic import parse, value_of
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm import TASK, generate
 from compositionality.tasks.igsm.draw import MAX_PARENTS
-from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmItem, IgsmOptions, level_at
+from compositionality.tasks.igsm.generate import (
+    BINS,
+    KNOWN_SHARES,
+    N_BINS,
+    IgsmItem,
+    IgsmOptions,
+    answer_shares,
+    level_at,
+    measure_shares,
+)
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.solution import plan_steps
 from compositionality.tasks.igsm.task import graph_in
@@ -112,6 +121,18 @@ def test_no_answer_is_right_too_often() -> None:
     assert counts.most_common(1)[0][1] / 400 < 0.09
 
 
+@pytest.mark.parametrize(
+    ("law", "level"),
+    [
+        pytest.param(law, level, marks=pytest.mark.slow if level > 15 else ())
+        for law, levels in KNOWN_SHARES.items()
+        for level in levels
+    ],
+)
+def test_the_known_shares_are_those_that_are_measured(law: str, level: int) -> None:
+    assert measure_shares(IgsmOptions(law=law), level) == answer_shares(IgsmOptions(law=law), level)
+
+
 def test_names_are_many_and_each_text_is_well_formed() -> None:
     systems = read_systems("")
     things = [f"{kind} {one.noun}" for system in systems for one in system for of in one.kinds for kind in of]
@@ -155,15 +176,8 @@ def test_no_solution_states_a_wrong_value(name: str, behaviours: str) -> None:
             assert TASK.verdict(text, problem.ground_truth).score == 1, text
             for chain in re.findall(r"\w+ = (.+)\.$" if style == "text" else r"^\w+=(.+)$", text, re.MULTILINE):
                 forms = [form for form in chain.split("=") if not re.search("[A-Za-z]", form)]
-                values = [_value(form) for form in forms]
+                values = [value_of(parse(form, "+-*") or []) for form in forms]
                 assert len({value % options.modulus if options.modulus else value for value in values}) == 1, chain
-
-
-def _value(form: str) -> int:
-    tokens = tokenize(form)
-    assert tokens is not None
-    assert is_legal(tokens, "+-*")
-    return int(value_of(to_postfix(tokens)) or 0)
 
 
 def test_how_often_behaviours_occur() -> None:

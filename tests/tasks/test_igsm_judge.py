@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.arithmetic import to_postfix, tokenize, value_of
+from compositionality.tasks.arithmetic import parse, value_of
 from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.generate import IgsmOptions
 from compositionality.tasks.igsm.task import graph_in
@@ -211,7 +211,7 @@ def test_p04_an_equation_with_other_signs_is_wrong_though_its_value_is_the_same_
             code, whole, *rest = line.split("=")
             for old, new in permutations("+-*", 2):
                 other = whole.replace(old, new, 1)
-                exact, changed = (value_of(to_postfix(tokenize(form) or [])) for form in (whole, other))
+                exact, changed = (value_of(parse(form, "+-*") or []) for form in (whole, other))
                 if exact == changed:
                     continue
                 tried, same = tried + 1, same + ((changed - exact) % 10 == 0)  # type: ignore[operator]

@@ -5,13 +5,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from task_options import COUNTDOWN, GOLDEN, STRING
 
 from compositionality.tasks import countdown, string
@@ -53,22 +50,6 @@ def test_p01_hash_seed_does_not_matter() -> None:
 def test_p01_number_of_processes_does_not_matter(task: str, options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compositionality.tasks.stream.ALONE_S", 0.0)
     assert digest(task, options, 2, 900) == digest(task, options, 1, 900)
-
-
-@pytest.mark.parametrize(("task", "name"), [("string", "tiny"), ("countdown", "compact")])
-@settings(max_examples=25)
-@given(st.integers(0, 2**40), st.integers(1, SEED_CLASSES - 1), st.sampled_from(SPLITS), st.sampled_from(SPLITS))
-def test_p02_neighbouring_seeds_and_other_splits_share_nothing(
-    task: str, name: str, seed: int, step: int, split: str, other: str
-) -> None:
-    made, options, _ = TASKS[task]
-
-    def problems(split: str, seed: int) -> set[Hashable]:
-        return {key for key, _ in made.candidates(options[name], split, seed, range(150))}
-
-    mine = problems(split, seed)
-    assert not mine & problems(split, seed + step)
-    assert other == split or not mine & problems(other, seed)
 
 
 def test_p02_what_is_drawn_has_one_owner() -> None:

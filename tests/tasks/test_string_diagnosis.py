@@ -11,22 +11,23 @@ from hypothesis import strategies as st
 from compositionality.errors import UserError
 from compositionality.tasks.string import TASK
 from compositionality.tasks.string.diagnose import applications, classify, read_trace
-from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation, run_steps
+from compositionality.tasks.string.functions import ATOMS
 from compositionality.tasks.string.judge import judge_string
-from compositionality.tasks.string.program import parse, program_of
+from compositionality.tasks.string.program import Call, Program, chain_of, frozen_call, parse
 from compositionality.tasks.string.reference import Reference, read_reference
 from compositionality.tasks.string.wording import compact_prompt, compact_trace, ground_truth, main_solution
 from compositionality.types import Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
-CHAIN: Chain = tuple(frozen_operation(ATOMS[number]) for number in (2, 14, 16))  # cabbe → cabe → ccaabbee → ccbb
+CALLS = [frozen_call(ATOMS[number]) for number in (16, 14, 2)]  # cabbe → cabe → ccaabbee → ccbb
+CHAIN = chain_of(CALLS)
 INPUT = "cabbe"
 FIRST, SECOND, THIRD = compact_trace(CHAIN, INPUT).split("\n")
 
 
-def compact_problem(chain: Chain = CHAIN, text: str = INPUT) -> tuple[str, str]:
+def compact_problem(chain: Program = CHAIN, text: str = INPUT) -> tuple[str, str]:
     """Ground truth and prompt."""
-    code = main_solution(program_of(chain).text)
-    return ground_truth(text, run_steps(chain, text)[-1], code, "compact"), compact_prompt(chain, text)
+    truth = ground_truth(text, chain.value(text), main_solution(chain.text), "compact")
+    return truth, compact_prompt(chain, text)
 
 
 def found(truth: str, prompt: str, text: str, finish_reason: str = "stop") -> Diagnosis:
@@ -48,7 +49,7 @@ def told(finding: Diagnosis) -> str:
 
 
 def compact(*lines: str, finish_reason: str = "stop", level: int = 3) -> str:
-    return told(found(*compact_problem(CHAIN[3 - level :]), "\n".join(lines), finish_reason))
+    return told(found(*compact_problem(chain_of(CALLS[:level])), "\n".join(lines), finish_reason))
 
 
 COMPACT = {
@@ -128,7 +129,7 @@ def test_level_1_has_nothing_to_ignore() -> None:
 
 
 def test_parameters_are_part_of_a_compact_name() -> None:
-    chain = (Operation(ATOMS[6], "xy"), Operation(ATOMS[1], 3))
+    chain = chain_of([Call(ATOMS[1], parameter=3), Call(ATOMS[6], parameter="xy")])
     lines = compact_trace(chain, "ab").split("\n")
     assert lines == ["func_6[xy],func_1[3]:ab=ababab", ",func_6[xy]:ababab=abababxy"]
     assert found(*compact_problem(chain, "ab"), "\n".join(lines)).failure == Failure.CORRECT
@@ -288,7 +289,7 @@ def test_p04_a_megabyte_takes_no_time(part: str) -> None:
     ],
 )
 def test_names_in_order_handed_on_and_right_are_told_apart(lines: list[str], chain: tuple[bool, bool, bool]) -> None:
-    assert found(*compact_problem(CHAIN), "\n".join(lines), "stop").chain == chain
+    assert found(*compact_problem(), "\n".join(lines), "stop").chain == chain
 
 
 STATED = (

@@ -14,12 +14,11 @@ from compositionality.tasks.string.functions import (
     PAPER_TRAIN,
     PRESETS,
     Function,
-    Operation,
-    frozen_operation,
     select_functions,
     side,
 )
 from compositionality.tasks.string.prior import prior_functions
+from compositionality.tasks.string.program import Call, frozen_call
 from compositionality.tasks.string.task import PROBES, fingerprint
 
 MOST = 210
@@ -65,7 +64,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("id", "parameter", "text", "expected"), EXAMPLES)
 def test_semantics(id: int, parameter: int | str | None, text: str, expected: str) -> None:
-    assert Operation(ATOMS[id], parameter)(text) == expected
+    assert Call(ATOMS[id], parameter=parameter)(text) == expected
 
 
 def test_every_function_has_an_example() -> None:
@@ -81,10 +80,10 @@ def test_the_shown_definition_is_the_function() -> None:
     for function in ATOMS.values():
         scope: dict[str, object] = {}
         exec(function.source(), scope)
-        operation = Operation(function, function.frozen)
+        call = Call(function, parameter=function.frozen)
         arguments = () if function.frozen is None else (function.frozen,)
         for text in ("abcde", "Hello9", "aab"):
-            assert scope[function.alias](text, *arguments) == operation(text)  # type: ignore[operator]
+            assert scope[function.alias](text, *arguments) == call(text)  # type: ignore[operator]
         assert function.name not in function.source()
         assert '"""' in function.source()
 
@@ -102,7 +101,7 @@ def test_p02_clean_splits_differ_in_behaviour() -> None:
     assert not set(PRESETS["trained"]) & set(PRESETS["heldout"])
     assert PRESETS["heldout"] == (0, 2, 6, 10, 12, 14, 16, 21)
     prints = {
-        id: {fingerprint(Operation(ATOMS[id], value)) for value in ATOMS[id].choices or (ATOMS[id].frozen,)}
+        id: {fingerprint(Call(ATOMS[id], parameter=value)) for value in ATOMS[id].choices or (ATOMS[id].frozen,)}
         for id in PRESETS["all"]
     }
     for trained in PRESETS["trained"]:
@@ -110,37 +109,37 @@ def test_p02_clean_splits_differ_in_behaviour() -> None:
             assert not prints[trained] & prints[heldout]
 
 
-def operations(function: Function) -> list[Operation]:
+def calls_of(function: Function) -> list[Call]:
     """The function with each parameter it can take, or with one that stands for all texts."""
-    return [Operation(function, value) for value in function.choices or (function.frozen,)]
+    return [Call(function, parameter=value) for value in function.choices or (function.frozen,)]
 
 
 def test_p02_no_prior_function_behaves_like_a_target_with_any_parameter() -> None:
-    made = [operation for function in prior_functions(MOST) for operation in operations(function)]
-    targets = {fingerprint(operation) for function in ATOMS.values() for operation in operations(function)}
-    prints = {fingerprint(operation) for operation in made}
+    made = [call for function in prior_functions(MOST) for call in calls_of(function)]
+    targets = {fingerprint(call) for function in ATOMS.values() for call in calls_of(function)}
+    prints = {fingerprint(call) for call in made}
     assert len(prints) == len(made)
     assert not prints & targets
-    for operation in made:
-        assert not texts_that_make_it_a_target(operation), operation
+    for call in made:
+        assert not texts_that_make_it_a_target(call), call
 
 
-def texts_that_make_it_a_target(operation: Operation) -> list[str]:
+def texts_that_make_it_a_target(call: Call) -> list[str]:
     """Texts with which a target does the same; a single character shows what the text would have to be."""
-    shown = operation("q")
+    shown = call("q")
     texts = {shown[1:], shown[:-1]} if "q" in shown else set()
     targets = [ATOMS[id] for id in (5, 6, 7, 20)]
     return [
         text
         for text in texts
         if 2 <= len(text) <= 4
-        and any(fingerprint(Operation(target, text)) == fingerprint(operation) for target in targets)
+        and any(fingerprint(Call(target, parameter=text)) == fingerprint(call) for target in targets)
     ]
 
 
 def test_the_search_for_a_text_finds_one() -> None:
     for id in (5, 6, 7, 20):
-        assert texts_that_make_it_a_target(Operation(ATOMS[id], "xyz")) == ["xyz"]
+        assert texts_that_make_it_a_target(Call(ATOMS[id], parameter="xyz")) == ["xyz"]
 
 
 def test_more_prior_functions_leave_the_first_ones_as_they_are() -> None:
@@ -157,9 +156,9 @@ def test_more_prior_functions_leave_the_first_ones_as_they_are() -> None:
 
 def test_every_prior_function_stays_total() -> None:
     for function in prior_functions(MOST):
-        for operation in operations(function):
+        for call in calls_of(function):
             for text in ("", "a", "ab", "«1-_|Z»"):
-                assert isinstance(operation(text), str)
+                assert isinstance(call(text), str)
 
 
 @pytest.mark.parametrize("drop", [(), (0, 3)])
@@ -189,8 +188,8 @@ GOLDEN_SPLIT: dict[tuple[int, ...], set[int]] = {
 def test_p02_no_split_has_functions_that_behave_alike_on_both_sides() -> None:
     chooser = random.Random(5)
     texts = ["".join(chooser.choices("abcdefghij", k=chooser.randint(3, 6))) for _ in range(400)]
-    operations = [frozen_operation(function) for function in select_functions("all")]
-    for one, other in combinations(operations, 2):
+    calls = [frozen_call(function) for function in select_functions("all")]
+    for one, other in combinations(calls, 2):
         changed = [text for text in texts if not one(text) == other(text) == text]
         assert sum(one(text) == other(text) for text in changed) < len(changed) / 5, (one, other)
 
@@ -198,10 +197,10 @@ def test_p02_no_split_has_functions_that_behave_alike_on_both_sides() -> None:
 @pytest.mark.parametrize("split", [1, 2, 61, 62, 63])
 def test_p02_no_split_trains_what_a_held_out_composition_does(split: int) -> None:
     def results(preset: str, level: int) -> set[tuple[str, ...]]:
-        operations = [frozen_operation(function) for function in select_functions(preset, drop=(0, 3), split=split)]
+        calls = [frozen_call(function) for function in select_functions(preset, drop=(0, 3), split=split)]
         found = {PROBES}
         for _ in range(level):
-            found = {tuple(map(operation, values)) for values in found for operation in operations}
+            found = {tuple(map(call, values)) for values in found for call in calls}
         return found
 
     for level in (2, 3):

@@ -25,7 +25,7 @@ DIGESTS = {
 def test_p01_sequence_is_exact(split: str, stage: int, low: int, high: int, count: int) -> None:
     digest = hashlib.sha256()
     for item in paper_items(StringPaperOptions(stage, low, high), split, count):
-        digest.update(f"{item.text}\t{item.input}\t{item.output}\n".encode())
+        digest.update(f"{item.program.text}\t{item.input}\t{item.output}\n".encode())
     assert digest.hexdigest() == DIGESTS[split, stage, low, high, count]
 
 
@@ -55,7 +55,7 @@ def test_only_stage_1_shows_definitions() -> None:
 
 def test_expressions_are_read_back() -> None:
     for item in paper_items(StringPaperOptions(2, 1, 8), "test", 800):
-        assert parse(item.text) == item.program
+        assert parse(item.program.text) == item.program
 
 
 @pytest.mark.parametrize(

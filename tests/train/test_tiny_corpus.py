@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.functions import ATOMS, TWINS, frozen_operation
+from compositionality.tasks.string.functions import ATOMS, TWINS
 from compositionality.tasks.string.prior import prior_functions
+from compositionality.tasks.string.program import chain_of, frozen_call
 from compositionality.tasks.string.wording import compact_trace
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
@@ -206,7 +207,7 @@ def test_every_kind_and_every_definition_occurs(exchanges):
 def test_an_echo_is_the_head_of_the_answer_to_its_chain():
     corpus, rng = Corpus(MIX, DROP), Random(7)
     for prompt, response in (corpus.echo(rng) for _ in range(500)):
-        chain = tuple(frozen_operation((ATOMS | PRIOR)[number]) for number in chains(prompt)[0])
+        chain = chain_of(frozen_call((ATOMS | PRIOR)[number]) for number in reversed(chains(prompt)[0]))
         assert response == compact_trace(chain, prompt.rpartition(":")[2]).partition("=")[0]
 
 

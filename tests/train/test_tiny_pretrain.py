@@ -244,4 +244,5 @@ def test_problems_of_the_profile_are_written_with_the_text_s_tokens():
         ids = tokenizer(problem.prompt)["input_ids"]
         assert tokenizer.decode(ids) == problem.prompt
         assert len(ids) <= 64
-        assert ("[" in problem.prompt) == any(op.parameter is not None for op in task.item("test", 2026, index).chain)
+        calls = task.item("test", 2026, index).program.calls
+        assert ("[" in problem.prompt) == any(call.parameter is not None for call in calls)

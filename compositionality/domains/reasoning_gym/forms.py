@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from compositionality.tasks.answers import depths, read_json, with_distinct_keys
-from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.arithmetic import parse, value_of
 
 Entry = Mapping[str, Any]
 Check = Callable[[str, Entry], bool]
@@ -102,9 +102,9 @@ def _same_decimal(answer: str, entry: Entry) -> bool:
 
 
 def _makes_24(answer: str, entry: Entry) -> bool:
-    tokens = tokenize(answer) or []
-    numbers = sorted(token for token in tokens if isinstance(token, int))
-    return numbers == sorted(entry["metadata"]["numbers"]) and value_of(to_postfix(tokens)) == 24
+    postfix = parse(answer, "+-*/") or []
+    numbers = sorted(token for token in postfix if isinstance(token, int))
+    return numbers == sorted(entry["metadata"]["numbers"]) and value_of(postfix) == 24
 
 
 def _conclusion(answer: str, entry: Entry) -> bool:
@@ -267,7 +267,7 @@ FORMS: Mapping[str, Form] = {
     "prime_factorization": Form(_list_of(_DIGITS, r"\s*×\s*")),
     "products": Form(_COMMAS),
     "propositional_logic": Form(r"[A-Z∨∧→↔¬()\s]+", before=_conclusion),
-    "puzzle24": Form(before=lambda answer, _: is_legal(tokenize(answer) or [], "+-*/"), also=_makes_24),
+    "puzzle24": Form(before=lambda answer, _: parse(answer, "+-*/") is not None, also=_makes_24),
     "quantum_lock": Form(_list_of("[ABC]", r"\s*(?:→|->|,)\s*")),
     "rearc": Form(_GRID),
     "rectangle_count": Form("[0-9]{1,9}"),

@@ -1,14 +1,9 @@
 """Decisions on claims: each comparison against its threshold, by intervals; then gates, p-values and Holm's procedure.
 
-Every comparison gets two decisions: one for a run with other seeds and other problems, and one for these very seeds
-with other problems (``stats.estimate``: the two kinds of interval). A decision is ``undecided`` as long as its
-interval holds the threshold; the outcome then holds the sample size that would decide it. One of n comparisons is
-enough to contradict a claim, so its interval at 1 − 0.05 / n must (Bonferroni). ``not run``: an arm, a level or all
-results are missing.
-
-``not testable``: a gate of the claim fails, so that it could not have come out otherwise. A required comparison must be
-supported, and a floor left, by the interval of the kind that the decision rests on. The ceiling and the reports of
-training are the same for both kinds.
+Every comparison gets two decisions, by the two kinds of interval (stats/README.md): for other seeds and problems, and
+for these very seeds on other problems. ``undecided``: the interval holds the threshold. ``not run``: an arm, a level or
+all results are missing. ``not testable``: a gate fails, so that the claim could not have come out otherwise; gates are
+decided by the same kind of interval.
 """
 
 import math
@@ -26,8 +21,7 @@ from compositionality.stats.estimate import CONFIDENCE
 from compositionality.stats.significance import Needed, corrected, holm, needed, needed_words, p_value
 from compositionality.types import CORRECT, GROWTH, Decision, Estimate, Interval, Metric, TrainingReport
 
-ByName = Mapping[str, Results]
-"""Results by the name that comparisons use (``Comparison.results``)."""
+ByName = Mapping[str, Results]  # results by the name that comparisons use (Comparison.results)
 COMPARED = ("metric", "measure", "base_measure", "group", "level", "model", "base", "times", "rule", "threshold")
 """What claims.json says of a comparison."""
 
@@ -61,30 +55,34 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
         return Outcome(comparison, missing=", ".join(absent))
     how = comparison.measure, comparison.base_measure, comparison.times, comparison.over
     estimate = contrast(rows, comparison.model, comparison.base, problems, *how)
+    untestable = partial(Outcome, comparison, decision=Decision.NOT_TESTABLE, these_seeds=Decision.NOT_TESTABLE)
     if estimate is None and rows.figures is not None:
-        reason = str(rows.figures.loc[comparison.model, "reason"])
-        return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
+        return untestable(reason=str(rows.figures.loc[comparison.model, "reason"]))
     if estimate is None:
         arms = comparison.model, comparison.base
         empty = without_share(rows, *arms, problems, comparison.measure)
         if not empty:
             return Outcome(comparison, missing="as many answers that were judged")
-        rest = rows.without(empty) if len(empty) < len(rows.replicates) else None
-        others = contrast(rest, *arms, problems, comparison.measure) if rest else None
-        reason = f"no problem counts in {', '.join(empty)}" + ("; the figure is of the others" if others else "")
-        decisions = Decision.NOT_TESTABLE, Decision.NOT_TESTABLE
-        return Outcome(comparison, others, *decisions, reason=reason, n_problems=rows.size(problems))
+        names = [replicate.name for replicate in rows.replicates if replicate.name not in empty]
+        rest = contrast(rows.only(names), *arms, problems, comparison.measure) if names else None
+        reason = f"no problem counts in {', '.join(empty)}" + ("; the figure is of the others" if rest else "")
+        return untestable(estimate=rest, reason=reason, n_problems=rows.size(problems))
     if comparison.rule is Rule.AHEAD:
         model, base = comparison.reference
         gain = contrast(rows, model, base, problems, comparison.measure)
         comparison = replace(comparison, threshold=max(gain.value / 2, 0.0) if gain else 0.0)  # whatever its interval
     kinds = zip((estimate.interval, estimate.over_problems), corrected(estimate, n), strict=True)
     decision, these_seeds = (by_interval(comparison, *intervals) for intervals in kinds)
-    return _with_needs(Outcome(comparison, estimate, decision, these_seeds, n_problems=rows.size(problems)), estimate)
+    need = needed(estimate, _decisive_end(comparison, estimate)) if decision is Decision.UNDECIDED else None
+    needs = (need,) if need else ()
+    return Outcome(comparison, estimate, decision, these_seeds, needs, n_problems=rows.size(problems))
 
 
 def by_interval(comparison: Comparison, interval: Interval, wider: Interval | None = None) -> Decision:
-    """Decide by the whole interval: on the right side of the threshold, ``wider`` on the wrong side, or neither."""
+    """Decide by the whole interval: on the right side of the threshold, ``wider`` on the wrong side, or neither.
+
+    ``wider``: at 1 − 0.05 / n, as one of n comparisons is enough to contradict a claim (Bonferroni).
+    """
     holds, _ = _sides(comparison, interval)
     _, fails = _sides(comparison, wider or interval)
     return Decision.SUPPORTED if holds else Decision.CONTRADICTED if fails else Decision.UNDECIDED
@@ -112,17 +110,12 @@ def verdict(comparison: Comparison, estimate: Estimate | None, decision: Decisio
     return "ahead" if decision is Decision.SUPPORTED else str(decision)
 
 
-def _with_needs(outcome: Outcome, estimate: Estimate) -> Outcome:
-    """Add to an undecided outcome the sample size at which the interval would not hold the threshold."""
-    if outcome.decision is not Decision.UNDECIDED:
-        return outcome
-    rule, end = outcome.comparison.rule, outcome.comparison.threshold
-    if rule in EITHER_SIDE:
+def _decisive_end(comparison: Comparison, estimate: Estimate) -> float:
+    """Return the end of the margin that more samples tell from the difference first."""
+    end = comparison.threshold
+    if comparison.rule in EITHER_SIDE:
         end = math.copysign(end, estimate.value)
-    if rule is Rule.AHEAD:  # the end that is farther shows sooner on which side of it the difference lies
-        end = max(0.0, end, key=lambda end: abs(end - estimate.value))
-    need = needed(estimate, end)
-    return replace(outcome, needs=(need,) if need else ())
+    return max(0.0, end, key=lambda end: abs(end - estimate.value)) if comparison.rule is Rule.AHEAD else end
 
 
 def all_of(decisions: Sequence[Decision]) -> Decision:
@@ -133,8 +126,7 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
     return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
-Compare = Callable[[Comparison], Outcome]
-"""Decides a comparison without its gates."""
+Compare = Callable[[Comparison], Outcome]  # decides a comparison without its gates
 
 
 def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, these_seeds: bool) -> str:
@@ -167,8 +159,10 @@ def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, *, thes
     decision = outcome.decided(these_seeds=these_seeds)
     if gate.decided_by == "value" and outcome.estimate:
         decision = by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
-    what = "" if gate.group else f": {outcome.comparison}"  # the text says all of a comparison with a group of its own
-    return "" if decision is Decision.SUPPORTED else f"not shown that {gate.text}{what} ({decision})"
+    if decision is Decision.SUPPORTED:
+        return ""
+    figure = "" if gate.group else f": {outcome.comparison}"  # with a group of its own the text says all
+    return f"not shown that {gate.text}{figure} ({decision})"
 
 
 def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these_seeds: bool) -> str:
@@ -193,10 +187,10 @@ def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these
     threshold = 0.0 if comparison.rule is Rule.AHEAD else comparison.threshold  # its margin is that of being as good
     taken, reach = comparison.times * base + threshold, gate.ceiling * room
     if taken >= reach:
-        what = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
-        return f"no headroom: {what}"
-    required = [other for other in comparison.gates if isinstance(other, Requires) and other.only_for == "no effect"]
-    asked = comparison.denies and any(other.level is None for other in required)
+        ask = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
+        return f"no headroom: {ask}"
+    required = [part for part in comparison.gates if isinstance(part, Requires) and part.only_for == "no effect"]
+    asked = comparison.denies and any(part.level is None for part in required)
     if comparison.base and not asked and max(model_low, base_low) < gate.floor:
         neither = f"neither {comparison.model} nor {comparison.base} is shown to be"
         return f"no headroom: {neither} above {_percent(gate.floor)}"
@@ -215,11 +209,11 @@ def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt
     for replicate in chain.from_iterable(found.replicates for found in reversed([rows, *results.values()])):
         reports |= {(arm, replicate.name): report for arm, report in replicate.training.items()}
     seeds, required = [replicate.name for replicate in rows.replicates], [comparison]
-    for other in comparison.gates:
-        required += other.comparisons(comparison) if isinstance(other, Requires) else []
-    for arm in dict.fromkeys(arm for other in required for arm in other.arms):
-        known = [reports[arm, seed] for seed in seeds if (arm, seed) in reports]
-        if arm not in gate.starts and (reason := _too_little(gate, arm, known, len(seeds), is_learnt)):
+    for part in comparison.gates:
+        required += part.comparisons(comparison) if isinstance(part, Requires) else []
+    for arm in dict.fromkeys(arm for part in required for arm in part.arms):
+        arm_reports = [reports[arm, seed] for seed in seeds if (arm, seed) in reports]
+        if arm not in gate.starts and (reason := _too_little(gate, arm, arm_reports, len(seeds), is_learnt)):
             return reason
     return ""
 
@@ -230,9 +224,9 @@ def _is_learnt(gate: Trained, compare: Compare, arm: str, *, these_seeds: bool) 
         return False
     level = learnt.levels.get(arm, learnt.level)
     for group in learnt.group:
-        parts = (learnt.base, 0.0), ("", learnt.mastered)
-        asked = [Comparison(group, level, arm, base, threshold=least, results=learnt.results) for base, least in parts]
-        decisions = [outcome.decided(these_seeds=these_seeds) for outcome in map(compare, asked)]
+        rivals = (learnt.base, 0.0), ("", learnt.mastered)
+        gains = [Comparison(group, level, arm, base, threshold=least, results=learnt.results) for base, least in rivals]
+        decisions = [outcome.decided(these_seeds=these_seeds) for outcome in map(compare, gains)]
         if decisions[1] is not Decision.NOT_RUN:
             return Decision.SUPPORTED in decisions
     return False
@@ -251,10 +245,10 @@ def _too_little(
     if fewest < gate.least_updates and any(report.rows is None for report in reports):
         return f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
     groups = [(mixed, one.groups) for one in reports if one.groups and (mixed := one.groups_with_signal) is not None]
-    for what, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
+    for unit, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
         signal = sum(signal for signal, _ in counts) / sum(n for _, n in counts) if counts else 1.0
         if signal < least and not is_learnt(arm):
-            return f"{arm} hardly trained: {_percent(signal)} of its {what} had signal, {_percent(least)} are needed"
+            return f"{arm} hardly trained: {_percent(signal)} of its {unit} had signal, {_percent(least)} are needed"
     return ""
 
 

@@ -14,8 +14,7 @@ from compositionality.types import ALL_LEVELS, CORRECT, DEEPEST, Metric
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
-LEVELS = {"deepest": DEEPEST, "all": ALL_LEVELS}
-"""Words for levels."""
+LEVELS = {"deepest": DEEPEST, "all": ALL_LEVELS}  # words for levels
 AXES = ("group", "level", "model", "base")
 """Keys of a comparison that may hold a list: one comparison for each entry, the last key varying fastest."""
 EXPLAINED = "config/claims/composition.yaml explains the keys"
@@ -34,8 +33,7 @@ class Rule(StrEnum):
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
 
-EITHER_SIDE = (Rule.WITHIN, Rule.AHEAD)
-"""Rules whose threshold lies on both sides of 0; their p-values are two-sided."""
+EITHER_SIDE = (Rule.WITHIN, Rule.AHEAD)  # rules whose threshold lies on both sides of 0; their p-values are two-sided
 
 
 class Origin(StrEnum):

@@ -57,8 +57,7 @@ class RegistrationStatus(StrEnum):
     EXPLORATORY = "exploratory"  # not registered
 
 
-Statuses = dict[str, RegistrationStatus]
-"""By name of the claim; none where no registration was made."""
+Statuses = dict[str, RegistrationStatus]  # by name of the claim; none where no registration was made
 
 
 @dataclass
@@ -110,19 +109,16 @@ def decide_claims(settings: ClaimsSettings) -> Path:
 
 def _check_agrees(decided: Sequence[dict[str, Any]], record: Path) -> None:
     """UserError for a claim that the committed record decides otherwise, from the same tables."""
-    known = read_json_object(record, "restore it") if record.is_file() else {"claims": [], "controls": []}
-    before = {claim["claim"]: claim["decision"] for claim in (*known["claims"], *known["controls"])}
+    past = read_json_object(record, "restore it") if record.is_file() else {"claims": [], "controls": []}
+    decisions = {claim["claim"]: claim["decision"] for claim in (*past["claims"], *past["controls"])}
     for claim in decided:
-        if (now := claim["decision"]) != (then := before.get(claim["claim"], claim["decision"])):
-            what = f"claim {claim['claim']}: {then}, counted at {known['code']}; {now}, counted at {code_version()}"
-            raise UserError(f"{record}: {what}; find what changed, then --post-hoc")
+        if (now := claim["decision"]) != (then := decisions.get(claim["claim"], claim["decision"])):
+            change = f"claim {claim['claim']}: {then}, counted at {past['code']}; {now}, counted at {code_version()}"
+            raise UserError(f"{record}: {change}; find what changed, then --post-hoc")
 
 
 def check(settings: ClaimsSettings, *, dry: bool = True) -> tuple[ClaimsFile, Statuses, list[str]]:
-    """Return the claims of the settings, their registration status, and notes on what was changed.
-
-    UserError for an output, claims or a registration that cannot be.
-    """
+    """Return the claims of the settings, their registration status, and notes on what was changed."""
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
     check_maker(settings.output, STEP, force=settings.force)
@@ -169,16 +165,16 @@ def read_claims(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | None) -> tuple[ByName, list[str]]:
+def _read(entries: Sequence[str], file: ClaimsFile, registered: Registration | None) -> tuple[ByName, list[str]]:
     """Return the given results with the arms that all their seeds have, and notes on the others."""
-    known = ", ".join(file.results)
-    if not given:
-        raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {known} as RESULTS")
+    names = ", ".join(file.results)
+    if not entries:
+        raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {names} as RESULTS")
     paths: dict[str, list[str]] = {}
-    for entry in given:
+    for entry in entries:
         name, _, path = entry.partition("/")
         if name not in file.results or not path:
-            raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH with one of {known} as RESULTS")
+            raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH with one of {names} as RESULTS")
         paths.setdefault(name, []).append(path)
     results, notes = dict[str, Results](), list[str]()
     for name in (name for name in file.results if name in paths):
@@ -189,9 +185,9 @@ def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | Non
         rows = read_results(paths[name], metric=metric)
         if registered:
             _check_replicates(name, rows, registered)
-        rest = [arm for arm in rows.in_some if not registered or arm not in registered.controls]
-        notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
-        results[name] = rows = replace(rows, rows=rows.rows[~rows.rows["arm"].isin(rest)])
+        partial_arms = [arm for arm in rows.in_some if not registered or arm not in registered.controls]
+        notes += [f"Left out of {name}: {', '.join(partial_arms)}; not every seed has it."] if partial_arms else []
+        results[name] = rows = replace(rows, rows=rows.rows[~rows.rows["arm"].isin(partial_arms)])
         if controls := rows.in_some:
             n = len(rows.with_arms(set(controls)).replicates)
             notes += [f"{', '.join(controls)}: in {n} of {len(rows.replicates)} replicates."]
@@ -200,12 +196,12 @@ def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | Non
 
 def _check_replicates(name: str, results: Results, registered: Registration) -> None:
     """UserError unless these are all the replicates that were registered, and no others."""
-    wanted = {(seed, split) for seed, splits in registered.replicates.items() for split in splits}
-    given = {(replicate.seed, replicate.split) for replicate in results.replicates}
-    for what, which in (("without", wanted - given), ("with", given - wanted)):
-        if which:
-            words = ", ".join(f"seed {seed} split {split}" for seed, split in sorted(which))
-            raise UserError(f"results: {name}: {what} {words}; give those of the registration, all and no others")
+    planned = {(seed, split) for seed, splits in registered.replicates.items() for split in splits}
+    evaluated = {(replicate.seed, replicate.split) for replicate in results.replicates}
+    for word, pairs in (("without", planned - evaluated), ("with", evaluated - planned)):
+        if pairs:
+            text = ", ".join(f"seed {seed} split {split}" for seed, split in sorted(pairs))
+            raise UserError(f"results: {name}: {word} {text}; give those of the registration, all and no others")
 
 
 def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
@@ -222,18 +218,11 @@ def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
             yield f"pass@k: N = {' to '.join(f'{n:,}' for n in ends)} samples of a problem."
     metrics = {file.results[name].metric for name in results}
     yield from (words for metric, words in UNITS.items() if metric in metrics)
-    for name, known in file.results.items():
+    for name, section in file.results.items():
         if name not in results:
-            yield f"Not run: {name}, by {known.script}."
+            yield f"Not run: {name}, by {section.script}."
 
 
-MARKS = {
-    Decision.SUPPORTED: "✓",
-    Decision.CONTRADICTED: "✗",
-    Decision.UNDECIDED: "?",
-    Decision.NOT_TESTABLE: "∅",
-    Decision.NOT_RUN: "·",
-}
 TITLES = {
     Origin.PAPER: ("claim", "of the paper"),
     Origin.VARIANT: ("variant", "of them"),
@@ -252,13 +241,15 @@ def print_claims(content: Row, console: Console) -> None:
     claims, n = [*content["claims"], *content["controls"]], content["n_seeds"]
     kinds = {title: keys for title, keys in KINDS.items() if n > 1 or title != SEEDS}
     (*_, key), *_ = kinds.values()
-    lines = ["", claims_counted(content, key)]
-    for decision in Decision:
-        names = [claim["claim"] + status_words(claim) for claim in claims if claim[key] == decision]
-        lines += [f"{decision.capitalize()}: {', '.join(names)}."] if names else []
-    legend = ", ".join(f"{mark} {decision}" for decision, mark in MARKS.items() if decision is not Decision.NOT_RUN)
+    counts = [
+        f"{title}: {', '.join(f'{len(rows)} {words}' for words, rows in by_decision(of_origin, key).items())}"
+        for title, of_origin in by_origin(content["claims"]).items()
+    ]
+    lines = ["", f"{'; '.join(counts) or 'No claims'}."]
+    for words, rows in by_decision(claims, key).items():
+        lines.append(f"{words.capitalize()}: {', '.join(claim['claim'] + status_words(claim) for claim in rows)}.")
     rest_on = f"95 % intervals of {plural(n, 'seed')}" if n > 1 else "95 % interval of one seed, over problems only"
-    lines += [f"\nDifferences in points; decisions by the {rest_on} ({legend}):"]
+    lines += [f"\nDifferences in points; decisions by the {rest_on}:"]
     for line in (*lines, rich_table(_frame(claims, kinds)), *content["notes"]):
         console.print(line)
 
@@ -273,16 +264,15 @@ def claims_text(content: Row) -> str:
 def by_origin(claims: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the claims of the paper, the variants of them and the study's own, under a title with their number."""
     rows = {origin: [row for row in claims if row["origin"] == origin] for origin in TITLES}
-    return {f"{plural(len(rows[key]), noun)} {of}": rows[key] for key, (noun, of) in TITLES.items() if rows[key]}
+    return {f"{plural(len(rows[key]), noun)} {tail}": rows[key] for key, (noun, tail) in TITLES.items() if rows[key]}
 
 
-def claims_counted(content: Row, key: str) -> str:
-    """Say how many claims of each origin have which decision, under ``key``."""
-    counted = []
-    for title, rows in by_origin(content["claims"]).items():
-        numbers = {decision: sum(row[key] == decision for row in rows) for decision in Decision}
-        counted.append(f"{title}: {', '.join(f'{n} {decision}' for decision, n in numbers.items() if n)}")
-    return f"{'; '.join(counted) or 'No claims'}."
+def by_decision(claims: Sequence[Row], key: str) -> dict[str, list[Row]]:
+    """Return the claims by the words of their decision under ``key``, in the order of ``Decision``."""
+    rows: dict[str, list[Row]] = {}
+    for claim in sorted(claims, key=lambda claim: [*Decision].index(claim[key])):
+        rows.setdefault(decision_words(claim, claim[key]), []).append(claim)
+    return rows
 
 
 def status_words(claim: Row) -> str:
@@ -290,11 +280,17 @@ def status_words(claim: Row) -> str:
     return f" ({claim['registration_status']})" if claim.get("registration_status") else ""
 
 
+def decision_words(row: Row, decision: str) -> str:
+    """Return a decision on a claim or a comparison; *as good* where this is how it failed to be ahead."""
+    verdicts = {comparison.get("verdict") for comparison in row.get("comparisons", [row])}
+    return "as good" if verdicts == {"as good"} and decision == Decision.CONTRADICTED else decision
+
+
 def holm_words(claim: Row) -> str:
     """Return ``supported (one-sided p 0.02)``, adjusted for the number of primary claims; of another claim nothing."""
     sides = "one" if {row["rule"] for row in claim["comparisons"]} <= {Rule.ABOVE, Rule.AT_MOST} else "two"
     p = "" if claim["p_holm"] is None else f" ({sides}-sided p {claim['p_holm']:.2g})"
-    return f"{claim['decision_holm']}{p}" if claim["decision_holm"] else ""
+    return f"{decision_words(claim, claim['decision_holm'])}{p}" if claim["decision_holm"] else ""
 
 
 def seeds_words(comparison: Row) -> str:
@@ -315,22 +311,22 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
         text = [f"{claim['claim']}{status_words(claim)} {claim['text']}"]
         text += [f"  {key}: {words}" for key, words in remarks.items() if words]
         lines += [[""] * (2 + len(kinds))] if lines else []
-        lines.append(["\n".join(text), "", *(claim[key] for *_, key in kinds.values())])
+        lines.append(["\n".join(text), "", *(decision_words(claim, claim[key]) for *_, key in kinds.values())])
         for comparison in claim["comparisons"]:
             values = seeds_words(comparison)
             name = f"  {comparison['comparison']}" + (f": {values}" if values else "")
             form = f"{'+' if comparison['base'] else ''}.{decimals(comparison) or 1}f"
             points = "–" if comparison["difference"] is None else format(100 * comparison["difference"], form)
             lines.append([name, points, *(_interval(comparison, *keys) for keys in kinds.values())])
-    return pd.DataFrame([rest for _, *rest in lines], [first for first, *_ in lines], ["measured", *kinds])
+    return pd.DataFrame([cells for _, *cells in lines], [name_cell for name_cell, *_ in lines], ["measured", *kinds])
 
 
 def _interval(comparison: Row, low: str, high: str, decision: str) -> str:
-    """Return ``[+38, +45] ✓``."""
-    mark, digits = MARKS[Decision(comparison[decision])], decimals(comparison)
+    """Return ``[+38, +45]`` and below it the decision."""
+    words, digits = decision_words(comparison, comparison[decision]), decimals(comparison)
     if comparison["difference"] is None:
-        return mark
+        return words
     form = f"{'+' if comparison['base'] else ''}.{digits}f"
     ends = [format(round(100 * comparison[key], digits) + 0.0, form) for key in (low, high)]  # + 0.0: no -0
-    alone = " one seed" if low == "low" and comparison["interval"] == PROBLEMS else ""
-    return f"[{', '.join(ends)}] {mark}{alone}"
+    alone = "\none seed" if low == "low" and comparison["interval"] == PROBLEMS else ""
+    return f"[{', '.join(ends)}]\n{words}{alone}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
-from compositionality.evaluate.claims.run import by_origin, holm_words, seeds_words, status_words
+from compositionality.evaluate.claims.run import by_origin, decision_words, holm_words, seeds_words, status_words
 from compositionality.evaluate.tables import decimals
 from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
@@ -90,13 +90,12 @@ def claim_rows(claims: Iterable[Row], scale: float, styles: Styles) -> list[dict
         {
             **claim,
             "status": status_words(claim),
-            "holm": holm_words({**claim, "decision_holm": holm and said(claim, holm)}),
+            "holm": holm_words(claim),
             "badge": badge(said(claim)),
             "badge_these_seeds": badge(said(claim, claim.get("decision_these_seeds") or "not run")),
             "comparisons": [comparison_row(row, scale, styles) for row in claim["comparisons"]],
         }
         for claim in claims
-        for holm in [claim["decision_holm"]]
     ]
 
 
@@ -154,10 +153,8 @@ def sentence(row: Row, styles: Styles) -> str:
 
 
 def said(row: Row, corrected: str | None = None) -> str:
-    """Return the decision on a claim or a comparison, or *as good* where this is how it failed to be ahead."""
-    decision: str = corrected or row["decision"]
-    as_good = {one.get("verdict") for one in row.get("comparisons", [row])} == {"as good"}
-    return "as good" if as_good and decision == "contradicted" else decision
+    """Return the words of the decision on a claim or a comparison; of a claim also those after Holm's correction."""
+    return decision_words(row, corrected or row["decision"])
 
 
 def badge(decision: str) -> dict[str, str]:

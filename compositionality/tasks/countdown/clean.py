@@ -141,7 +141,7 @@ def _row(options: CountdownOptions, level: int, seed: int, draw: SolvedDraw) -> 
         "solutions": count,  # up to order, brackets and moved minus signs
         "operations": draw.solutions[0][0].bit_count() - 1,  # the fewest in any of them
         "fewest_numbers": draw.fewest,
-        "expression": gold.text,
+        "expression": gold.expression,
         "trace": compact_trace(draw.numbers, gold.steps),
     }
     return Problem(f"countdown-clean-level{level}", level, GROUP, prompt, truth, draw.index, metadata)
@@ -159,24 +159,27 @@ class Search:
         self.options, self.level = options, level
         self.plan = make_plan(level, options.operators)
         self._key = key_bits(repr((options.content(), level, split, seed)))
-        self._owned = owned_classes(split, seed)
+        check_split(split, SPLITS)
+        classes = [(share, number) for share in SHARES for number in range(SEED_CLASSES)]
+        self._owned = np.array([name == (split, seed % SEED_CLASSES) for name in classes])
         self._blocks = [mask for mask in allowed_blocks(self.plan, options.use) if mask.bit_count() > 1]
         self._width = max(1, min(MAX_WIDTH, MAX_CELLS // self.plan.rows))
 
     def find(self, indices: Sequence[int]) -> Iterator[SolvedDraw]:
         """Yield the problems at ``indices`` in no particular order, without those not found after all attempts."""
-        left = np.array(indices, dtype=np.int64)
-        first, more = 0, 1  # attempts made, and made at once
-        while len(left) and first < MAX_ATTEMPTS:
-            done: set[int] = set()
-            for start in range(0, len(left), max(1, self._width // more)):
-                batch = left[start : start + max(1, self._width // more)]
-                for draw in self._try(np.repeat(batch, more), np.tile(np.arange(first, first + more), len(batch))):
-                    if draw.index not in done:  # the first sound attempt counts, however many are made at once
-                        done.add(draw.index)
+        unsolved = np.array(indices, dtype=np.int64)
+        tried, at_once = 0, 1  # attempts made, and made at once
+        while len(unsolved) and tried < MAX_ATTEMPTS:
+            solved: set[int] = set()
+            for start in range(0, len(unsolved), max(1, self._width // at_once)):
+                batch = unsolved[start : start + max(1, self._width // at_once)]
+                attempts = np.tile(np.arange(tried, tried + at_once), len(batch))
+                for draw in self._try(np.repeat(batch, at_once), attempts):
+                    if draw.index not in solved:  # the first sound attempt counts, however many are made at once
+                        solved.add(draw.index)
                         yield draw
-            left = np.array([index for index in left.tolist() if index not in done], dtype=np.int64)
-            first, more = first + more, min(2 * more, 64)
+            unsolved = np.array([index for index in unsolved.tolist() if index not in solved], dtype=np.int64)
+            tried, at_once = tried + at_once, min(2 * at_once, 64)
 
     def _try(self, indices: Whole, attempts: Whole) -> Iterator[SolvedDraw]:
         """Yield the sound ones among candidates, in their order."""
@@ -234,8 +237,8 @@ class Search:
         places = []
         for mask in self._blocks:
             rows, problems = nonzero(right[mask])
-            asked = position[problems] >= 0
-            rows, problems = rows[asked], problems[asked]
+            is_sound = position[problems] >= 0
+            rows, problems = rows[is_sound], problems[is_sound]
             whole = tables[mask].parts[rows, problems]
             places.append(np.stack([position[problems], np.full(len(rows), mask), rows, whole]))
         together = np.concatenate(places, axis=1)
@@ -269,12 +272,6 @@ def numbers_bits(ordered: Whole) -> Bits:
 def class_of(bits: Bits, targets: Whole) -> Whole:
     """Return the classes of problems with these numbers and targets: place in SHARES times SEED_CLASSES, plus seed."""
     return ((combine(bits, targets) >> np.uint64(32)) % np.uint64(len(SHARES) * SEED_CLASSES)).astype(np.int64)
-
-
-def owned_classes(split: str, seed: int) -> NDArray[np.bool_]:
-    """Return for each class whether the stream (split, seed) owns it."""
-    check_split(split, SPLITS)
-    return np.array([share == split and own == seed % SEED_CLASSES for share in SHARES for own in range(SEED_CLASSES)])
 
 
 def owner(numbers: Sequence[int], target: int) -> tuple[str, int]:

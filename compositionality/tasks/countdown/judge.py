@@ -7,10 +7,11 @@ The numbers are checked before anything is computed, so the size of every value 
 """
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.answers import last_answer
@@ -18,12 +19,9 @@ from compositionality.tasks.arithmetic import (
     MAX_DIGITS,
     MAX_LENGTH,
     SPACE,
-    Token,
     apply,
-    is_legal,
+    parse,
     plain_signs,
-    to_postfix,
-    tokenize,
     value_of,
     whole_number,
 )
@@ -34,6 +32,9 @@ _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)
 MAX_NUMBERS = 16
 STYLES = ("text", "compact")
 USES = ("all", "any")
+_WHOLE = rf"0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}}"
+_STEP = re.compile(rf".*,(?P<left>{_WHOLE})(?P<sign>[-+*/])(?P<right>{_WHOLE})=(?P<result>{_WHOLE})")
+"""One line of the compact style; what stands before its last comma is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +102,10 @@ def _damaged(ground_truth: str, fault: str) -> UserError:
 # ---- verdicts
 
 
-class _ClaimedStep(NamedTuple):
-    """One line of the compact style: an operation and the result that the answer claims."""
-
-    left: int
-    sign: str
-    right: int
-    claimed: int
-
-
-def judge_countdown(response: str, ground_truth: str) -> Verdict:
+def judge_countdown(answer_text: str, ground_truth: str) -> Verdict:
     """Judge a response; never raises on what a model wrote, work bounded by the limits of the grammar."""
     truth = read_ground_truth(ground_truth)
-    return _judge_compact(response, truth) if truth.style == "compact" else _judge_text(response, truth)
+    return _judge_compact(answer_text, truth) if truth.style == "compact" else _judge_text(answer_text, truth)
 
 
 def _judge_text(response: str, truth: Truth) -> Verdict:
@@ -123,62 +115,44 @@ def _judge_text(response: str, truth: Truth) -> Verdict:
     if len(answer) > MAX_LENGTH:
         return _verdict(Reason.ILLEGAL, answer)
     expression, equals, claim = plain_signs(answer).partition("=")
-    tokens = tokenize(expression)
+    postfix = parse(expression, truth.operators)
     claim = claim.strip(SPACE)
     is_claim = not equals or whole_number(claim.removeprefix("-")) is not None
-    if tokens is None or not is_legal(tokens, truth.operators) or not is_claim:
+    if postfix is None or not is_claim:
         return _verdict(Reason.ILLEGAL, answer)
-    if not _are_given(tokens, truth):
+    literals = [token for token in postfix if isinstance(token, int)]
+    if truth.use == "any":
+        are_given = Counter(literals) <= Counter(truth.numbers)
+    else:
+        are_given = tuple(sorted(literals)) == truth.numbers
+    if not are_given:
         return _verdict(Reason.WRONG_NUMBERS, answer)
-    if (equals and claim != str(truth.target)) or value_of(to_postfix(tokens)) != truth.target:
+    if (equals and claim != str(truth.target)) or value_of(postfix) != truth.target:
         return _verdict(Reason.WRONG_VALUE, answer)
     return _verdict(Reason.CORRECT, answer)
-
-
-def _are_given(tokens: list[Token], truth: Truth) -> bool:
-    """Return whether the literals are the given numbers, each as often as given; a part of them with use "any"."""
-    literals = [token for token in tokens if isinstance(token, int)]
-    if truth.use == "any":
-        return Counter(literals) <= Counter(truth.numbers)
-    return tuple(sorted(literals)) == truth.numbers
 
 
 def _judge_compact(response: str, truth: Truth) -> Verdict:
     if "=" not in response:
         return _NO_ANSWER
-    if len(response) > MAX_LENGTH:
-        return _verdict(Reason.ILLEGAL, response)
+    lines = response.split("\n") if len(response) <= MAX_LENGTH else [""]
+    steps = [_STEP.fullmatch(line) for line in lines]
+    legal = [step for step in steps if step and step["sign"] in truth.operators]
+    return _verdict(_follow(legal, truth) if len(legal) == len(steps) else Reason.ILLEGAL, response)
+
+
+def _follow(steps: list[re.Match[str]], truth: Truth) -> Reason:
+    """Return what is wrong first when the steps are carried out on the given numbers."""
     values = list(truth.numbers)
-    steps = [_read_step(line, truth.operators) for line in response.split("\n")]
-    legal = [step for step in steps if step]
-    reason = _follow(legal, values, truth) if len(legal) == len(steps) else Reason.ILLEGAL
-    return _verdict(reason, response)
-
-
-def _read_step(line: str, operators: str) -> _ClaimedStep | None:
-    """Return the step after the last comma; None if it is not ``A*B=C`` in plain digits without a space."""
-    _, comma, step = line.rpartition(",")
-    operation, _, result = step.partition("=")
-    sign = next((character for character in operation if character in operators), "")
-    if not comma or not sign:
-        return None
-    left, _, right = operation.partition(sign)
-    numbers = whole_number(left), whole_number(right), whole_number(result)
-    if numbers[0] is None or numbers[1] is None or numbers[2] is None:
-        return None
-    return _ClaimedStep(numbers[0], sign, numbers[1], numbers[2])
-
-
-def _follow(steps: list[_ClaimedStep], values: list[int], truth: Truth) -> Reason:
-    """Return what is wrong first when the steps are carried out on the given values."""
     for step in steps:
-        for operand in (step.left, step.right):
+        left, right, result = int(step["left"]), int(step["right"]), int(step["result"])
+        for operand in (left, right):
             if operand not in values:
                 return Reason.WRONG_NUMBERS
             values.remove(operand)
-        if apply(step.sign, step.left, step.right) != step.claimed:
+        if apply(step["sign"], left, right) != result:
             return Reason.WRONG_VALUE
-        values.append(step.claimed)
+        values.append(result)
     if truth.use == "all" and len(values) > 1:
         return Reason.WRONG_NUMBERS
     return Reason.CORRECT if values[-1] == truth.target else Reason.WRONG_VALUE

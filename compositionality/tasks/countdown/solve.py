@@ -10,12 +10,11 @@ block are the rows of one table, ordered so that every use needs one slice:
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, lru_cache
 from math import prod
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,46 +32,31 @@ Array = NDArray[Any]
 """Whole numbers as float64, exact below ``EXACT``; Python's own (dtype object) where that is too little."""
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """One solution: an expression, its number of operations, and its steps if they are whole and positive."""
-
-    expression: str
-    operations: int
-    whole: bool
-    steps: tuple[Calculation, ...]
-
-
-def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> list[Solution]:
+def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> list["Written"]:
     """Return all solutions that differ by more than order, brackets and moved minus signs, few operations first.
 
     Equal numbers cannot be told apart. ``use``: "all" numbers or "any" of them. UserError if the problem is none.
     """
-    check_problem(numbers, target, operators, use)
-    ordered = sorted(numbers)
-    plan = make_plan(len(ordered), operators)
-    exact = (2 * ordered[-1]) ** len(ordered) < EXACT
-    tables = plan.evaluate(np.array(ordered, dtype=np.float64 if exact else object)[:, None])
-    labels = labels_of(ordered)
-    solutions: dict[str, Solution] = {}
-    for mask in allowed_blocks(plan, use):
-        for row in _hits(tables[mask], target):
-            form = plan.form(mask, int(row))
-            key = form_key(form, labels)[0]
-            if key not in solutions:
-                written = write(form, ordered)
-                solutions[key] = Solution(written.text, mask.bit_count() - 1, written.whole, written.steps)
-    return list(solutions.values())
-
-
-def check_problem(numbers: Sequence[int], target: int, operators: str, use: str) -> None:
-    """Raise UserError, in one line, for what cannot be solved because it is no problem."""
     if not 1 <= len(numbers) <= LEVELS[-1]:
         raise UserError(f"{len(numbers)} numbers: the solver takes 1 to {LEVELS[-1]}")
     if not all(type(value) is int and value >= 1 for value in (*numbers, target)):
         raise UserError(f"numbers {list(numbers)}, target {target}: give positive whole numbers")
     if operators not in OPERATOR_SETS or use not in ("all", "any"):
         raise UserError(f"operators={operators} use={use}: operators from {' '.join(OPERATOR_SETS)}, use all or any")
+    ordered = sorted(numbers)
+    plan = make_plan(len(ordered), operators)
+    exact = (2 * ordered[-1]) ** len(ordered) < EXACT
+    tables = plan.evaluate(np.array(ordered, dtype=np.float64 if exact else object)[:, None])
+    labels = labels_of(ordered)
+    solutions: dict[str, Written] = {}
+    for mask in allowed_blocks(plan, use):
+        num, den = tables[mask].num[:, 0], tables[mask].den[:, 0]
+        for row in np.flatnonzero((np.abs(num) == target * np.abs(den)) & (num != 0)):  # the target, up to its sign
+            form = plan.form(mask, int(row))
+            key = form_key(form, labels)[0]
+            if key not in solutions:
+                solutions[key] = write(form, ordered)
+    return list(solutions.values())
 
 
 def allowed_blocks(plan: "Plan", use: str) -> list[int]:
@@ -83,12 +67,6 @@ def allowed_blocks(plan: "Plan", use: str) -> list[int]:
 def labels_of(ordered: Sequence[int]) -> tuple[int, ...]:
     """Return for each of the ordered numbers the position of the first that equals it."""
     return tuple([ordered.index(value) for value in ordered])
-
-
-def _hits(table: "Table", target: int) -> NDArray[np.int64]:
-    """Return the forms of one problem whose value is ``target``, up to their sign."""
-    num, den = table.num[:, 0], table.den[:, 0]
-    return np.flatnonzero((np.abs(num) == target * np.abs(den)) & (num != 0))
 
 
 # ---- forms: expressions up to commutativity and associativity
@@ -111,21 +89,22 @@ class Written(NamedTuple):
     steps: one operation each, with only whole, positive values; empty if there is no such way.
     """
 
+    expression: str
     value: Value
-    sign: int
-    text: str
-    kind: str
-    whole: bool
-    steps: tuple[Calculation, ...]
-
-
-_SIDE: Callable[[tuple[int, Written]], int] = itemgetter(0)
+    sign: int = 1
+    kind: str = ""
+    operations: int = 0
+    whole: bool = True
+    steps: tuple[Calculation, ...] = ()
 
 
 def write(form: Form, numbers: Sequence[int]) -> Written:
-    """Return a form over ``numbers`` in writing. ZeroDivisionError if it is undefined."""
+    """Return a form over ``numbers`` in writing, with brackets around sums in products.
+
+    ZeroDivisionError if it is undefined.
+    """
     if isinstance(form, int):
-        return Written(numbers[form], 1, str(numbers[form]), "", True, ())
+        return Written(str(numbers[form]), numbers[form])
     parts = [(side, write(part, numbers)) for side, part in form.parts]
     if form.kind == "*":
         sign = prod([part.sign for _, part in parts])
@@ -133,31 +112,24 @@ def write(form: Form, numbers: Sequence[int]) -> Written:
         total = sum([side * part.sign * part.value for side, part in parts])
         sign = 1 if total >= 0 else -1
         parts = [(side * part.sign * sign, part) for side, part in parts]
-    parts.sort(key=_SIDE, reverse=True)  # stable: what is added or multiplied stays in order, before the rest
-    return _join(form.kind, sign, parts)
-
-
-def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
-    """Write the parts from left to right, with brackets around sums in products."""
+    parts.sort(key=lambda pair: pair[0], reverse=True)  # what is added or multiplied first, in its order
     value = parts[0][1].value
     texts: list[str] = []
     steps = [step for _, part in parts for step in part.steps]
     whole = False not in [part.whole for _, part in parts]
     for place, (side, part) in enumerate(parts):
-        operator = ("+" if side > 0 else "-") if kind == "+" else ("*" if side > 0 else "/")
-        text = f"({part.text})" if kind == "*" and part.kind == "+" else part.text
+        operator = ("+" if side > 0 else "-") if form.kind == "+" else ("*" if side > 0 else "/")
+        text = f"({part.expression})" if form.kind == "*" and part.kind == "+" else part.expression
         texts.append(text if place == 0 else operator + text)
         if place:
             if whole:
                 steps.append(Calculation(int(value), operator, int(part.value)))
-            value = _operate(value, operator, part.value)
+            value = Fraction(value) / part.value if operator == "/" else WHOLE[operator](value, part.value)
+            value = value.numerator if value.denominator == 1 else value
             whole = whole and isinstance(value, int) and value > 0
-    return Written(value, sign if value else 1, "".join(texts), kind, whole, tuple(steps) if whole else ())
-
-
-def _operate(left: Value, operator: str, right: Value) -> Value:
-    value = Fraction(left) / right if operator == "/" else WHOLE[operator](left, right)
-    return value.numerator if value.denominator == 1 else value
+    operations = len(parts) - 1 + sum([part.operations for _, part in parts])
+    sign = sign if value else 1
+    return Written("".join(texts), value, sign, form.kind, operations, whole, tuple(steps) if whole else ())
 
 
 @lru_cache(maxsize=100_000)
@@ -314,7 +286,7 @@ class Plan:
         rest = self.form(segment.right, segment.low + right)
         parts = rest.parts if isinstance(rest, Node) and rest.kind == kind else ((1, rest),)
         first = (1, self.form(segment.left, start + left))
-        return Node(kind, (first, *((side * its, part) for its, part in parts)))
+        return Node(kind, (first, *((side * inner, part) for inner, part in parts)))
 
 
 def splits(mask: int) -> Iterator[tuple[int, int]]:
@@ -332,16 +304,12 @@ def _finish(block: Block, table: Table) -> None:
     nonzero = (products.num != 0) & (products.den != 0)
     np.logical_and(products.parts, nonzero, out=products.whole)
     over = table.rows(0, block.dividing)
-    over.whole[:] &= _divides(over.num, np.where(over.den == 0, 1, over.den))
+    num, den = over.num, np.where(over.den == 0, 1, over.den)
+    # a product of floats that is rounded is too large to equal ``num``
+    over.whole[:] &= num % den == 0 if num.dtype == object else np.rint(num / den) * den == num
     sums = table.rows(block.terms, block.count)
     sums.num[sums.den == 0] = 0  # else dividing by what is undefined would give 0
     sums.whole[:] = sums.parts
-
-
-def _divides(num: Array, den: Array) -> NDArray[np.bool_]:
-    """Return where ``num`` is a multiple of ``den``; a product of floats that is rounded is too large to equal it."""
-    multiples: NDArray[np.bool_] = num % den == 0 if num.dtype == object else np.rint(num / den) * den == num
-    return multiples
 
 
 def _combine(operator: str, left: Table, right: Table, out: Table) -> None:

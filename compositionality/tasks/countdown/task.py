@@ -22,7 +22,7 @@ from compositionality.tasks.countdown.wording import (
 from compositionality.tasks.draws import SEED_CLASSES
 from compositionality.tasks.stream import check_count, check_levels
 from compositionality.tasks.task import Column, Identity, Mode, Task
-from compositionality.types import Problem, Verdict
+from compositionality.types import Problem
 
 PAPER_SEED = 42
 PAPER_NUMBERS, PAPER_TARGETS = (1, 100), (1, 999)
@@ -68,9 +68,10 @@ class CountdownTask(Task):
         Column("equal", lambda level: f"{level['equal_numbers']:.1%}"),
         Column("targets", lambda level: "{target_lowest}-{target_highest}".format(**level)),
     )
+    judge = staticmethod(judge_countdown)
+    parse_truth = staticmethod(read_ground_truth)
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        """Return the problem at ``index``; mode=paper is one sequence, which has no random access (UserError)."""
         if isinstance(options, CountdownPaperOptions):
             raise UserError("mode=paper is one sequence; make its whole file")
         return next(problems(options, split, seed, [index]))
@@ -88,19 +89,12 @@ class CountdownTask(Task):
             return _paper_problems(options, count)
         return super().problems(options, split, seed, count, workers)
 
-    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """Judge the last closed ``<answer>``, or every step of the compact style."""
-        return judge_countdown(answer_text, ground_truth)
-
-    def parse_truth(self, ground_truth: str) -> Truth:
-        return read_ground_truth(ground_truth)
-
     def gold(self, problem: Problem) -> str:
         """Return the row's own solution, else one that the solver finds. UserError if there is none."""
         truth = read_ground_truth(problem.ground_truth)
-        kept = problem.metadata.get("trace" if truth.style == "compact" else "expression")
-        if kept:
-            return str(kept) if truth.style == "compact" else text_answer(kept)
+        solution_in_row = problem.metadata.get("trace" if truth.style == "compact" else "expression")
+        if solution_in_row:
+            return str(solution_in_row) if truth.style == "compact" else text_answer(solution_in_row)
         for solution in solve(truth.numbers, truth.target, truth.operators, truth.use):
             if truth.style == "text":
                 return text_answer(solution.expression)
@@ -116,7 +110,6 @@ class CountdownTask(Task):
         return Identity(short_name(truth.numbers, truth.target))
 
     def level(self, problem: Problem) -> int:
-        """Return how many numbers are given."""
         return len(read_ground_truth(problem.ground_truth).numbers)
 
     def asks_its_truth(self, problem: Problem) -> bool | None:

@@ -5,12 +5,21 @@ injection uses it; differences are in README.md.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from math import exp
 from statistics import NormalDist
 
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.graph import Equation, Item, Quantity, QuantityGraph, children_of, expression_of_total
+from compositionality.tasks.igsm.graph import (
+    Equation,
+    Item,
+    Quantity,
+    QuantityGraph,
+    children_of,
+    expression_of_total,
+    quantities_in,
+)
 
 SIZES = (2, 3, 4)  # layers, and items in a layer
 MAX_PARENTS = 4  # of an instance, a constant among them
@@ -21,44 +30,52 @@ def draw_problem(
     draws: Draws, operations: int, most_edges: int, modulus: int, *, redundant: bool
 ) -> QuantityGraph | None:
     """Draw a problem with exactly so many operations; None where the draw comes to nothing (one in four or so)."""
-    first = max(draws.between(1, operations), draws.between(1, operations))
-    second = draws.between(first, operations)
+    budget = max(draws.between(1, operations), draws.between(1, operations))
+    whole_budget = draws.between(budget, operations)
     for _ in range(MAX_STAGE_3_TRIES):
-        instances = draw_structure(draws, operations, most_edges)
-        graph = _Graph(instances)
-        chosen = graph.totals(draws, first)
-        graph.add_instances(draws, chosen, second)
+        graph = _Graph(draw_structure(draws, operations, most_edges))
+        chosen = graph.choose_totals(draws, budget)
+        graph.add_instances(draws, chosen, whole_budget)
         if graph.arrange(draws, chosen):
             break
     else:
         return None
-    if not graph.raise_operations(draws, operations):
-        return None
-    return graph.finish(draws, modulus, redundant=redundant)
+    return graph.finish(draws, modulus, redundant=redundant) if graph.raise_operations(draws, operations) else None
 
 
 class _Graph:
-    """A problem while it is drawn: ``parents`` so far, and ``order``, first the last quantity, then reversed."""
+    """A problem while it is drawn.
 
-    def __init__(self, instances: Sequence[Quantity]) -> None:
-        self.instances = list(instances)
-        self.children = children_of(instances)
-        totals = [Quantity(owner, layer) for owner in sorted(self.children) for layer in range(owner.layer)]
-        self.abstract = {quantity: _parents(quantity, self.children) for quantity in totals}
-        self.attached: dict[Quantity, set[Quantity]] = {quantity: set() for quantity in instances}
+    ``order``: the quantities that it needs. ``parents``: of a total all, of an instance at most one until ``finish``.
+    """
+
+    def __init__(self, instances: list[Quantity]) -> None:
+        self.instances = instances
+        self.totals: list[Quantity] = []
+        self.parents: dict[Quantity, tuple[Quantity, ...]] = dict.fromkeys(instances, ())
+        self.needed = {instance: {instance} for instance in instances}  # all that a quantity is made of, and itself
+        children = children_of(instances)
+        for total in [Quantity(owner, layer) for owner in children for layer in range(owner.layer)]:
+            parents = quantities_in(expression_of_total(total, children))
+            self.totals.append(total)
+            self.parents[total] = parents
+            self.needed[total] = {total}.union(*[self.needed[parent] for parent in parents])
         self.order: list[Quantity] = []
         self.operations: dict[Quantity, int] = {}
 
     # ---- stages 1 and 2: what is needed
 
-    def totals(self, draws: Draws, budget: int) -> set[Quantity]:
-        """Choose totals with all that they are made of, the highest levels first, while the operations allow."""
+    def choose_totals(self, draws: Draws, budget: int) -> set[Quantity]:
+        """Choose totals with all that they are made of, the highest first, while the operations allow."""
+        by_height: dict[int, list[Quantity]] = {}
+        for total in self.totals:
+            by_height.setdefault(total.owner.layer - total.layer, []).append(total)
         chosen: set[Quantity] = set()
         while True:
-            for level in sorted(set(map(_height, self.abstract)), reverse=True):
-                unused = [total for total in self.abstract if _height(total) == level and total not in chosen]
-                grown = chosen | self._with_ancestors(draws.choice(unused)) if unused else chosen
-                if grown != chosen and self._cost(grown) <= budget:
+            for height in sorted(by_height, reverse=True):
+                unused = [total for total in by_height[height] if total not in chosen]
+                grown = chosen | self.needed[draws.choice(unused)] if unused else chosen
+                if unused and self._cost(grown) <= budget:
                     chosen = grown
                     break
             else:
@@ -66,64 +83,40 @@ class _Graph:
 
     def add_instances(self, draws: Draws, chosen: set[Quantity], budget: int) -> None:
         """Add instances at random until their operations are used up."""
-        unused = [quantity for quantity in self.instances if quantity not in chosen]
-        cost = self._cost(chosen)
-        while unused and cost < budget:
+        unused = [instance for instance in self.instances if instance not in chosen]
+        for _ in range(min(len(unused), budget - self._cost(chosen))):
             chosen.add(unused.pop(draws.below(len(unused))))
-            cost += 1
-
-    def _with_ancestors(self, quantity: Quantity) -> set[Quantity]:
-        ancestors, waiting = {quantity}, [quantity]
-        while waiting:
-            fresh = [parent for parent in self.abstract.get(waiting.pop(), ()) if parent not in ancestors]
-            ancestors.update(fresh)
-            waiting += fresh
-        return ancestors
 
     def _cost(self, chosen: Iterable[Quantity]) -> int:
-        return sum(max(1, len(self.abstract.get(quantity, ())) - 1) for quantity in chosen)
+        return sum([max(1, len(self.parents[quantity]) - 1) for quantity in chosen])
 
     # ---- stage 3: what depends on what, from the question backwards
 
     def arrange(self, draws: Draws, chosen: set[Quantity]) -> bool:
         """Put the chosen quantities in order so that the last needs all others; False if that fails."""
         remaining = sorted(chosen, key=_key)
+        awaited = Counter([parent for quantity in remaining for parent in self.parents[quantity]])
         pending: set[Quantity] = set()
         strength = abs(NormalDist().inv_cdf(draws.unit()))
-        children = dict.fromkeys(remaining, 0)
-        for quantity in remaining:
-            for parent in self._parents(quantity):
-                children[parent] += 1
         current: Quantity | None = None
         while remaining:
-            free = [quantity for quantity in remaining if not children[quantity]]
+            free = [quantity for quantity in remaining if not awaited[quantity]]
             if current is not None:
-                wanted = [quantity for quantity in free if quantity in pending]
-                if not wanted and current.is_abstract:
+                is_pending = not pending.isdisjoint(free)
+                if not is_pending and current.is_abstract:
                     return False
-                if not current.is_abstract and (not wanted or draws.unit() < 0.5):
-                    parent = self._choose(draws, remaining if wanted else free, pending, strength)
-                    if parent not in self.attached[current]:
-                        self.attached[current].add(parent)
+                if not current.is_abstract and (not is_pending or draws.unit() < 0.5):
+                    parent = _choose(draws, remaining if is_pending else free, pending, strength)
+                    self.parents[current] = (parent,)
                     pending.add(parent)
-                    wanted = [quantity for quantity in free if quantity in pending]
-                free = wanted
-            current = self._choose(draws, free, pending, strength if current else 0.0)
+                free = [quantity for quantity in free if quantity in pending]
+            current = _choose(draws, free, pending, strength if current else 0.0)
             remaining.remove(current)
-            for parent in self._parents(current):
-                children[parent] -= 1
-                pending.add(parent)
+            awaited.subtract(self.parents[current])
+            pending.update(self.parents[current])
             self.order.append(current)
         self.order.reverse()
         return True
-
-    def _parents(self, quantity: Quantity) -> Iterable[Quantity]:
-        return self.abstract[quantity] if quantity.is_abstract else self.attached[quantity]
-
-    def _choose(self, draws: Draws, among: Sequence[Quantity], pending: set[Quantity], strength: float) -> Quantity:
-        """Choose one; totals, and what something waits for already, are preferred."""
-        logits = [strength * (quantity.is_abstract + (quantity in pending)) for quantity in among]
-        return among[draws.weighted([exp(logit - max(logits)) for logit in logits])]
 
     # ---- stage 4: how many operations each takes, and the other parents
 
@@ -155,29 +148,33 @@ class _Graph:
 
     def _equation(self, draws: Draws, quantity: Quantity, place: int, modulus: int) -> Equation:
         operations = self.operations[quantity]
-        kept = list(self.attached[quantity])
-        size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(kept))
-        others = [other for other in self.order[:place] if other not in self.attached[quantity]]
-        has_constant = size + (operations == 1) > len(kept) and (not others or draws.unit() < 0.5)
-        while len(kept) + has_constant < size:
+        parents = list(self.parents[quantity])
+        size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(parents))
+        others = [other for other in self.order[:place] if other not in parents]
+        has_constant = size + (operations == 1) > len(parents) and (not others or draws.unit() < 0.5)
+        while len(parents) + has_constant < size:
             pick = draws.below(len(others) + (not has_constant))
             if pick == len(others):
                 has_constant = True
             else:
-                kept.append(others.pop(pick))
-        return _combine(draws, kept, has_constant=has_constant, modulus=modulus)
+                parents.append(others.pop(pick))
+        return _combine(draws, parents, has_constant=has_constant, modulus=modulus)
 
     # ---- stage 5: what is stated though nothing needs it
 
     def _add_redundant(self, draws: Draws, equations: dict[Quantity, Equation], modulus: int) -> None:
         """Draw an equation for every other instance: half apart from the necessary ones, half depending on them."""
-        rest = [quantity for quantity in self.instances if quantity not in equations]
+        unstated = [quantity for quantity in self.instances if quantity not in equations]
         apart: list[Quantity] = []
         known = list(self.order)
-        while rest:
-            quantity = rest.pop(draws.below(len(rest)))
+        while unstated:
+            quantity = unstated.pop(draws.below(len(unstated)))
             is_apart = draws.unit() < 0.5
-            pool = list(apart) if is_apart else known + self._computable(known)
+            solved = set(known)
+            computable = [
+                total for total in self.totals if total not in solved and solved.issuperset(self.parents[total])
+            ]
+            pool = list(apart) if is_apart else known + computable
             size = 1
             while size < MAX_PARENTS and draws.unit() < 0.5:
                 size += 1
@@ -190,11 +187,6 @@ class _Graph:
             known.append(quantity)
             if is_apart:
                 apart.append(quantity)
-
-    def _computable(self, known: Sequence[Quantity]) -> list[Quantity]:
-        """Return the totals whose parts are all known."""
-        solved = set(known)
-        return [total for total, parts in self.abstract.items() if total not in solved and solved.issuperset(parts)]
 
 
 def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, modulus: int) -> Equation:
@@ -210,12 +202,11 @@ def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, modul
     return Equation(constant, tuple(ordered), times, minus)
 
 
-def _parents(quantity: Quantity, children: Mapping[Item, Sequence[Item]]) -> tuple[Quantity, ...]:
-    return tuple(part for part in expression_of_total(quantity, children) if isinstance(part, Quantity))
-
-
-def _height(quantity: Quantity) -> int:
-    return quantity.owner.layer - quantity.layer
+def _choose(draws: Draws, among: Sequence[Quantity], pending: set[Quantity], strength: float) -> Quantity:
+    """Choose one; totals, and what something waits for already, are preferred."""
+    logits = [strength * (quantity.is_abstract + (quantity in pending)) for quantity in among]
+    top = max(logits)
+    return among[draws.weighted([exp(logit - top) for logit in logits])]
 
 
 def _key(quantity: Quantity) -> tuple[Item, int, int]:

@@ -7,7 +7,7 @@ equations of instances are what a problem states; those of abstracts follow from
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -91,14 +91,15 @@ class QuantityGraph:
     asked: Quantity
     order: tuple[Quantity, ...]
     modulus: int = 0
-    children: Mapping[Item, tuple[Item, ...]] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "children", children_of(self.equations))
+    @cached_property
+    def children(self) -> dict[Item, tuple[Item, ...]]:
+        """Return what each item holds directly."""
+        return children_of(self.equations)
 
     def parents(self, quantity: Quantity) -> tuple[Quantity, ...]:
         """Return the quantities that its equation names."""
-        return tuple(part for part in self.expression(quantity) if isinstance(part, Quantity))
+        return quantities_in(self.expression(quantity))
 
     def expression(self, quantity: Quantity) -> Expression:
         """Return the right side of its equation."""
@@ -150,9 +151,13 @@ def expression_of_total(quantity: Quantity, children: Mapping[Item, Sequence[Ite
     return tuple(parts[1:])
 
 
+def quantities_in(expression: Expression) -> tuple[Quantity, ...]:
+    return tuple([part for part in expression if isinstance(part, Quantity)])
+
+
 def numbers_in(expression: Expression, values: Mapping[Quantity, int]) -> Expression:
     """Return the expression with values for quantities. KeyError for one that has none."""
-    return tuple(values[part] if isinstance(part, Quantity) else part for part in expression)
+    return tuple([values[part] if isinstance(part, Quantity) else part for part in expression])
 
 
 def evaluate(expression: Expression, modulus: int = 0) -> int:

@@ -21,9 +21,10 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.answers import CLOSE, OPEN, last_between
-from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.arithmetic import parse, value_of
 from compositionality.tasks.igsm.graph import (
     Equation,
+    Expression,
     Item,
     Quantity,
     QuantityGraph,
@@ -32,6 +33,7 @@ from compositionality.tasks.igsm.graph import (
     read_quantity,
 )
 from compositionality.tasks.igsm.wording import FILLER, STYLES, LayerNames, Names, compact_equations, premise
+from compositionality.types import Reason, Verdict
 
 MAX_LINES = 200
 LONGEST_LINE = 2000
@@ -44,6 +46,7 @@ _LETTER = re.compile(
     r"\b(?:Let ([A-Za-z]) be|call it ([A-Za-z])|is called ([A-Za-z])|(?:Back to|Now for|Again) ([A-Za-z]),)"
 )
 _CHAIN = re.compile(r"(?:^|[.:] )([A-Za-z]) = ([^=]+(?: = [^=]+)*)\.$")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _CLAIM = re.compile(r"[\d=]")
 _SYMBOL = re.compile(r"[A-Za-z]")
 _RIGHT = re.compile(r"(?:(\d{1,4})(?:([*+])(?=[(a-d])|$))?\(?((?:[b-d]\d[a-d]\d?[+-]?)*)\)?")
@@ -214,11 +217,11 @@ def _text_line(
     letter = next(filter(None, named.groups()))
     chain = _CHAIN.search(text)
     quantity = _named(phrase, items, categories)
-    said = text[: chain.start() if chain else None]
+    claims = text[: chain.start() if chain else None]
     if quantity and quantity in premises:
-        said = said.replace(premises[quantity], "")
-    first, *others = [_named(other, items, categories) for other in _PHRASE.finditer(said)] or [None]
-    if first != quantity or _CLAIM.search(said) or (chain and (others or chain[1] != letter)):
+        claims = claims.replace(premises[quantity], "")
+    first, *others = [_named(other, items, categories) for other in _PHRASE.finditer(claims)] or [None]
+    if first != quantity or _CLAIM.search(claims) or (chain and (others or chain[1] != letter)):
         return None
     return Line(quantity, letter, tuple(chain[2].split(" = ")) if chain else (), tuple(others))
 
@@ -237,54 +240,66 @@ def _named(phrase: re.Match[str], items: Mapping[str, Item], categories: Mapping
 
 def _fault(line: Line, chain: Chain) -> ChainFault | None:
     quantity, problem = line.quantity, chain.problem
-    if quantity is None or not _is_of(quantity, problem):
+    if quantity is None or not (problem.parents(quantity) if quantity.is_abstract else quantity in problem.equations):
         return ChainFault.UNKNOWN
-    known = chain.symbols.setdefault(line.letter, quantity)
-    if known != quantity or quantity in chain.values:
+    if chain.symbols.setdefault(line.letter, quantity) != quantity or quantity in chain.values:
         return ChainFault.AGAIN
     missing = [parent for parent in problem.parents(quantity) if parent not in chain.values]
     if not line.forms:
         return None if line.awaited and set(line.awaited) <= set(missing) else ChainFault.NOT_BLOCKED
     if missing:
         return ChainFault.TOO_EARLY
-    fault = _wrong_forms(line, quantity, chain)
+    numbers = numbers_in(problem.expression(quantity), chain.values)
+    fault = _wrong_forms(line, numbers, set(problem.parents(quantity)), chain)
     if fault is None:
-        chain.values[quantity] = evaluate(numbers_in(problem.expression(quantity), chain.values), problem.modulus)
+        chain.values[quantity] = evaluate(numbers, problem.modulus)
     return fault
 
 
-def _is_of(quantity: Quantity, problem: QuantityGraph) -> bool:
-    return bool(problem.parents(quantity)) if quantity.is_abstract else quantity in problem.equations
-
-
-def _wrong_forms(line: Line, quantity: Quantity, chain: Chain) -> ChainFault | None:
+def _wrong_forms(line: Line, numbers: Expression, parents: set[Quantity], chain: Chain) -> ChainFault | None:
     """Check the forms of an equation: symbols, then numbers, then what some operations leave, then the value.
 
     The first may be numbers in the compact style only. The whole equation has its value before it is reduced by the
     modulus, too: 1*(5+5) is not 1*(5-5).
     """
-    forms, problem, parents = line.forms, chain.problem, set(chain.problem.parents(quantity))
-    numbers = numbers_in(problem.expression(quantity), chain.values)
-    value, terms = evaluate(numbers, problem.modulus), sizes_of(numbers)
-    for place, form in enumerate(forms):
-        quantities = symbols_in(form, chain.symbols)
-        if quantities is None or any(other not in chain.values for other in quantities):
+    modulus = chain.problem.modulus
+    value, terms = evaluate(numbers, modulus), sizes_of(numbers)
+    starts_with_names = False
+    for place, form in enumerate(line.forms):
+        readable = _with_values(form, chain)
+        if readable is None:
             return ChainFault.TOO_EARLY
+        quantities, text = readable
         must_name = bool(quantities) or (not place and _SYMBOL.fullmatch(line.letter))
         if must_name and (place or set(quantities) != parents):
             return ChainFault.DEPENDENCIES
-        tokens = tokenize(with_values(form, chain))
-        if tokens is None or not is_legal(tokens, "+-*"):
+        postfix = parse(text, "+-*")
+        if postfix is None:
             return ChainFault.UNREADABLE
-        is_whole_equation = not place or (place == 1 and bool(symbols_in(forms[0], chain.symbols)))
-        if is_whole_equation and sizes_of(tokens) != terms:
+        starts_with_names |= not place and bool(quantities)
+        is_whole_equation = not place or (place == 1 and starts_with_names)
+        if is_whole_equation and sizes_of(postfix) != terms:
             return ChainFault.DEPENDENCIES
-        result = value_of(to_postfix(tokens))
+        result = value_of(postfix)
         if result is None or (is_whole_equation and result != evaluate(numbers)):
             return ChainFault.ARITHMETIC
-        if (result % problem.modulus if problem.modulus else result) != value:
+        if (result % modulus if modulus else result) != value:
             return ChainFault.ARITHMETIC
-    return None if forms and forms[-1].strip() == str(value) else ChainFault.ARITHMETIC
+    return None if line.forms[-1].strip() == str(value) else ChainFault.ARITHMETIC
+
+
+def _with_values(form: str, chain: Chain) -> tuple[list[Quantity], str] | None:
+    """Return the quantities that a form names, by code or by letter, and the form with their values in parentheses.
+
+    None if it names one that is not known.
+    """
+    pattern = _CODE if _CODE.search(form) else _SYMBOL
+    named = [read_quantity(symbol) or chain.symbols.get(symbol) for symbol in pattern.findall(form)]
+    quantities = [quantity for quantity in named if quantity in chain.values]
+    if len(quantities) < len(named):
+        return None
+    values = iter([chain.values[quantity] for quantity in quantities])
+    return quantities, pattern.sub(lambda _: f"({next(values)})", form)
 
 
 def sizes_of(tokens: Sequence[object]) -> Counter[int]:
@@ -292,36 +307,22 @@ def sizes_of(tokens: Sequence[object]) -> Counter[int]:
     return Counter(abs(token) for token in tokens if isinstance(token, int))
 
 
-def symbols_in(form: str, symbols: Mapping[str, Quantity]) -> list[Quantity] | None:
-    """Return the quantities that a form names, by code or by letter; None if one has no meaning yet."""
-    codes = _CODE.findall(form)
-    if codes:
-        quantities = [read_quantity(code) for code in codes]
-        return None if None in quantities else [quantity for quantity in quantities if quantity]
-    letters = _SYMBOL.findall(form)
-    return [symbols[letter] for letter in letters] if all(letter in symbols for letter in letters) else None
-
-
-def with_values(form: str, chain: Chain) -> str:
-    """Return the form with values for quantities, in parentheses."""
-
-    def value(symbol: re.Match[str]) -> str:
-        quantity = read_quantity(symbol[0]) or chain.symbols[symbol[0]]
-        return f"({chain.values[quantity]})"
-
-    return (_CODE if _CODE.search(form) else _SYMBOL).sub(value, form)
-
-
 # ---- the answer
 
 
-def compact_answer(response: str, truth: IgsmTruth) -> str | None:
-    """Return what stands after the last ``=`` of the last line; None if that is not about the question."""
-    line = response.rpartition("\n")[2]
-    return line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
-
-
-def boxed_answer(response: str) -> str | None:
-    """Return what the last box or answer tag that is closed holds; None if there is none, or nothing in it."""
-    _, answer = max(last_between(response, "\\boxed{", "}"), last_between(response, OPEN, CLOSE))
-    return answer.strip(" \n") or None
+def judge_igsm(answer_text: str, ground_truth: str) -> Verdict:
+    """Judge the number after the last ``=`` of the last line, or in the last box or answer tag that is closed."""
+    truth = read_ground_truth(ground_truth)
+    if truth.style == "compact":
+        line = answer_text.rpartition("\n")[2]
+        answer = line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
+    else:
+        _, inside = max(last_between(answer_text, "\\boxed{", "}"), last_between(answer_text, OPEN, CLOSE))
+        answer = inside.strip(" \n") or None
+    if answer is None:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    if not _NUMBER.fullmatch(answer):
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
+    if int(answer) != truth.answer or answer == "-0":
+        return Verdict(0.0, Reason.WRONG, answer)
+    return Verdict(1.0, Reason.CORRECT, answer)

@@ -79,38 +79,28 @@ def text_solution(
 ) -> str:
     """Write one paragraph for each step, with a letter for each quantity, then the answer in a box."""
     values = values_along(problem, steps)
-    left = list(ascii_letters)
+    unused = list(ascii_letters)
     quantities = dict.fromkeys(step.quantity for step in steps)
-    letters = {quantity: left.pop(draws.below(len(left))) for quantity in quantities}
-    lines = [_line(problem, names, step, letters, values, draws, subgoals=subgoals) for step in steps]
+    letters = {quantity: unused.pop(draws.below(len(unused))) for quantity in quantities}
+    lines = []
+    for step in steps:
+        quantity, letter = step.quantity, letters[step.quantity]
+        words = phrase(quantity, names)
+        begin = draws.choice(_AGAIN if step.again else _BEGIN)
+        parts = [begin.format(letter=letter, phrase=words, Phrase=capital(words))]
+        if step.analysed:
+            parts.append(draws.choice(_SAYS).format(premise=premise(quantity, problem, names)))
+        if step.missing:
+            missing = " and ".join([phrase(other, names) for other in step.missing])
+            parts.append(draws.choice(_LOCKED).format(missing=missing))
+        else:
+            forms = _forms(problem, quantity, values, subgoals=subgoals)
+            if problem.parents(quantity):
+                forms.insert(0, problem.expression(quantity))
+            parts.append(" = ".join([letter, *[_spaced(form, letters) for form in forms]]) + ".")
+        lines.append(" ".join(parts))
     asked = problem.asked
     return "\n".join([*lines, f"So {phrase(asked, names)} is \\boxed{{{values[asked]}}}."])
-
-
-def _line(
-    problem: QuantityGraph,
-    names: Names,
-    step: "SolutionStep",
-    letters: Mapping[Quantity, str],
-    values: Mapping[Quantity, int],
-    draws: Draws,
-    *,
-    subgoals: bool,
-) -> str:
-    quantity, letter = step.quantity, letters[step.quantity]
-    said = phrase(quantity, names)
-    parts = [draws.choice(_AGAIN if step.again else _BEGIN).format(letter=letter, phrase=said, Phrase=capital(said))]
-    if step.analysed:
-        parts.append(draws.choice(_SAYS).format(premise=premise(quantity, problem, names)))
-    if step.missing:
-        missing = [phrase(other, names) for other in step.missing]
-        parts.append(draws.choice(_LOCKED).format(missing=" and ".join(missing)))
-    else:
-        forms = _forms(problem, quantity, values, subgoals=subgoals)
-        if problem.parents(quantity):
-            forms.insert(0, problem.expression(quantity))
-        parts.append(" = ".join([letter, *[_spaced(form, letters) for form in forms]]) + ".")
-    return " ".join(parts)
 
 
 def _forms(
@@ -142,8 +132,30 @@ class SolutionStep:
 
 
 def plan_steps(problem: QuantityGraph, behaviours: Behaviours, draws: Draws) -> list[SolutionStep]:
-    """Return the lines of a solution, the question's last."""
-    return _Walk(problem, behaviours, draws).steps()
+    """Return the lines of a solution, the question's last; no line in vain follows another."""
+    steps: list[SolutionStep] = []
+    solved: set[Quantity] = set()
+    for place, quantity in enumerate(problem.order):
+        while quantity not in solved:
+            target = quantity
+            inside = 0 < place < len(problem.order) - 1
+            if inside and not steps[-1].missing and draws.unit() < behaviours.reflection:
+                later = [other for other in problem.order[place + 1 : -1] if other not in solved]
+                beside = [other for other in problem.equations if other not in problem.order and other not in solved]
+                if beside and (not later or draws.unit() < _TO_REDUNDANT):
+                    target = draws.choice(beside)
+                elif later:
+                    target = draws.choice(later)
+            parents = problem.parents(target)
+            missing = tuple([parent for parent in dict.fromkeys(parents) if parent not in solved])
+            terms = sum(not isinstance(part, str) for part in problem.expression(target))
+            eligible = bool(parents) and not target.is_abstract
+            analysed = eligible and draws.unit() < behaviours.analysis_chance(terms)
+            again = any(step.quantity == target for step in steps)
+            steps.append(SolutionStep(target, analysed, missing, again))
+            if not missing:
+                solved.add(target)
+    return steps
 
 
 def values_along(problem: QuantityGraph, steps: Sequence[SolutionStep]) -> dict[Quantity, int]:
@@ -155,60 +167,14 @@ def values_along(problem: QuantityGraph, steps: Sequence[SolutionStep]) -> dict[
     return values
 
 
-class _Walk:
-    def __init__(self, problem: QuantityGraph, behaviours: Behaviours, draws: Draws) -> None:
-        self.problem, self.behaviours, self.draws = problem, behaviours, draws
-        self.redundant = [quantity for quantity in problem.equations if quantity not in problem.order]
-        self.solved: set[Quantity] = set()
-        self.tried: set[Quantity] = set()
-        self.planned: list[SolutionStep] = []
-
-    def steps(self) -> list[SolutionStep]:
-        order = self.problem.order
-        place = 0
-        while place < len(order):
-            if order[place] in self.solved:
-                place += 1
-                continue
-            if self._deviates(place) and (target := self._target(place)) is not None:
-                self._take(target)
-                continue
-            self._take(order[place])
-            place += 1
-        return self.planned
-
-    def _deviates(self, place: int) -> bool:
-        inside = 0 < place < len(self.problem.order) - 1
-        return inside and not self.planned[-1].missing and self.draws.unit() < self.behaviours.reflection
-
-    def _target(self, place: int) -> Quantity | None:
-        """Return what is tried out of turn, never the question; None if nothing is left."""
-        later = [quantity for quantity in self.problem.order[place + 1 : -1] if quantity not in self.solved]
-        beside = [quantity for quantity in self.redundant if quantity not in self.solved]
-        if beside and (not later or self.draws.unit() < _TO_REDUNDANT):
-            return self.draws.choice(beside)
-        return self.draws.choice(later) if later else None
-
-    def _take(self, quantity: Quantity) -> None:
-        missing = tuple(parent for parent in dict.fromkeys(self.problem.parents(quantity)) if parent not in self.solved)
-        terms = self.problem.expression(quantity)
-        eligible = not quantity.is_abstract and any(isinstance(part, Quantity) for part in terms)
-        count = sum(not isinstance(part, str) for part in terms)
-        analysed = eligible and self.draws.unit() < self.behaviours.analysis_chance(count)
-        self.planned.append(SolutionStep(quantity, analysed, missing, again=quantity in self.tried))
-        self.tried.add(quantity)
-        if not missing:
-            self.solved.add(quantity)
-
-
 def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
     """Return the same problem, worked out in another order (random topological, the question last)."""
-    left = list(problem.order[:-1])
+    remaining = list(problem.order[:-1])
     order: list[Quantity] = []
-    while left:
-        free = [quantity for quantity in left if not any(parent in left for parent in problem.parents(quantity))]
+    while remaining:
+        free = [quantity for quantity in remaining if not {*remaining}.intersection(problem.parents(quantity))]
         order.append(draws.choice(free))
-        left.remove(order[-1])
+        remaining.remove(order[-1])
     return replace(problem, order=(*order, problem.asked))
 
 

@@ -1,7 +1,6 @@
 """iGSM behind the interface of all tasks."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,12 +12,10 @@ from compositionality.tasks.igsm.generate import IgsmItem, IgsmOptions, draw_ite
 from compositionality.tasks.igsm.graph import QuantityGraph
 from compositionality.tasks.igsm.judge import (
     ChainFault,
-    IgsmTruth,
-    boxed_answer,
     check_chain,
-    compact_answer,
     graph_of,
     ground_truth,
+    judge_igsm,
     read_graph,
     read_ground_truth,
 )
@@ -29,7 +26,6 @@ from compositionality.tasks.task import PLAIN, Behaviours, Column, Identity, Mod
 from compositionality.types import NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
 
 MAX_LENGTH = 64_000  # characters of a response whose chain is judged
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _REASONS = {
     ChainFault.UNREADABLE: Reason.MALFORMED,
     ChainFault.ARITHMETIC: Reason.WRONG_VALUE,
@@ -58,6 +54,8 @@ class IgsmTask(Task):
         Column("steps", lambda level: f"{level['steps']:.1f}"),
         Column("answer 0", lambda level: f"{level['zero']:.1%}"),
     )
+    judge = staticmethod(judge_igsm)
+    parse_truth = staticmethod(read_ground_truth)
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
         return _row(draw_item(options, split, seed, index), options, seed)
@@ -66,17 +64,6 @@ class IgsmTask(Task):
         """Return problems with levels evenly filled; with law=min-of-two as often as the law has it."""
         make = partial(self.candidates, options, split, seed)
         return distinct_problems(make, options.levels, count, workers, self.too_few, evenly=options.law == "equal")
-
-    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        truth = read_ground_truth(ground_truth)
-        answer = compact_answer(answer_text, truth) if truth.style == "compact" else boxed_answer(answer_text)
-        if answer is None:
-            return Verdict(0.0, Reason.NO_ANSWER)
-        if not _NUMBER.fullmatch(answer):
-            return Verdict(0.0, Reason.MALFORMED, answer[:100])
-        if int(answer) != truth.answer or answer == "-0":
-            return Verdict(0.0, Reason.WRONG, answer)
-        return Verdict(1.0, Reason.CORRECT, answer)
 
     def judge_chain(self, response: str, ground_truth: str, verdict: Verdict) -> Verdict:
         """Judge the whole chain where the row asks for it."""
@@ -87,10 +74,6 @@ class IgsmTask(Task):
             return Verdict(0.0, Reason.MALFORMED, verdict.answer)
         fault = check_chain(response, truth.problem, truth.names).fault
         return Verdict(0.0, _REASONS.get(fault, Reason.ILLEGAL), verdict.answer) if fault else verdict
-
-    def parse_truth(self, ground_truth: str) -> IgsmTruth:
-        """Return answer, style, and the problem where the chain is judged."""
-        return read_ground_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
         return self.solution(problem, PLAIN, 0)
@@ -118,7 +101,6 @@ class IgsmTask(Task):
         return problem.prompt == prompt_of(graph, names) and graph.answer == answer
 
     def facts(self, problem: Problem) -> dict[str, Any]:
-        """Return sizes, and whether the question's level is right."""
         graph, _ = graph_in(problem)
         return {
             **super().facts(problem),

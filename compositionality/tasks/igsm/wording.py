@@ -72,12 +72,11 @@ def draw_names(draws: Draws, systems: Sequence[Sequence[Category]], layers: int)
     """Draw a system, neighbouring categories of it, one list of kinds for each, in an order of its own."""
     system = draws.choice(systems)
     start = draws.below(len(system) - layers + 1)
-    return Names(tuple(_layer(draws, one) for one in reversed(system[start : start + layers])))
-
-
-def _layer(draws: Draws, category: Category) -> LayerNames:
-    kinds = draws.shuffled(draws.choice(category.kinds))
-    return LayerNames(category.noun, category.plural, tuple(kinds))
+    names = []
+    for category in reversed(system[start : start + layers]):
+        kinds = draws.shuffled(draws.choice(category.kinds))
+        names.append(LayerNames(category.noun, category.plural, tuple(kinds)))
+    return Names(tuple(names))
 
 
 @lru_cache(maxsize=8)
@@ -89,40 +88,39 @@ def read_systems(path: str) -> tuple[tuple[Category, ...], ...]:
     content = read_yaml_mapping(place)
     if not content:
         raise UserError(f"{place}: no naming system; give NAME: [four categories], as in {BUILT_IN.name}")
-    systems = {name: _system(f"{place}: {name}", system) for name, system in content.items()}
-    owner: dict[str, str] = {}
-    for name, system in systems.items():
-        for noun in (word for one in system for word in (one.noun, one.plural)):
-            if owner.setdefault(noun, name) != name:
-                raise UserError(f"{place}: {name}: {noun} is a category of {owner[noun]} too; use another word")
-    return tuple(systems.values())
+    systems = []
+    system_of: dict[str, str] = {}
+    for name, entries in content.items():
+        if not isinstance(entries, list) or len(entries) != len(LAYERS):
+            raise UserError(f"{place}: {name}: give {len(LAYERS)} categories, coarse to fine")
+        system = tuple([_category(f"{place}: {name}[{number}]", entry) for number, entry in enumerate(entries)])
+        for noun in [word for category in system for word in (category.noun, category.plural)]:
+            if system_of.get(noun) == name:
+                raise UserError(
+                    f"{place}: {name}: {noun} stands for two things; give every category a noun and another plural"
+                )
+            if noun in system_of:
+                raise UserError(f"{place}: {name}: {noun} is a category of {system_of[noun]} too; use another word")
+            system_of[noun] = name
+        systems.append(system)
+    return tuple(systems)
 
 
-def _system(where: str, given: Any) -> tuple[Category, ...]:
-    if not isinstance(given, list) or len(given) != len(LAYERS):
-        raise UserError(f"{where}: give {len(LAYERS)} categories, coarse to fine")
-    system = tuple(_category(f"{where}[{place}]", one) for place, one in enumerate(given))
-    nouns = [word for one in system for word in (one.noun, one.plural)]
-    if twice := sorted({word for word in nouns if nouns.count(word) > 1}):
-        raise UserError(f"{where}: {twice[0]} stands for two things; give every category a noun and another plural")
-    return system
-
-
-def _category(where: str, given: Any) -> Category:
-    if not isinstance(given, Mapping) or given.keys() != {"noun", "plural", "kinds"}:
+def _category(where: str, entry: Any) -> Category:
+    if not isinstance(entry, Mapping) or entry.keys() != {"noun", "plural", "kinds"}:
         raise UserError(f"{where}: give noun, plural and kinds")
-    kinds = given["kinds"]
-    if not isinstance(kinds, list) or not kinds or not all(isinstance(one, list) for one in kinds):
+    lists = entry["kinds"]
+    if not isinstance(lists, list) or not lists or not all(isinstance(kinds, list) for kinds in lists):
         raise UserError(f"{where}: kinds: give lists of words")
-    words = [given["noun"], given["plural"], *(word for one in kinds for word in one)]
+    every_kind = [kind for kinds in lists for kind in kinds]
+    words = [entry["noun"], entry["plural"], *every_kind]
     if bad := [word for word in words if not isinstance(word, str) or not _WORD.fullmatch(word)]:
         raise UserError(f"{where}: {bad[0]!r}: give one word of ASCII letters with a capital, as Oak")
-    every = [word for one in kinds for word in one]
-    if twice := sorted({word for word in every if every.count(word) > 1}):
+    if twice := sorted({kind for kind in every_kind if every_kind.count(kind) > 1}):
         raise UserError(f"{where}: kinds: {twice[0]} is there twice; give every kind once")
-    if short := [one for one in kinds if len(one) < LEAST_KINDS]:
+    if short := [kinds for kinds in lists if len(kinds) < LEAST_KINDS]:
         raise UserError(f"{where}: kinds: {short[0]}: give at least {LEAST_KINDS} kinds in each list")
-    return Category(given["noun"], given["plural"], tuple(map(tuple, kinds)))
+    return Category(entry["noun"], entry["plural"], tuple(map(tuple, lists)))
 
 
 def phrase(quantity: Quantity, names: Names) -> str:

@@ -20,23 +20,20 @@ from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.string.functions import (
     PRESETS,
     TEXT_LENGTHS,
-    Chain,
     Function,
-    Operation,
-    apply_all,
-    frozen_operation,
     select_functions,
     side,
 )
 from compositionality.tasks.string.program import (
     CONCAT,
     LONGEST,
+    Call,
     Program,
     Walk,
     another_order,
+    chain_of,
     is_reducible,
     join,
-    program_of,
 )
 from compositionality.tasks.string.wording import compact_prompt, ground_truth, json_prompt, main_solution, sources
 from compositionality.types import Problem
@@ -81,9 +78,9 @@ class StringOptions:
 
     def content(self) -> list[tuple[str, Any]]:
         """Return the options beside the functions that decide which problems are drawn, where not the defaults."""
-        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
-        given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
-        return [(name, value) for name, value, default in given if name not in others and value != default]
+        words = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
+        entries = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
+        return [(name, value) for name, value, default in entries if name not in words and value != default]
 
     def __post_init__(self) -> None:
         check_choice("shape", self.shape, ("chain", "tree"))
@@ -118,11 +115,10 @@ class StringOptions:
 
 @dataclass(frozen=True, slots=True)
 class StringItem:
-    """One problem before it is put into words; ``chain`` is empty for trees."""
+    """One problem before it is put into words."""
 
     level: int
     index: int
-    chain: Chain
     program: Program
     input: str
     output: str
@@ -136,9 +132,10 @@ class StringGenerator:
         self.functions = select_functions(
             options.functions, options.ids, options.drop, options.function_split, options.always_trained
         )
-        self.set_name = _set_name(self.functions, options)
+        ids = {function.id for function in self.functions}
+        division = options.function_split, options.drop, options.always_trained
+        self.set_name = next((name for name in PRESETS if ids <= side(name, *division)), "mixed")
         self.group = options.group or self.set_name + ORDERED * options.order_sensitive
-        self._frozen = {function.id: frozen_operation(function) for function in self.functions}
         self._pairs = last_pairs(options.alphabet)
         self._salt = blake2b(
             repr((options.content(), [f.id for f in self.functions])).encode(), digest_size=16
@@ -174,21 +171,21 @@ class StringGenerator:
             if walk is None:
                 return None
         assert walk is not None
-        if all(apply_all(walk.steps, other) == walk.value for other in CONTRASTS):
+        program = chain_of(walk.steps)
+        if all(program.value(other) == walk.value for other in CONTRASTS):
             return None
-        chain = walk.steps[::-1]
-        return StringItem(level, index, chain, program_of(chain), walk.input, walk.value)
+        return StringItem(level, index, program, walk.input, walk.value)
 
     def _extended(self, draws: Draws, walk: Walk | None, owned: int) -> Walk | None:
-        """Return the walk with one operation more: on its own input or, where that is not sound, on another one."""
-        before = walk.steps if walk else ()
+        """Return the walk with one step more: on its own input or, where that is not sound, on another one."""
+        steps = walk.steps if walk else ()
         for _ in range(OPERATIONS_PER_STEP):
-            operation = self._operation(draws)
-            longer = walk and walk.step(operation, self.options.max_length)
+            call = self._call(draws)
+            longer = walk and walk.step(call, self.options.max_length)
             if longer and self._order_matters(longer):
                 return longer
-            for _ in range(INPUTS_PER_STEP >> len(before)):
-                longer = self._walk((*before, operation), self._input(draws, owned))
+            for _ in range(INPUTS_PER_STEP >> len(steps)):
+                longer = self._walk((*steps, call), self._input(draws, owned))
                 if longer and self._order_matters(longer):
                     return longer
         return None
@@ -197,10 +194,10 @@ class StringGenerator:
         """Return whether the order matters in this beginning of a chain, if it is to."""
         return not self.options.order_sensitive or not another_order(walk.steps, walk.input, walk.value)
 
-    def _walk(self, chain: Chain, text: str) -> Walk | None:
+    def _walk(self, steps: Sequence[Call], text: str) -> Walk | None:
         walk: Walk | None = Walk(text, text)
-        for operation in chain:
-            walk = walk and walk.step(operation, self.options.max_length)
+        for call in steps:
+            walk = walk and walk.step(call, self.options.max_length)
         return walk
 
     def _input(self, draws: Draws, owned: int) -> str:
@@ -218,7 +215,7 @@ class StringGenerator:
             if output is None or all(program.value(other) == output for other in CONTRASTS):
                 continue
             if not is_reducible(program, text):
-                return StringItem(level, index, (), program, text, output)
+                return StringItem(level, index, program, text, output)
         return None
 
     def _tree(self, draws: Draws, depth: int) -> Program:
@@ -232,10 +229,10 @@ class StringGenerator:
         function = self.functions[number] if number < len(self.functions) else None
         main = self._tree(draws, depth - 1)
         if function is not None and not function.binary:
-            return join(function.alias, [main], self._parameter(draws, function))
+            return join(function, [main], self._parameter(draws, function))
         other = self._second_argument(draws, depth - 1, literal=function is not None)
         arguments = (main, other) if draws.below(2) else (other, main)
-        return join(function.alias if function else CONCAT, arguments)
+        return join(function or CONCAT, arguments)
 
     def _second_argument(self, draws: Draws, depth: int, *, literal: bool) -> Program:
         """Draw x, or a tree that is at most ``depth`` deep, or (for interlacing only) a literal.
@@ -247,11 +244,9 @@ class StringGenerator:
             return Program(result=draws.text(self.options.alphabet, draws.between(*LITERAL_LENGTHS)))
         return self._tree(draws, 0 if kind == 0 else draws.below(depth + 1))
 
-    def _operation(self, draws: Draws) -> Operation:
+    def _call(self, draws: Draws) -> Call:
         function = draws.choice(self.functions)
-        if self.options.frozen_parameters or not function.parametrised:
-            return self._frozen[function.id]
-        return Operation(function, self._parameter(draws, function))
+        return Call(function, parameter=self._parameter(draws, function), frozen=self.options.frozen_parameters)
 
     def _parameter(self, draws: Draws, function: Function) -> int | str | None:
         if self.options.frozen_parameters or not function.parametrised:
@@ -265,7 +260,7 @@ class StringGenerator:
         options = self.options
         code, names = main_solution(item.program.text), item.program.functions
         if options.style == "compact":
-            prompt = compact_prompt(item.chain, item.input, show_definitions=options.show_definitions)
+            prompt = compact_prompt(item.program, item.input, show_definitions=options.show_definitions)
         else:
             code = sources(names) + code if options.show_definitions else code
             prompt = json_prompt(code, item.input)
@@ -273,14 +268,6 @@ class StringGenerator:
         source = f"string-{self.set_name}-level{item.level}"
         metadata = {"seed": seed, "functions": names}
         return Problem(source, item.level, self.group, prompt, truth, item.index, metadata)
-
-
-def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
-    ids = {function.id for function in functions}
-    for name in PRESETS:
-        if ids <= side(name, options.function_split, options.drop, options.always_trained):
-            return name
-    return "mixed"
 
 
 def sound_value(program: Program, x: str, max_length: int) -> str | None:
@@ -292,7 +279,7 @@ def sound_value(program: Program, x: str, max_length: int) -> str | None:
     for call, given, value, _ in program.apply(x):
         if not 0 < len(value) <= max_length or value in given:
             return None
-        if len(given) == 2 and call.operator != CONCAT:
+        if len(given) == 2 and call.function is not CONCAT:
             text, other = given
             if text.startswith(other) or other.startswith(text):
                 return None

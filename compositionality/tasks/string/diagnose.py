@@ -59,13 +59,13 @@ def _chain(reference: Reference, trace: Trace) -> ReadChain:
         return NOT_READ
     if tuple(stated.name for stated in trace.steps) != reference.names:
         return ReadChain(names_in_order=False, handed_on=False, right_chain=False)
-    known: dict[int, str] = {}
+    values: dict[int, str] = {}
     handed_on = True
     right = trace.broken is None
     for number, stated in zip(reference.named, trace.steps, strict=True):
-        handed_on &= stated.given is None or stated.given == reference.given(number, known)
+        handed_on &= stated.given is None or stated.given == reference.given(number, values)
         right &= stated.result == reference.steps[number].value
-        known[number] = stated.result
+        values[number] = stated.result
     return ReadChain(names_in_order=True, handed_on=handed_on, right_chain=handed_on and right)
 
 
@@ -97,7 +97,7 @@ def applications(reference: Reference, trace: Trace) -> list[tuple[str, bool]]:
     for stated in trace.steps:
         step = steps.get(stated.name)
         if step is not None and stated.given is not None and len(stated.given) == len(step.call.open_slots):
-            applied.append((step.call.operator, step.on(stated.given) != stated.result))
+            applied.append((step.call.operator, step.call(*stated.given) != stated.result))
     return applied
 
 
@@ -108,59 +108,63 @@ def _ignores_composition(reference: Reference, trace: Trace, answer: str | None)
         only = trace.steps[0]
         on_input = only.given is None or set(only.given) == {reference.input}
         return trace.broken is None and (reference.compact or (on_input and answer == only.result))
-    single = (step.on([reference.input] * len(step.call.open_slots)) for step in reference.steps)
+    single = (step.call(*[reference.input] * len(step.call.open_slots)) for step in reference.steps)
     return answer is not None and (answer == reference.input or answer in set(single))
 
 
 def _walk(reference: Reference, trace: Trace, answer: str | None) -> Diagnosis:
     """Return the first fault of a trace."""
-    known: dict[int, str] = {}
-    left = list(reference.named)
+    values: dict[int, str] = {}
+    remaining = list(reference.named)
     for stated in trace.steps:
-        number = _next_step(reference, stated, left, known)
+        number = _next_step(reference, stated, remaining, values)
         if number is None:
-            return _left_out(reference, stated, left, known) or _incorrect(reference, trace, left)
-        left = left[left.index(number) + 1 :]
-        fault = _check(reference, number, stated, known)
+            return _left_out(reference, stated, remaining, values) or _incorrect(reference, trace, remaining)
+        remaining = remaining[remaining.index(number) + 1 :]
+        fault = _check(reference, number, stated, values)
         if fault is not None:
             return _at(reference, number, _CLASSES[fault], fault)
-        known[number] = stated.result
+        values[number] = stated.result
     if trace.broken is not None:
         return Diagnosis(Failure.FORMAT, len(trace.steps) + 1)
-    return _ending(reference, trace, left, known, answer)
+    return _ending(reference, trace, remaining, values, answer)
 
 
-def _next_step(reference: Reference, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> int | None:
+def _next_step(
+    reference: Reference, stated: StatedStep, remaining: Sequence[int], values: dict[int, str]
+) -> int | None:
     """Return which of the steps left is stated: the next, or (English) a later one from its true strings."""
-    if left and reference.steps[left[0]].name == stated.name:
-        return left[0]
+    if remaining and reference.steps[remaining[0]].name == stated.name:
+        return remaining[0]
     if reference.compact or stated.given is None:
         return None
-    for number in left:
-        if reference.steps[number].name == stated.name and reference.given(number, known) == stated.given:
+    for number in remaining:
+        if reference.steps[number].name == stated.name and reference.given(number, values) == stated.given:
             return number
     return None
 
 
-def _left_out(reference: Reference, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> Diagnosis | None:
+def _left_out(
+    reference: Reference, stated: StatedStep, remaining: Sequence[int], values: dict[int, str]
+) -> Diagnosis | None:
     """Diagnose, in English, steps done silently before a stated one that starts from a wrong string of their making."""
-    later = [number for number in left if reference.steps[number].name == stated.name]
-    if reference.compact or not later or stated.given is None or stated.given == reference.given(left[0], known):
+    later = [number for number in remaining if reference.steps[number].name == stated.name]
+    if reference.compact or not later or stated.given is None or stated.given == reference.given(remaining[0], values):
         return None
-    if left.index(later[0]) > 1:
+    if remaining.index(later[0]) > 1:
         return Diagnosis(Failure.UNPARSED)
-    return _at(reference, left[0], Failure.ATOMIC, Fault.RESULT)
+    return _at(reference, remaining[0], Failure.ATOMIC, Fault.RESULT)
 
 
-def _check(reference: Reference, number: int, stated: StatedStep, known: dict[int, str]) -> Fault | None:
-    step, expected = reference.steps[number], reference.given(number, known)
-    given = stated.given if stated.given is not None and len(stated.given) == len(expected) else expected
-    if given != expected:
-        return Fault.INPUT_AGAIN if set(given) == {reference.input} else Fault.MISCOPIED
-    return None if step.on(given) == stated.result else Fault.RESULT
+def _check(reference: Reference, number: int, stated: StatedStep, values: dict[int, str]) -> Fault | None:
+    step, expected = reference.steps[number], reference.given(number, values)
+    strings = stated.given if stated.given is not None and len(stated.given) == len(expected) else expected
+    if strings != expected:
+        return Fault.INPUT_AGAIN if set(strings) == {reference.input} else Fault.MISCOPIED
+    return None if step.call(*strings) == stated.result else Fault.RESULT
 
 
-def _incorrect(reference: Reference, trace: Trace, left: Sequence[int]) -> Diagnosis:
+def _incorrect(reference: Reference, trace: Trace, remaining: Sequence[int]) -> Diagnosis:
     expected, stated = reference.names, [step.name for step in trace.steps]
     if Counter(expected) == Counter(stated):
         fault = Fault.WRONG_ORDER
@@ -170,33 +174,33 @@ def _incorrect(reference: Reference, trace: Trace, left: Sequence[int]) -> Diagn
         fault = Fault.EXTRA
     else:
         fault = Fault.MIXED if set(stated) <= set(expected) else Fault.OTHER_FUNCTION
-    if not left:
+    if not remaining:
         return Diagnosis(Failure.INCORRECT, len(reference.steps) + 1, None, fault)
-    return _at(reference, left[0], Failure.INCORRECT, fault)
+    return _at(reference, remaining[0], Failure.INCORRECT, fault)
 
 
 def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
     """Return whether ``part`` is ``whole`` with some left out."""
-    rest = iter(whole)
-    return all(name in rest for name in part)
+    names = iter(whole)
+    return all(name in names for name in part)
 
 
 def _ending(
-    reference: Reference, trace: Trace, left: Sequence[int], known: dict[int, str], answer: str | None
+    reference: Reference, trace: Trace, remaining: Sequence[int], values: dict[int, str], answer: str | None
 ) -> Diagnosis:
     """Diagnose a trace without a fault by what the answer tells of the steps that are not stated."""
-    if left and (reference.compact or (trace.steps and answer == trace.steps[-1].result)):
-        return _at(reference, left[0], Failure.INCOMPLETE)
-    last = len(reference.steps) - 1
-    if last in known:
-        return _at(reference, last, Failure.ATOMIC, None if known[last] == answer else Fault.ANSWER)
-    behind = set(known)  # the stated steps and all that had to be done before them
-    for number in range(last, -1, -1):
-        if number in behind:
-            behind.update(s for s in reference.steps[number].call.sources if isinstance(s, int) and s != INPUT)
-    if len(behind) < last or answer is None:
+    if remaining and (reference.compact or (trace.steps and answer == trace.steps[-1].result)):
+        return _at(reference, remaining[0], Failure.INCOMPLETE)
+    final = len(reference.steps) - 1
+    if final in values:
+        return _at(reference, final, Failure.ATOMIC, None if values[final] == answer else Fault.ANSWER)
+    reached = set(values)  # the stated steps and all that had to be done before them
+    for number in range(final, -1, -1):
+        if number in reached:
+            reached.update(s for s in reference.steps[number].call.sources if isinstance(s, int) and s != INPUT)
+    if len(reached) < final or answer is None:
         return Diagnosis(Failure.UNPARSED)
-    return _at(reference, last, Failure.ATOMIC, Fault.RESULT)
+    return _at(reference, final, Failure.ATOMIC, Fault.RESULT)
 
 
 def _at(reference: Reference, number: int, failure: Failure, fault: Fault | None = None) -> Diagnosis:

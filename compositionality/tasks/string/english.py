@@ -100,29 +100,29 @@ class _Reader:
         """Take a function's name: what was open before is complete."""
         self._close()
         self.named = True
-        inside, end = _arguments(self.text, token.end())
+        arguments, end = _arguments(self.text, token.end())
         whole = self.text[token.start() : end]
         self._rewritten(whole)
         inner = _INNER.search(whole, 1)
         self.nested = (whole[: inner.start()], inner[0], whole[inner.end() :]) if inner else None
-        if inside is None or "func_" not in inside:
-            self.open = self._opened(token["call"], inside)
+        if arguments is None or "func_" not in arguments:
+            self.open = self._opened(token["call"], arguments)
         self.link = ("", end - LONGEST_GAP - 1)
         return end
 
-    def _opened(self, name: str, inside: str | None) -> _Open:
-        return _Open(name, None if inside is None else _literals(inside, self._slots(name)))
+    def _opened(self, name: str, arguments: str | None) -> _Open:
+        return _Open(name, None if arguments is None else _literals(arguments, self._slots(name)))
 
     def _rewritten(self, call: str) -> None:
         """Read ``f(g("ab")) = f("ba")``, which states what g gives."""
         if self.nested is None:
             return
-        before, inner, after = self.nested
-        if call.startswith(before) and call.endswith(after):
-            middle = _ARGUMENT.fullmatch(call[len(before) : max(len(before), len(call) - len(after))])
+        head, inner, tail = self.nested
+        if call.startswith(head) and call.endswith(tail):
+            middle = _ARGUMENT.fullmatch(call[len(head) : max(len(head), len(call) - len(tail))])
             if middle and middle[3] is None:
-                name, _, inside = inner[:-1].partition("(")
-                self.open = self._opened(name, inside)
+                name, _, arguments = inner[:-1].partition("(")
+                self.open = self._opened(name, arguments)
                 self.open.take(middle[1] if middle[1] is not None else middle[2])
                 self._close()
 
@@ -149,23 +149,25 @@ class _Reader:
 
     def _close(self) -> None:
         """Keep the open step if it has a result and is not stated for the second time."""
-        done, self.open = self.open, None
-        if done is None or done.result is None:
+        stated, self.open = self.open, None
+        if stated is None or stated.result is None:
             return
-        step = StatedStep(done.name, self._full(done), done.result)
-        if any((step.name, step.result) == (old.name, old.result) and _agree(step, old) for old in self.steps):
-            return
-        if self.steps and self.steps[-1].name == step.name and self._is_correction(step):
-            self.steps.pop()
+        is_complete = stated.given and len(stated.given) == len(self._slots(stated.name))
+        step = StatedStep(stated.name, stated.given if is_complete else None, stated.result)
+        for old in self.steps:
+            if (
+                old.name == step.name
+                and old.result == step.result
+                and (not step.given or old.given in (None, step.given))
+            ):
+                return
+        if self.steps and self.steps[-1].name == step.name:
+            old = self.steps[-1]
+            comparable = step.given and old.given
+            is_correction = step.given == old.given if comparable else self.reference.names.count(step.name) < 2
+            if is_correction:
+                self.steps.pop()
         self.steps.append(step)
-
-    def _is_correction(self, step: StatedStep) -> bool:
-        old = self.steps[-1]
-        return step.given == old.given if step.given and old.given else self.reference.names.count(step.name) < 2
-
-    def _full(self, done: _Open) -> tuple[str, ...] | None:
-        """Return what goes in, if there is a string for every slot of the function."""
-        return done.given if done.given and len(done.given) == len(self._slots(done.name)) else None
 
     def _slots(self, name: str) -> tuple[int, ...]:
         return next((step.call.open_slots for step in self.reference.steps if step.name == name), (0,))
@@ -182,10 +184,6 @@ def read_english(response: str, reference: Reference) -> Trace:
 def _quoted(code: re.Match[str]) -> str:
     """Return what is marked as code, in quotes unless it is a function, an equation or quoted already."""
     return code[1] if _NO_WORD & set(code[1]) or code[1].startswith("func_") else f'"{code[1]}"'
-
-
-def _agree(step: StatedStep, old: StatedStep) -> bool:
-    return step.given is None or old.given is None or step.given == old.given
 
 
 def _arguments(text: str, start: int) -> tuple[str | None, int]:
@@ -206,11 +204,11 @@ def _arguments(text: str, start: int) -> tuple[str | None, int]:
     return None, start
 
 
-def _literals(inside: str, slots: tuple[int, ...]) -> tuple[str, ...] | None:
+def _literals(arguments: str, slots: tuple[int, ...]) -> tuple[str, ...] | None:
     """Return the strings in the open slots of a call; strings joined by + are one. None if one is no literal."""
     literals: list[str] = []
     joined, position = "", 0
-    while piece := _ARGUMENT.match(inside, position):
+    while piece := _ARGUMENT.match(arguments, position):
         joined += piece[1] if piece[1] is not None else piece[2]
         position = piece.end()
         if piece[3] != "+":

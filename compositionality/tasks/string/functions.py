@@ -23,9 +23,9 @@ DEPTHS = (1, 2, 3)
 TEXT_LENGTHS = (2, 4)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """One atomic function.
+    """One atomic function; those below 0 are Python's own, which trees may hold.
 
     A parameter comes from ``choices``, or is a random text if ``takes_text``; with neither the function takes the
     text alone. ``binary``: the second argument may also be a sub-expression (trees). ``frozen`` is the parameter
@@ -42,8 +42,8 @@ class Function:
 
     @property
     def alias(self) -> str:
-        """Return the name that prompts show: see ``alias_of``."""
-        return alias_of(self.id)
+        """Return the name that prompts show: see ``alias_of``; Python's own keep theirs."""
+        return alias_of(self.id) if self.id >= 0 else self.name
 
     @property
     def parametrised(self) -> bool:
@@ -54,42 +54,9 @@ class Function:
         return definition(self.run, self.alias)
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A function with its parameter; if ``frozen``, the compact style leaves the parameter out."""
-
-    function: Function
-    parameter: Parameter | None = None
-    frozen: bool = False
-
-    def __call__(self, text: str) -> str:
-        if self.parameter is None:
-            return self.function.run(text)
-        return self.function.run(text, self.parameter)
-
-
-Chain = tuple[Operation, ...]  # outermost first
-
-
 def alias_of(id: int) -> str:
     """Return ``func_N`` of the study's functions, ``other_N`` of the others that pretraining text is about."""
     return f"{'func' if id in ATOMS else 'other'}_{id}"
-
-
-def apply_all(steps: Iterable[Operation], text: str) -> str:
-    """Return what ``steps``, the first one first, make of ``text``."""
-    for operation in steps:
-        text = operation(text)
-    return text
-
-
-def run_steps(chain: Chain, text: str) -> list[str]:
-    """Return the strings after each step, innermost operation first."""
-    results = []
-    for operation in reversed(chain):
-        text = operation(text)
-        results.append(text)
-    return results
 
 
 # ---- the functions
@@ -293,11 +260,6 @@ PRESETS: dict[str, tuple[int, ...]] = {
 ENDLESS = frozenset({11, 19})
 
 
-def frozen_operation(function: Function) -> Operation:
-    """Return ``function`` with the parameter that stands for all."""
-    return Operation(function, function.frozen, frozen=True)
-
-
 def select_functions(
     preset: str, ids: Iterable[int] = (), drop: Iterable[int] = (), split: int = 0, always_trained: Iterable[int] = ()
 ) -> tuple[Function, ...]:
@@ -311,10 +273,10 @@ def select_functions(
         unknown = [id for id in given if id not in ATOMS]
         if unknown:
             raise UserError(f"{key}={list(given)}: no function has the id {unknown[0]}; ids go from 0 to {max(ATOMS)}")
-    wanted = sorted(set(ids) or side(preset, split, drop, always_trained))
-    chosen = tuple(ATOMS[id] for id in wanted if id not in drop)
+    numbers = sorted(set(ids) or side(preset, split, drop, always_trained))
+    chosen = tuple(ATOMS[id] for id in numbers if id not in drop)
     if not chosen:
-        raise UserError(f"drop={list(drop)}: no function is left; leave at least one of {wanted}")
+        raise UserError(f"drop={list(drop)}: no function is left; leave at least one of {numbers}")
     return chosen
 
 
@@ -328,7 +290,7 @@ def side(preset: str, split: int = 0, drop: Iterable[int] = (), always_trained: 
     presets = {name: set(ids).difference(drop) for name, ids in PRESETS.items()}
     if bad := sorted(set(always_trained).difference(PRESETS["trained"])):
         raise UserError(f"always_trained={list(always_trained)}: func_{bad[0]} is none of {list(PRESETS['trained'])}")
-    kept = presets["trained"].intersection(always_trained)
+    always = presets["trained"].intersection(always_trained)
     if split == 0:
         return presets[preset]
     everything = presets["all"]
@@ -339,9 +301,9 @@ def side(preset: str, split: int = 0, drop: Iterable[int] = (), always_trained: 
         )
     for attempt in count():
         order = sorted(everything, key=lambda id: blake2b(f"function split {split}/{attempt}/{id}".encode()).digest())
-        order.sort(key=lambda id: id not in kept)
+        order.sort(key=lambda id: id not in always)
         trained, heldout = set(order[: sizes[0]]), set(order[sizes[0] :])
-        if heldout & ENDLESS or not (everything - kept) & ENDLESS:
+        if heldout & ENDLESS or not (everything - always) & ENDLESS:
             break
     return {"all": everything, "trained": trained, "heldout": heldout}[preset]
 

@@ -14,7 +14,6 @@ No answer at all is ``no_answer``; an attempt that cannot be read (there is a br
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from compositionality.errors import UserError
@@ -25,8 +24,10 @@ _STRING = r'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
 _LITERAL = r"(?:true|false|null|True|False|None)\b"
 
-_START = re.compile(rf"\{{(?={_SPACE}{_STRING}{_SPACE}:)")
-_FLAT = re.compile(rf'\{{{_SPACE}"output"{_SPACE}:{_SPACE}({_STRING}){_SPACE}\}}')
+_PAIRS = {"{": "}", "[": "]"}
+_OBJECT = re.compile(rf'\{{{_SPACE}"')
+_BRACKET = re.compile(r"[\[{]")
+_EMPTY = re.compile(rf"\{{{_SPACE}\}}|\[{_SPACE}\]")
 _KEY = re.compile(rf"{_SPACE}({_STRING}){_SPACE}:")
 _SCALAR = re.compile(rf"{_SPACE}({_STRING}|{_NUMBER}|{_LITERAL})")
 _OPEN = re.compile(rf"{_SPACE}([\[{{])")
@@ -36,10 +37,10 @@ _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)
 _MALFORMED = Verdict(0.0, Reason.MALFORMED)
 
 
-def judge_string(response: str, ground_truth: str) -> Verdict:
+def judge_string(answer_text: str, ground_truth: str) -> Verdict:
     """Judge a response of the string task; linear in its length, never raises on what a model wrote."""
     gold, style = read_ground_truth(ground_truth)
-    return _judge_compact(response, gold) if style == "compact" else _judge_json(response, gold)
+    return _judge_compact(answer_text, gold) if style == "compact" else _judge_json(answer_text, gold)
 
 
 @lru_cache(maxsize=4096)
@@ -84,87 +85,56 @@ def _compare(answer: str, gold: str) -> Verdict:
 # ---- objects in what a model wrote
 
 
-@dataclass(slots=True)
-class _Open:
-    """An object or a list that is still open; ``output`` is the text of its last value of this key."""
-
-    start: int
-    closing: str
-    key: str = ""
-    has_value: bool = False
-    output: str | None = None
-
-    def take(self, value: str) -> None:
-        """Note that a value has been read: the text of a scalar, or a brace for anything larger."""
-        self.has_value = True
-        if self.key == '"output"':
-            self.output = value
-
-
 def last_output(text: str) -> str | None:
     """Return the JSON text of the value of ``output`` in the last object that has this key, or None.
 
-    An object inside a well-formed one does not count; one inside a list does. An object that starts inside a failed
-    attempt is either one that the attempt met as a value (then its fate is already known) or one that it took for the
-    inside of a string. So every brace is parsed at most once, and every character is read by at most two attempts.
+    An object inside a well-formed one does not count; one inside a list does. Objects and lists are read from the last
+    one back, so those inside are known already: each is read once, and every character by at most two of them (once as
+    part of a string, once as none).
     """
-    objects: dict[int, tuple[int, str | None]] = {}  # by opening brace: where the object ends (-1: nowhere), its output
+    known: dict[int, tuple[int, str | None]] = {}  # by opening bracket: where it ends (only if well-formed), its output
+    begin = _OBJECT.search(text)
+    brackets = [match.start() for match in _BRACKET.finditer(text, begin.start())] if begin else []
+    for bracket in reversed(brackets):
+        if result := _read_bracket(text, bracket, known):
+            known[bracket] = result
     output, position = None, 0
-    while start := _START.search(text, position):
-        brace = start.start()
-        flat = None if brace in objects else _FLAT.match(text, brace)
-        if flat:
-            output, position = flat[1], flat.end()
-            continue
-        if brace not in objects:
-            _read_object(text, brace, objects)
-        end, value = objects[brace]
-        output = value or output
-        position = end if end >= 0 else brace + 1
+    for bracket in sorted(known):
+        if bracket >= position and text[bracket] == "{":
+            position, value = known[bracket]
+            output = value or output
     return output
 
 
-def _read_object(text: str, brace: int, objects: dict[int, tuple[int, str | None]]) -> None:
-    """Add the object at ``brace`` to ``objects``, and all those read on the way; no recursion."""
-    stack = [_Open(brace, "}")]
-    position = brace + 1
-    while stack:
-        top = stack[-1]
-        mark = _AFTER_VALUE.match(text, position)
-        if mark and mark[1] == top.closing:
-            position = mark.end()
-            stack.pop()
-            if top.closing == "}":
-                objects[top.start] = position, top.output
-            if stack:
-                stack[-1].take("{")
-            continue
-        comma = mark if mark and mark[1] == "," else None
-        if bool(comma) != top.has_value:
-            break
-        position = comma.end() if comma else position
-        if top.closing == "}":
-            key = _KEY.match(text, position)
-            if not key:
-                break
-            top.key, position = _plain_key(key[1]), key.end()
-        if scalar := _SCALAR.match(text, position):
-            top.take(scalar[1])
+def _read_bracket(text: str, start: int, known: dict[int, tuple[int, str | None]]) -> tuple[int, str | None] | None:
+    """Return where the object or list that begins at ``start`` ends, and its ``output``; None if it is not well-formed.
+
+    ``known``: what this is of all brackets further on.
+    """
+    if empty := _EMPTY.match(text, start):
+        return empty.end(), None
+    output, position = None, start + 1
+    while True:
+        key = _KEY.match(text, position) if text[start] == "{" else None
+        if key:
+            position = key.end()
+        elif text[start] == "{":
+            return None
+        scalar, opening = _SCALAR.match(text, position), _OPEN.match(text, position)
+        if scalar:
             position = scalar.end()
-            continue
-        opening = _OPEN.match(text, position)
-        if not opening:
-            break
-        start = opening.start(1)
-        if start not in objects:
-            stack.append(_Open(start, "}" if opening[1] == "{" else "]"))
-            position = opening.end()
-        elif objects[start][0] < 0:
-            break
+        elif opening and opening.start(1) in known:
+            position = known[opening.start(1)][0]
         else:
-            top.take("{")
-            position = objects[start][0]
-    objects.update((top.start, (-1, None)) for top in stack if top.closing == "}")
+            return None
+        if key and _plain_key(key[1]) == '"output"':
+            output = scalar[1] if scalar else "{"
+        mark = _AFTER_VALUE.match(text, position)
+        if not mark:
+            return None
+        position = mark.end()
+        if mark[1] != ",":
+            return (position, output) if _PAIRS[text[start]] == mark[1] else None
 
 
 def _plain_key(token: str) -> str:

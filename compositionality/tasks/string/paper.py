@@ -11,6 +11,7 @@ from random import Random
 
 from compositionality.errors import UserError
 from compositionality.tasks.stream import check_choice, check_count
+from compositionality.tasks.string.clean import StringItem
 from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS
 from compositionality.tasks.string.program import CONCAT, METHODS, Program, join
 from compositionality.tasks.string.wording import ground_truth, json_prompt, main_solution, sources
@@ -46,17 +47,6 @@ class StringPaperOptions:
         return "trained" if split == "train" else "heldout"
 
 
-@dataclass(frozen=True, slots=True)
-class PaperItem:
-    """One drawn problem: level, program, the text of its expression, input and output."""
-
-    level: int
-    program: Program
-    text: str
-    input: str
-    output: str
-
-
 class PaperSampler:
     """Draws expressions and inputs of some functions (ids) in the original's order."""
 
@@ -64,22 +54,22 @@ class PaperSampler:
         self.random = Random(SEED)
         self.plain = [ATOMS[id] for id in PLAIN_ORDER if id in ids]
         self.parametrised = [ATOMS[id] for id in PARAMETRISED_ORDER if id in ids]
-        self.interlace = ATOMS[7 if 7 in ids else 20].alias
+        self.interlace = ATOMS[7 if 7 in ids else 20]
 
-    def items(self, levels: Iterable[int], count: int) -> Iterator[PaperItem]:
+    def items(self, levels: Iterable[int], count: int) -> Iterator[StringItem]:
         """Yield ``count`` problems of each level; an expression that was seen before is drawn again.
 
         A rejected one has drawn its input too, as in the original.
         """
-        seen: set[str] = set()
+        texts: set[str] = set()
         for level in levels:
-            end = len(seen) + count
-            while len(seen) < end:
+            end = len(texts) + count
+            while len(texts) < end:
                 program = self.program(level)
                 text, x = program.text, self._letters(INPUT_LENGTHS)
-                if text not in seen:
-                    seen.add(text)
-                    yield PaperItem(level, program, text, x, program.value(x))
+                if text not in texts:
+                    texts.add(text)
+                    yield StringItem(level, 0, program, x, program.value(x))
 
     def program(self, depth: int) -> Program:
         """Draw a program whose leaves all lie at ``depth``."""
@@ -96,15 +86,15 @@ class PaperSampler:
         function = self.random.choice(self.plain if self.random.random() < P_PLAIN else self.parametrised)
         inner = self.program(depth - 1)
         if function.takes_text:
-            return join(function.alias, [inner], self._letters(TEXT_LENGTHS))
-        return join(function.alias, [inner], self.random.choice(function.choices) if function.choices else None)
+            return join(function, [inner], self._letters(TEXT_LENGTHS))
+        return join(function, [inner], self.random.choice(function.choices) if function.choices else None)
 
     def _letters(self, lengths: tuple[int, int]) -> str:
         length = self.random.randint(*lengths)
         return "".join(self.random.choices(string.ascii_lowercase, k=length))
 
 
-def paper_items(options: StringPaperOptions, split: str, count: int) -> Iterator[PaperItem]:
+def paper_items(options: StringPaperOptions, split: str, count: int) -> Iterator[StringItem]:
     """Return the problems of one file, in the original's order. UserError for what the original cannot serve."""
     check_choice("split", split, ("train", "test"))
     levels = range(options.min_level, options.max_level + 1)
@@ -115,19 +105,11 @@ def paper_items(options: StringPaperOptions, split: str, count: int) -> Iterator
 
 def paper_problems(options: StringPaperOptions, split: str, count: int) -> Iterator[Problem]:
     """Return rows of one file, in the published schema."""
-    items, group = paper_items(options, split, count), options.group(split)
-    return (_problem(item, group, show_definitions=options.stage == 1) for item in items)
-
-
-def _problem(item: PaperItem, group: str, *, show_definitions: bool) -> Problem:
-    solution = main_solution(item.text)
-    code = sources(item.program.functions) + solution if show_definitions else solution
-    return Problem(
-        data_source=f"codeio-forward-incomplete-depth{item.level}",
-        level=item.level,
-        group=group,
-        prompt=json_prompt(code, item.input),
-        ground_truth=ground_truth(item.input, item.output, code),
-        index=0,
-        metadata={"split": "dummy"},  # the name that the published files have
-    )
+    for item in paper_items(options, split, count):
+        code = main_solution(item.program.text)
+        if options.stage == 1:
+            code = sources(item.program.functions) + code
+        prompt, truth = json_prompt(code, item.input), ground_truth(item.input, item.output, code)
+        source = f"codeio-forward-incomplete-depth{item.level}"
+        metadata = {"split": "dummy"}  # the name that the published files have
+        yield Problem(source, item.level, options.group(split), prompt, truth, item.index, metadata)

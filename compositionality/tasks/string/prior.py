@@ -4,12 +4,12 @@ The first 34 are those of the tiny profile; larger models get more of them. None
 of the study, whatever its parameter.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import chain, zip_longest
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.functions import Function, Parameter
+from compositionality.tasks.string.functions import Function, Parameter, rotate_str
 
 Edit = Callable[[str], str]
 Named = tuple[str, Edit]
@@ -103,6 +103,7 @@ _MORE = {
 }
 _COUNTS = (2, 3, 4)
 _SIGNS = ("-", "_", "|")
+# What a parameter in brackets means must be known before RL.
 _FREE: tuple[tuple[str, Callable[..., str], tuple[Parameter, ...], Parameter], ...] = (
     ("surround_by", lambda text, other: other + text + other, (), "ea"),
     ("put_after_first", lambda text, other: text[:1] + other + text[1:], (), "ig"),
@@ -115,7 +116,7 @@ _FREE: tuple[tuple[str, Callable[..., str], tuple[Parameter, ...], Parameter], .
     ("keep_last", lambda text, count: text[-count:], (2, 4, 5), 4),
     ("cut_first", lambda text, count: text[count:], _COUNTS, 2),
     ("cut_last", lambda text, count: text[:-count], _COUNTS, 2),
-    ("turn_right", lambda text, count: _turned_right(text, count), _COUNTS, 2),
+    ("turn_right", lambda text, count: rotate_str(text, -count), _COUNTS, 2),
     ("reverse_first", lambda text, count: text[:count][::-1] + text[count:], (3, 4, 5), 3),
     ("reverse_last", lambda text, count: text[:-count] + text[-count:][::-1], (3, 4, 5), 3),
     ("drop_at", lambda text, place: text[: place - 1] + text[place:], _COUNTS, 2),
@@ -127,17 +128,6 @@ _FREE: tuple[tuple[str, Callable[..., str], tuple[Parameter, ...], Parameter], .
 )
 
 
-def _turned_right(text: str, count: int) -> str:
-    cut = len(text) - count % len(text) if text else 0
-    return text[cut:] + text[:cut]
-
-
-def _free_functions(first: int) -> Iterator[Function]:
-    """Yield functions that take a parameter, numbered from ``first``: what brackets mean must be known before RL."""
-    for number, (name, run, choices, frozen) in enumerate(_FREE, first):
-        yield Function(number, name, run, choices, takes_text=not choices, frozen=frozen)
-
-
 def _family(name: str, letters: str) -> list[Named]:
     """Return the edits of one kind, each with its letters."""
     return [(name.format(chosen), partial(_WITH_LETTERS[name], chosen)) for chosen in letters.split()]
@@ -147,7 +137,8 @@ def _numbered() -> tuple[Function, ...]:
     """Return all of them: the tiny profile's, those with a parameter, then one of each family in turn."""
     tiny = [*_PLAIN, *(edit for kind in _TINY.items() for edit in _family(*kind))]
     functions = [Function(id, name, edit) for id, (name, edit) in enumerate(tiny, FIRST_ID)]
-    functions += _free_functions(FIRST_ID + len(functions))
+    for id, (name, run, choices, frozen) in enumerate(_FREE, FIRST_ID + len(functions)):
+        functions.append(Function(id, name, run, choices, takes_text=not choices, frozen=frozen))
     families = [*(_MORE_PLAIN[start::3] for start in range(3)), *(_family(*kind) for kind in _MORE.items())]
     rest = filter(None, chain.from_iterable(zip_longest(*families)))
     functions += [Function(id, name, edit) for id, (name, edit) in enumerate(rest, FIRST_ID + len(functions))]

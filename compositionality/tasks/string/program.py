@@ -5,17 +5,18 @@ is ever executed as code.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations, permutations, product
 from typing import NamedTuple, TypeVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.functions import ALIASES, Chain, Operation, Parameter, apply_all
+from compositionality.tasks.string.functions import ALIASES, Function, Parameter
 
-METHODS = ("upper", "lower", "capitalize", "swapcase")
-CONCAT = "+"
+CONCAT = Function(-1, "+", operator.add, binary=True)
+METHODS = tuple(Function(-2, name, getattr(str, name)) for name in ("upper", "lower", "capitalize", "swapcase"))
 MAX_LENGTH = 1_000_000  # characters of a value; the paper's longest have some thousand
 LONGEST = 10_000  # characters of a value from which shorter compositions are followed
 MAX_DEPTH = 200
@@ -29,21 +30,31 @@ Made = TypeVar("Made")
 
 
 class Call(NamedTuple):
-    """One operator (``func_N``, ``+`` or a string method) with a source for each argument."""
+    """A function (``func_N``, ``+`` or a string method) with a source for each argument, and its parameter.
 
-    operator: str
-    sources: tuple[Source, ...]
+    ``frozen``: the compact style leaves the parameter out. Alone, a call is a step on any string.
+    """
+
+    function: Function
+    sources: tuple[Source, ...] = (INPUT,)
     parameter: Parameter | None = None
+    frozen: bool = False
+
+    @property
+    def operator(self) -> str:
+        return self.function.alias
 
     @property
     def open_slots(self) -> tuple[int, ...]:
         """Return which arguments are not literals."""
         return tuple([slot for slot, source in enumerate(self.sources) if isinstance(source, int)])
 
-    def fill(self, given: Sequence[str]) -> list[str]:
-        """Return the strings of all arguments; ``given`` has one per open slot."""
-        strings = iter(given)
-        return [source if isinstance(source, str) else next(strings) for source in self.sources]
+    def __call__(self, *strings: str) -> str:
+        """Return what the function makes of strings, one per open slot."""
+        if len(strings) == len(self.sources):
+            return self.run(strings)
+        values = iter(strings)
+        return self.run([source if isinstance(source, str) else next(values) for source in self.sources])
 
     def apply(self, values: Sequence[str]) -> str:
         """Return what the operator makes of the strings of its arguments.
@@ -59,34 +70,26 @@ class Call(NamedTuple):
 
     def run(self, values: Sequence[str]) -> str:
         """Return ``apply`` for values known to be short."""
-        if self.operator == CONCAT:
-            return values[0] + values[1]
-        if self.operator in METHODS:
-            return str(getattr(str, self.operator)(values[0]))
-        run = ALIASES[self.operator].run
+        run = self.function.run
         return run(*values) if self.parameter is None else run(*values, self.parameter)
 
     def text(self, arguments: Sequence[str]) -> str:
         """Return the Python text, given that of the arguments."""
-        if self.operator == CONCAT:
+        if self.function is CONCAT:
             return f"({arguments[0]} + {arguments[1]})"
-        if self.operator in METHODS:
+        if self.function in METHODS:
             return f"({arguments[0]}).{self.operator}()"
         rest = [] if self.parameter is None else [repr(self.parameter)]
         return f"{self.operator}({', '.join([*arguments, *rest])})"
 
 
 class Applied(NamedTuple):
-    """A call with the strings of its arguments and its value; ``name``: what traces call it ("": they cannot)."""
+    """A call with the strings of its arguments and its value; ``name``: what the traces of a problem call it."""
 
     call: Call
     given: tuple[str, ...]
     value: str
-    name: str
-
-    def on(self, given: Sequence[str]) -> str:
-        """Return what the call makes of other strings, one per open slot."""
-        return self.call.run(self.call.fill(given))
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +104,15 @@ class Program:
 
     def fold(self, leaf: Callable[[Source], Made], join: Callable[[Call, list[Made]], Made]) -> Made:
         """Return what ``join`` makes of the last call and of what it made of the arguments; ``leaf`` of x, literals."""
-        made: list[Made] = []
+        results: list[Made] = []
         for call in self.calls:
-            made.append(join(call, [made[s] if isinstance(s, int) and s >= 0 else leaf(s) for s in call.sources]))
-        return made[-1] if made else leaf(self.result)
+            results.append(join(call, [results[s] if isinstance(s, int) and s >= 0 else leaf(s) for s in call.sources]))
+        return results[-1] if results else leaf(self.result)
 
     @property
     def text(self) -> str:
         """Return the Python text of the expression."""
-        return self.fold(_leaf_text, Call.text)
+        return self.fold(lambda source: repr(source) if isinstance(source, str) else "x", Call.text)
 
     @property
     def depth(self) -> int:
@@ -121,8 +124,7 @@ class Program:
         """Return the ``func_N`` that occur, outermost first, with repetitions."""
 
         def names(call: Call, below: list[list[str]]) -> list[str]:
-            own = [call.operator] if call.operator in ALIASES else []
-            return own + [name for part in below for name in part]
+            return [call.operator] * (call.function.id >= 0) + [name for part in below for name in part]
 
         return self.fold(lambda _: [], names)
 
@@ -136,49 +138,47 @@ class Program:
         for call in self.calls:
             given = tuple([s if isinstance(s, str) else x if s == INPUT else values[s] for s in call.sources])
             values.append(call.apply(given))
-            yield Applied(call, given, values[-1], call.operator if call.operator in ALIASES else "")
+            yield Applied(call, given, values[-1])
 
     def value(self, x: str) -> str:
         """Return the value for the input ``x``. UserError if one on the way gets too long."""
         return self.fold(lambda source: source if isinstance(source, str) else x, Call.apply)
 
 
-def _leaf_text(source: Source) -> str:
-    return repr(source) if isinstance(source, str) else "x"
-
-
 def _moved(call: Call, by: int) -> Call:
-    sources = tuple([source + by if isinstance(source, int) and source >= 0 else source for source in call.sources])
-    return Call(call.operator, sources, call.parameter)
+    sources = [source + by if isinstance(source, int) and source >= 0 else source for source in call.sources]
+    return call._replace(sources=tuple(sources))
 
 
-def join(operator: str, arguments: Sequence[Program], parameter: Parameter | None = None) -> Program:
-    """Return the program of an operator applied to the results of others."""
+def join(function: Function, arguments: Sequence[Program], parameter: Parameter | None = None) -> Program:
+    """Return the program of a function applied to the results of others."""
     calls: list[Call] = []
     sources: list[Source] = []
     for program in arguments:
         start = len(calls)
         calls += [_moved(call, start) for call in program.calls] if start else program.calls
         sources.append(len(calls) - 1 if program.calls else program.result)
-    return Program((*calls, Call(operator, tuple(sources), parameter)), len(calls))
+    return Program((*calls, Call(function, tuple(sources), parameter)), len(calls))
 
 
-def program_of(chain: Chain) -> Program:
-    """Return the program of a chain, outermost function first, applied to x."""
-    steps = enumerate(reversed(chain), INPUT)
-    calls = tuple([Call(step.function.alias, (number,), step.parameter) for number, step in steps])
-    return Program(calls, len(calls) - 1)
+def frozen_call(function: Function) -> Call:
+    """Return a call of ``function`` with the parameter that stands for all."""
+    return Call(function, parameter=function.frozen, frozen=True)
 
 
-def as_chain(program: Program) -> Chain | None:
-    """Return the functions, innermost first, of a program that is a chain of them on x; else None."""
-    steps: list[Operation] = []
-    for number, call in enumerate(program.calls, INPUT):
-        function, (inner, *others) = ALIASES.get(call.operator), call.sources
-        if function is None or inner != number or not all(isinstance(other, str) for other in others):
+def chain_of(steps: Iterable[Call]) -> Program:
+    """Return the program that takes x through ``steps``, the first one first."""
+    calls = [step._replace(sources=(place, *step.sources[1:])) for place, step in enumerate(steps, INPUT)]
+    return Program(tuple(calls), len(calls) - 1)
+
+
+def steps_of(program: Program) -> tuple[Call, ...] | None:
+    """Return the steps of a program that is a chain of functions on x; None for any other."""
+    for place, call in enumerate(program.calls, INPUT):
+        if call.function.id < 0 or call.sources[0] != place or call.open_slots != (0,):
             return None
-        steps.append(Operation(function, next((other for other in others if isinstance(other, str)), call.parameter)))
-    return None if isinstance(program.result, str) else tuple(steps)
+    steps = tuple([call._replace(sources=(INPUT, *call.sources[1:])) for call in program.calls])
+    return None if isinstance(program.result, str) else steps
 
 
 # ---- reading text
@@ -215,26 +215,27 @@ def _convert(node: ast.expr, depth: int = 0) -> Program:
             return Program(result=literal)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return join(CONCAT, [_convert(left, depth + 1), _convert(right, depth + 1)])
-        case ast.Call(func=ast.Attribute(value=inner, attr=method), args=[], keywords=[]) if method in METHODS:
-            return join(method, [_convert(inner, depth + 1)])
+        case ast.Call(func=ast.Attribute(value=inner, attr=name), args=[], keywords=[]):
+            for method in METHODS:
+                if method.name == name:
+                    return join(method, [_convert(inner, depth + 1)])
         case ast.Call(func=ast.Name(id=alias), args=arguments, keywords=[]) if alias in ALIASES:
-            return _convert_call(alias, arguments, depth + 1)
+            return _convert_call(ALIASES[alias], arguments, depth + 1)
     raise ValueError(ast.dump(node)[:60])
 
 
-def _convert_call(alias: str, arguments: list[ast.expr], depth: int) -> Program:
-    function = ALIASES[alias]
+def _convert_call(function: Function, arguments: list[ast.expr], depth: int) -> Program:
     if len(arguments) != 1 + function.parametrised:
-        raise ValueError(f"{alias} with {len(arguments)} arguments")
+        raise ValueError(f"{function.alias} with {len(arguments)} arguments")
     if function.binary or not function.parametrised:
-        return join(alias, [_convert(argument, depth) for argument in arguments])
+        return join(function, [_convert(argument, depth) for argument in arguments])
     kind = str if function.takes_text else type(function.choices[0])
     match arguments[1]:
         case ast.Constant(value=int(parameter) | str(parameter)) if isinstance(parameter, kind):
             if isinstance(parameter, int) and parameter > MAX_PARAMETER:
-                raise ValueError(f"{alias} with a number over {MAX_PARAMETER}")
-            return join(alias, [_convert(arguments[0], depth)], parameter)
-    raise ValueError(f"{alias} with a parameter that is no {kind.__name__}")
+                raise ValueError(f"{function.alias} with a number over {MAX_PARAMETER}")
+            return join(function, [_convert(arguments[0], depth)], parameter)
+    raise ValueError(f"{function.alias} with a parameter that is no {kind.__name__}")
 
 
 # ---- shorter compositions and other orders
@@ -246,21 +247,21 @@ class Walk:
 
     input: str
     value: str
-    steps: Chain = ()  # the first one first
+    steps: tuple[Call, ...] = ()  # the first one first
     shorter: frozenset[str] = frozenset()
 
-    def step(self, operation: Operation, limit: int) -> "Walk | None":
-        """Return the walk with one operation more; None if its value is too long or a shorter subsequence gives it.
+    def step(self, call: Call, limit: int) -> "Walk | None":
+        """Return the walk with one step more; None if its value is too long or a shorter subsequence gives it.
 
         A chain is irreducible only if each of its beginnings is. None of over ``LONGEST`` characters is followed.
         """
-        value = operation(self.value)
+        value = call(self.value)
         if value == self.value or value in self.shorter or not 0 < len(value) <= limit:
             return None
-        longer = {operation(text) for text in self.shorter if len(text) <= LONGEST}
+        longer = {call(text) for text in self.shorter if len(text) <= LONGEST}
         if value in longer:
             return None
-        return Walk(self.input, value, (*self.steps, operation), self.shorter | longer | {self.value})
+        return Walk(self.input, value, (*self.steps, call), self.shorter | longer | {self.value})
 
 
 def is_reducible(program: Program, x: str) -> bool:
@@ -271,10 +272,10 @@ def is_reducible(program: Program, x: str) -> bool:
     """
     parts: list[list[str]] = []  # of every call: its value, then those of shorter programs, in a fixed order
     for call in program.calls:
-        given = [[s] if isinstance(s, str) else [x] if s == INPUT else parts[s] for s in call.sources]
-        kept = [given[slot] for slot in call.open_slots] or given
-        shorter = dict.fromkeys(text for texts in kept for text in texts)
-        choices = product(*given)
+        parts_of_call = [[s] if isinstance(s, str) else [x] if s == INPUT else parts[s] for s in call.sources]
+        open_parts = [parts_of_call[slot] for slot in call.open_slots] or parts_of_call
+        shorter = dict.fromkeys(text for texts in open_parts for text in texts)
+        choices = product(*parts_of_call)
         value = call.apply(next(choices))
         for values in choices:
             if value in shorter or len(shorter) >= MAX_VALUES:
@@ -287,8 +288,8 @@ def is_reducible(program: Program, x: str) -> bool:
     return False
 
 
-def another_order(steps: Chain, x: str, answer: str) -> bool:
-    """Return whether the steps (innermost first) give ``answer`` on ``x`` in another order too; equal steps are one.
+def another_order(steps: Sequence[Call], x: str, answer: str) -> bool:
+    """Return whether the steps give ``answer`` on ``x`` in another order too; steps that are equal count as one.
 
     Of a chain longer than ALL_ORDERS every exchange of two functions is tried.
     """
@@ -298,4 +299,4 @@ def another_order(steps: Chain, x: str, answer: str) -> bool:
     else:
         pairs = combinations(range(len(numbers)), 2)
         orders = {(*numbers[:i], numbers[j], *numbers[i + 1 : j], numbers[i], *numbers[j + 1 :]) for i, j in pairs}
-    return any(apply_all([steps[number] for number in order], x) == answer for order in orders - {numbers})
+    return any(reduce(lambda text, number: steps[number](text), order, x) == answer for order in orders - {numbers})

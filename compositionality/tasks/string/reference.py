@@ -55,7 +55,7 @@ class Reference:
         """Return the value of a step: as stated, else what follows from the stated ones."""
         if number in known:
             return known[number]
-        return self.steps[number].on(self.given(number, known))
+        return self.steps[number].call(*self.given(number, known))
 
 
 @lru_cache(maxsize=16384)
@@ -66,17 +66,14 @@ def read_reference(ground_truth: str, prompt: str) -> Reference:
         code, x, compact = truth["ref_code"], truth["ref_input"]["x"], truth.get("style") == "compact"
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError("ground_truth holds no ref_code and ref_input; make the problem file again") from error
-    applied = list(parse_program(code).apply(x))
-    return Reference(compact, x, tuple(_with_compact_names(applied, prompt) if compact else applied))
-
-
-def _with_compact_names(steps: list[Applied], prompt: str) -> list[Applied]:
-    """Give the steps the names that the compact prompt shows: with a parameter in brackets unless that is frozen."""
-    request = hide_definitions(prompt).partition(":")[0]
-    names = re.findall(COMPACT_NAME, request)[::-1]
-    if [name.partition("[")[0] for name in names] != [step.name for step in steps]:
-        raise UserError(f"prompt {request[:60]!r} does not name the functions of its ref_code")
-    return [step._replace(name=name) for step, name in zip(steps, names, strict=True)]
+    steps = list(parse_program(code).apply(x))
+    names = [step.call.operator if step.call.function.id >= 0 else "" for step in steps]
+    if compact:  # as the prompt shows them: with a parameter in brackets unless that is frozen
+        request = hide_definitions(prompt).partition(":")[0]
+        aliases, names = names, re.findall(COMPACT_NAME, request)[::-1]
+        if [name.partition("[")[0] for name in names] != aliases:
+            raise UserError(f"prompt {request[:60]!r} does not name the functions of its ref_code")
+    return Reference(compact, x, tuple([step._replace(name=name) for step, name in zip(steps, names, strict=True)]))
 
 
 # ---- what a completion states

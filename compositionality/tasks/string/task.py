@@ -27,14 +27,14 @@ from compositionality.tasks.string.program import (
     Applied,
     Program,
     another_order,
-    as_chain,
     is_reducible,
     parse_program,
+    steps_of,
 )
 from compositionality.tasks.string.reference import read_reference
 from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt, write_solution
 from compositionality.tasks.task import Behaviours, Column, Identity, Mode, Task
-from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Verdict
+from compositionality.types import Problem
 
 _FUNCTION = re.compile(r"func_\d+")
 PROBES = (
@@ -70,9 +70,13 @@ class StringTask(Task):
         Column("functions", lambda level: f"{level['functions_mean']:.2f}"),
         Column("balance", lambda level: f"{level['balance']:.2f}"),
     )
+    judge = staticmethod(judge_string)
+    parse_truth = staticmethod(read_ground_truth)
+    hide_definitions = staticmethod(hide_definitions)
+    diagnose = staticmethod(diagnose)
+    read_chain = staticmethod(read_chain)
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        """Return the problem at ``index``; mode=paper is one sequence, which has no random access (UserError)."""
         if isinstance(options, StringPaperOptions):
             raise UserError("mode=paper is one sequence; make its whole file")
         return _generator(options).problem(split, seed, index)
@@ -84,18 +88,9 @@ class StringTask(Task):
         return [((item.level, item.input, item.output), generator.render(item, seed)) for item in items]
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """Return the problems of a file; in mode=paper those of the original, in its order."""
         if isinstance(options, StringPaperOptions):
             return paper_problems(options, split, count)
         return super().problems(options, split, seed, count, workers)
-
-    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """Judge the last JSON object with an ``output``, or the text after the last ``=``."""
-        return judge_string(answer_text, ground_truth)
-
-    def parse_truth(self, ground_truth: str) -> tuple[str, str]:
-        """Return gold answer and style."""
-        return read_ground_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
         """Return the JSON object with the answer, or the trace of the compact style."""
@@ -119,7 +114,6 @@ class StringTask(Task):
         return Identity(f"{program.text} on {x}", *_composition_keys(program))
 
     def level(self, problem: Problem) -> int:
-        """Return how many operators the program nests."""
         return read_row(problem)[0].depth
 
     def asks_its_truth(self, problem: Problem) -> bool:
@@ -130,13 +124,10 @@ class StringTask(Task):
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"is no row of the string task ({error})") from error
         if truth.get("style") == "compact":
-            chain = as_chain(parse_program(code))
-            if chain is None:
-                return False
-            free = chain[::-1]
-            frozen = tuple([replace(operation, frozen=True) for operation in free])
-            return problem.prompt in {
-                compact_prompt(named, x, show_definitions=shown) for named in (free, frozen) for shown in (False, True)
+            free = parse_program(code)
+            frozen = replace(free, calls=tuple([call._replace(frozen=True) for call in free.calls]))
+            return steps_of(free) is not None and problem.prompt in {
+                compact_prompt(chain, x, show_definitions=shown) for chain in (free, frozen) for shown in (False, True)
             }
         whole = json_prompt(code, x)
         if problem.prompt.startswith(_OUR_WORDS):
@@ -155,11 +146,12 @@ class StringTask(Task):
             raise UserError("is no row of the string task (no ref_output)")
         applied = list(program.apply(x))
         depths = real_depths(applied)
+        seed = problem.metadata.get("seed")
         value = program.value(x)
-        chain = as_chain(program)
+        steps = steps_of(program)
         shares = {
             "wrong_gold": value != output,
-            "wrong_stream": _in_wrong_stream(x, problem.metadata),
+            "wrong_stream": seed is not None and owner(x) != (problem.metadata.get("split"), seed % SEED_CLASSES),
             "input_named": program.uses_input,
             "input_matters": _input_matters(program),
             "with_no_op": any(step.value in step.given for step in applied),
@@ -167,7 +159,7 @@ class StringTask(Task):
             "real_depth": (depths[-1] if depths else 0) == problem.level,
             "reducible": is_reducible(program, x),
         }
-        other_order = None if chain is None else another_order(chain, x, value)
+        other_order = None if steps is None else another_order(steps, x, value)
         return {"shares": shares, "other_order": other_order, "length": len(output), "functions": program.functions}
 
     def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
@@ -193,28 +185,17 @@ class StringTask(Task):
         named = problem.metadata.get("functions")
         return tuple(dict.fromkeys(_FUNCTION.findall(_program(problem)) if named is None else named))
 
-    def hide_definitions(self, prompt: str) -> str:
-        return hide_definitions(prompt)
-
-    def diagnose(self, problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
-        """Return the first fault of the trace, by executing the problem's operators on the strings that it states."""
-        return diagnose(problem, completion, verdict)
-
-    def read_chain(self, problem: Problem, text: str) -> ReadChain:
-        """Read names and strings of the trace; nothing can be told of a row that does not hold its program."""
-        return read_chain(problem, text)
-
     def reference(self, problem: Problem) -> str | None:
         """Return definitions, input, and the true string after every operator."""
-        asked = read_reference(problem.ground_truth, problem.prompt)
-        names = dict.fromkeys(step.call.operator for step in asked.steps if step.name)
+        reference = read_reference(problem.ground_truth, problem.prompt)
+        names = dict.fromkeys(step.call.operator for step in reference.steps if step.name)
         sources = "\n\n".join(ALIASES[name].source() for name in names)
         lines = []
-        for number, step in enumerate(asked.steps, 1):
+        for number, step in enumerate(reference.steps, 1):
             given = ", ".join(map(json.dumps, step.given))
             parameter = "" if step.call.parameter is None else f", {step.call.parameter!r}"
             lines.append(f"{number}. {step.call.operator}({given}{parameter}) = {json.dumps(step.value)}")
-        head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(asked.input)}\nTrue steps, in order:\n"
+        head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(reference.input)}\nTrue steps, in order:\n"
         return head + "\n".join(lines)
 
 
@@ -262,12 +243,6 @@ def real_depths(applied: Sequence[Applied]) -> list[int]:
 @lru_cache(maxsize=200_000)
 def _input_matters(program: Program) -> bool:
     return program.uses_input and len({program.value(probe) for probe in PROBES}) > 1
-
-
-def _in_wrong_stream(x: str, metadata: Mapping[str, Any]) -> bool:
-    """Return whether a clean row's input has a checksum that belongs to another split or seed."""
-    seed = metadata.get("seed")
-    return seed is not None and owner(x) != (metadata.get("split"), seed % SEED_CLASSES)
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,8 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.string.functions import ALIASES, Chain, Operation, run_steps
+from compositionality.tasks.string.functions import ALIASES
+from compositionality.tasks.string.program import Call, Program
 from compositionality.tasks.task import BRIDGE, Behaviours
 
 _TASK = """Below is a Python program.
@@ -49,29 +50,27 @@ def ground_truth(x: str, output: str, code: str, style: str = "json") -> str:
     return json.dumps(truth if style == "json" else {**truth, "style": style}, ensure_ascii=False)
 
 
-def compact_name(operation: Operation) -> str:
-    """Return ``func_3``, with its parameter in brackets unless that is frozen."""
-    if operation.parameter is None or operation.frozen:
-        return operation.function.alias
-    return f"{operation.function.alias}[{operation.parameter}]"
+def compact_name(call: Call) -> str:
+    """Return ``func_3``, with its parameter (which may stand as a literal) in brackets unless that is frozen."""
+    parameter = call.parameter if len(call.sources) < 2 else call.sources[1]
+    return call.operator if parameter is None or call.frozen else f"{call.operator}[{parameter}]"
 
 
-def compact_definitions(chain: Iterable[Operation]) -> str:
+def compact_definitions(calls: Iterable[Call]) -> str:
     """Return ``func_3=recursive_reverse;`` for each distinct function, in order of first use."""
-    distinct = dict.fromkeys(operation.function for operation in chain)
+    distinct = dict.fromkeys(call.function for call in calls)
     return "".join([f"{function.alias}={function.name};" for function in distinct])
 
 
-def compact_prompt(chain: Chain, text: str, *, show_definitions: bool = False) -> str:
+def compact_prompt(chain: Program, text: str, *, show_definitions: bool = False) -> str:
     """Return the compact style's prompt: names, outermost first, a colon, the input."""
-    shown = compact_definitions(chain) if show_definitions else ""
-    return shown + "".join([compact_name(operation) for operation in chain]) + ":" + text
+    calls = chain.calls[::-1]
+    return (compact_definitions(calls) if show_definitions else "") + "".join(map(compact_name, calls)) + ":" + text
 
 
-def compact_trace(chain: Chain, text: str) -> str:
+def compact_trace(chain: Program, text: str) -> str:
     """Return the gold response of the compact style for a chain."""
-    names = [compact_name(operation) for operation in reversed(chain)]
-    return trace_of(names, [text, *run_steps(chain, text)])
+    return trace_of([*map(compact_name, chain.calls)], [text, *[step.value for step in chain.apply(text)]])
 
 
 def trace_of(names: Sequence[str], strings: Sequence[str]) -> str:
@@ -93,13 +92,13 @@ def write_solution(names: Sequence[str], trace: str, behaviours: Behaviours, key
     draws = Draws(key)
     lines: list[str] = []
     for number, line in enumerate(trace.split("\n")):
-        left = names[number:]
-        if len(left) > 1 and _happens(draws, behaviours.reflection):
-            later = draws.between(1, len(left) - 1)
-            lines.append(f"{left[later]}?{left[later - 1]}")
-        if _happens(draws, behaviours.analysis_chance(len(left))):
+        remaining = names[number:]
+        if len(remaining) > 1 and _happens(draws, behaviours.reflection):
+            later = draws.between(1, len(remaining) - 1)
+            lines.append(f"{remaining[later]}?{remaining[later - 1]}")
+        if _happens(draws, behaviours.analysis_chance(len(remaining))):
             given = line.rpartition("=")[0].rpartition(":")[2]
-            lines.append(f"{''.join(reversed(left))}:{given}")
+            lines.append(f"{''.join(reversed(remaining))}:{given}")
         lines.append(line)
     text = "\n".join(lines)
     if not behaviours.padded:

@@ -42,15 +42,12 @@ from compositionality.ranges import Fraction, NonNegativeInt, PositiveInt
 from compositionality.tasks.string.functions import (
     ATOMS,
     TEXT_LENGTHS,
-    Chain,
     Function,
-    Operation,
     Parameter,
-    frozen_operation,
-    run_steps,
     select_functions,
 )
 from compositionality.tasks.string.prior import FIRST_ID, TINY_COUNT, prior_functions
+from compositionality.tasks.string.program import Call, chain_of, frozen_call
 from compositionality.tasks.string.wording import compact_definitions, compact_name, compact_prompt, compact_trace
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick, text_of
 from compositionality.train.tiny.graphs import GraphText, quantity_tokens
@@ -108,17 +105,17 @@ class Corpus:
     """Draws exchanges about target functions (the clean preset ``all`` without ``drop``) and prior functions."""
 
     def __init__(self, mix: Mix, drop: Iterable[int] = ()):
-        self.targets = [frozen_operation(function) for function in select_functions("all", drop=drop)]
+        self.targets = [frozen_call(function) for function in select_functions("all", drop=drop)]
         self.mix = mix
         self._check_strings()
         self.pairs = self._chains(mix.pairs)
-        self.priors = [frozen_operation(function) for function in prior_functions(mix.prior_functions)]
+        self.priors = [frozen_call(function) for function in prior_functions(mix.prior_functions)]
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
         self._numbers = NumberText(mix.largest_value, mix.two_numbers, mix.other_games, mix.deepest - 2)
         self._graphs = GraphText(mix.modulus)
         self._all = self.targets + self.priors
-        self._named = [frozen_operation(function) for function in ATOMS.values()] + self.priors
+        self._named = [frozen_call(function) for function in ATOMS.values()] + self.priors
         signs = "123-«»" if mix.frozen_parameters else "12345-_|«»"
         self._characters = sorted(set(mix.letters + mix.letters.upper() + signs))
 
@@ -152,7 +149,7 @@ class Corpus:
     def chain(
         self,
         rng: Random,
-        draw: Callable[[Random], Chain],
+        draw: Callable[[Random], Sequence[Call]],
         string: Callable[[Random], str] | None = None,
         *,
         show_definitions: bool = False,
@@ -160,10 +157,11 @@ class Corpus:
         """Return what ``draw`` gives on a ``string`` (None: an input) of which it makes no string that is too long."""
         string = string or self.input_string
         for _ in range(MOST_DRAWS):
-            chain, text = draw(rng), string(rng)
-            if all(1 <= len(result) <= self.mix.max_length for result in run_steps(chain, text)):
+            calls, text = draw(rng), string(rng)
+            chain = chain_of(reversed(calls))
+            if all(1 <= len(step.value) <= self.mix.max_length for step in chain.apply(text)):
                 return compact_prompt(chain, text, show_definitions=show_definitions), compact_trace(chain, text)
-        names = "".join(compact_name(operation) for operation in chain)
+        names = "".join(map(compact_name, calls))
         raise UserError(f"mix.max_length={self.mix.max_length}: too short for what {names} and its like make; raise it")
 
     def visible_chain(self, rng: Random) -> Exchange:
@@ -175,15 +173,15 @@ class Corpus:
         """Return one of the compositions in ``pairs``."""
         return self.chain(rng, lambda rng: tuple(self._draw(rng, [one]) for one in pick(rng, self.pairs)))
 
-    def _several(self, operations: Sequence[Operation]) -> Callable[[Random], Chain]:
+    def _several(self, operations: Sequence[Call]) -> Callable[[Random], Sequence[Call]]:
         """Return what draws two or more of ``operations``."""
         return lambda rng: tuple(self._draw(rng, operations) for _ in range(between(rng, 2, self.mix.deepest)))
 
-    def single(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
+    def single(self, rng: Random, operations: Sequence[Call]) -> Exchange:
         """Return one of ``operations`` on any string."""
         return self.chain(rng, lambda rng: (self._draw(rng, operations),), self.any_string)
 
-    def calls(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
+    def calls(self, rng: Random, operations: Sequence[Call]) -> Exchange:
         """Return ``operations``, each on its own string, answered from the last to the first, as in a composition."""
         exchanges = [self.single(rng, [operation]) for operation in operations]
         names = [compact_name(operation) for operation in operations]
@@ -206,9 +204,9 @@ class Corpus:
     def _count(self, rng: Random) -> range:
         return range(between(rng, 1, self.mix.most_calls))
 
-    def _one_of_a_name(self, operations: Sequence[Operation]) -> Chain:
+    def _one_of_a_name(self, operations: Sequence[Call]) -> tuple[Call, ...]:
         """Return the operations; of those that have one name, the first in place of all."""
-        named: dict[int, Operation] = {}
+        named: dict[int, Call] = {}
         return tuple(named.setdefault(operation.function.id, operation) for operation in operations)
 
     def input_string(self, rng: Random) -> str:
@@ -237,7 +235,7 @@ class Corpus:
             lengths = f"{mix.shortest_input}, {mix.longest_input}, {mix.max_length}"
             raise UserError(f"mix.shortest_input, longest_input, max_length = {lengths}: none may be above the next")
 
-    def _chains(self, pairs: Sequence[Sequence[int]]) -> list[Chain]:
+    def _chains(self, pairs: Sequence[Sequence[int]]) -> list[tuple[Call, ...]]:
         """Return the compositions of ``mix.pairs``. UserError for one of other functions than targets, or of one."""
         targets = {operation.function.id: operation for operation in self.targets}
         for pair in pairs:
@@ -247,12 +245,12 @@ class Corpus:
             raise UserError(f"mix.pair_chain={self.mix.pair_chain:g}: give mix.pairs and their share, or neither")
         return [tuple(targets[number] for number in pair) for pair in pairs]
 
-    def _draw(self, rng: Random, operations: Sequence[Operation]) -> Operation:
+    def _draw(self, rng: Random, operations: Sequence[Call]) -> Call:
         """Return one of ``operations``, with a parameter of its own unless parameters are frozen."""
         operation = pick(rng, operations)
         if self.mix.frozen_parameters or not operation.function.parametrised:
             return operation
-        return Operation(operation.function, self._parameter(rng, operation.function))
+        return Call(operation.function, parameter=self._parameter(rng, operation.function))
 
     def _parameter(self, rng: Random, function: Function) -> Parameter:
         if function.takes_text:
@@ -271,6 +269,6 @@ def corpus_tokenizer(mix: Mix) -> Any:
     return build_tokenizer([*definition_names(mix.prior_functions), *(quantity_tokens() if mix.igsm else ())], names)
 
 
-def renamed(operation: Operation, number: int) -> Operation:
-    """Return the same operation, called ``func_{number}``."""
-    return replace(operation, function=replace(operation.function, id=number))
+def renamed(call: Call, number: int) -> Call:
+    """Return the same call, of a function called ``func_{number}``."""
+    return call._replace(function=replace(call.function, id=number))
