@@ -16,6 +16,7 @@ LONG: dict[str, list[str]] = {
     "config/test_cli.py": ["test_a_reader_that_stops_reading_is_no_error"],
     "data/test_audit.py": ["test_the_papers_test_file_has_the_known_flaws"],
     "domains/test_math_judge.py": ["test_p04_a_right_answer_is_right"],
+    "domains/test_math_notations.py": ["test_p04_all_forms_of_an_answer_are_one_and_no_other_is"],
     "domains/test_math_rules.py": ["test_p04_an_equation_counts_if_its_left_side_names_the_right_one"],
     "domains/test_sandbox.py": [],
     "domains/test_sandbox_attacks.py": [

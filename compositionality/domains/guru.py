@@ -91,7 +91,7 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
 
     def write(folder: Path) -> dict[str, Any]:
         rows, refused = read_rows(files, settings, counts)
-        parts = _parts(_wanted(rows, settings, counts), settings)
+        parts = _parts(_good(rows, settings, counts), settings)
         folder.mkdir()
         for name, part in parts.items():
             write_table(_table(part, name), folder / f"{name}.parquet")
@@ -106,10 +106,10 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
 def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
     """Raise UserError for settings that fit nothing; in a dry run also for what is wrong with files that exist."""
     check_ranges(settings)
-    known = list(all_tasks())
+    tasks = list(all_tasks())
     for key, names, choices in (
-        ("domains", settings.domains, known),
-        ("train_domains", settings.train_domains, settings.domains or known),
+        ("domains", settings.domains, tasks),
+        ("train_domains", settings.train_domains, settings.domains or tasks),
     ):
         if unknown := [name for name in names if name not in choices]:
             raise UserError(f"{key}: no domain {unknown[0]!r}; there are: {', '.join(choices)}")
@@ -132,7 +132,7 @@ def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
     if dry:
         counts = Counter[str]()
         rows, _ = read_rows(named_files(settings.files), replace(settings, check_gold=False), counts)
-        _parts(_wanted(rows, settings, counts), settings)
+        _parts(_good(rows, settings, counts), settings)
 
 
 def _recipe(settings: PrepareGuruSettings) -> Recipe:
@@ -146,12 +146,12 @@ def named_files(places: Sequence[str]) -> list[Path]:
     """Return the files, and those of the folders by name. Raise UserError for a folder without any."""
     files: list[Path] = []
     for place in map(Path, places):
-        inside = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+        found_files = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
         if place.suffix == ".parquet" and not place.exists():
             raise UserError(f"{place}: no such file; run the step that makes it or correct the path")
-        if not inside:
+        if not found_files:
             raise UserError(f"{place}: no parquet file in it; correct the path or download the files")
-        files += inside
+        files += found_files
     return files
 
 
@@ -216,8 +216,8 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
         raise UserError(f"{pass_rate} {rate!r} is no share from 0 to 1")
     level = cells.get("level")
     level, _ = level_and_group("", info if level is None or level != level else {"level": level})
-    known = {name: str(info[name]) if info.get(name) else None for name in OF_GOLD}
-    origin = {"file": path.name, "row": number, "pass_rate": rate, **known}
+    gold = {name: str(info[name]) if info.get(name) else None for name in OF_GOLD}
+    origin = {"file": path.name, "row": number, "pass_rate": rate, **gold}
     problem = Problem(cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, origin)
     return GuruRow(problem, prompt, rate if rate is None else float(rate), info)
 
@@ -262,18 +262,18 @@ def _with_right_gold(
 # ---- dividing rows among files
 
 
-def _wanted(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counter[str]) -> list[GuruRow]:
+def _good(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counter[str]) -> list[GuruRow]:
     """Return the rows without repeated or too long prompts, and without pass rates out of bounds.
 
     A prompt is repeated whatever its blanks and its system turns are; of copies with other truths the first counts.
     """
     bounded = settings.min_pass_rate > 0 or settings.max_pass_rate < 1
-    seen, wanted = dict[bytes, str](), list[GuruRow]()
+    truths, good = dict[bytes, str](), list[GuruRow]()
     for row in rows:
         turns = [turn["content"].split() for turn in row.prompt if turn["role"] != "system"]
         key, truth = blake2b(repr(turns).encode(), digest_size=16).digest(), row.problem.ground_truth
-        if key in seen:
-            counts["twice" if seen[key] == truth else "twice_with_another_truth"] += 1
+        if key in truths:
+            counts["twice" if truths[key] == truth else "twice_with_another_truth"] += 1
         elif settings.max_prompt_characters and row.length > settings.max_prompt_characters:
             counts["prompt_too_long"] += 1
         elif bounded and row.pass_rate is None:
@@ -281,13 +281,13 @@ def _wanted(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Coun
         elif row.pass_rate is not None and not settings.min_pass_rate <= row.pass_rate <= settings.max_pass_rate:
             counts["pass_rate_out_of_bounds"] += 1
         else:
-            wanted.append(row)
-            seen[key] = truth
-    if not wanted:
+            good.append(row)
+            truths[key] = truth
+    if not good:
         raise UserError(
             f"no row is left of {counts['read']:,}; widen min_pass_rate and max_pass_rate, raise max_prompt_characters"
         )
-    return wanted
+    return good
 
 
 def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list[GuruRow]]:
@@ -296,30 +296,35 @@ def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list
     held = _held_out(rows, drawn, settings)
     if settings.holdout >= len(rows):
         raise UserError(f"holdout={settings.holdout}: there are {len(rows):,} rows in all; leave some to train on")
-    wanted = settings.train_domains or {row.domain for row in rows}
-    left = [place for place in drawn if place not in held and rows[place].domain in wanted]
-    if not left:
-        raise UserError(f"train_domains: no row of {', '.join(wanted)} is left to train on; lower holdout")
+    domains = settings.train_domains or {row.domain for row in rows}
+    places = [place for place in drawn if place not in held and rows[place].domain in domains]
+    if not places:
+        raise UserError(f"train_domains: no row of {', '.join(domains)} is left to train on; lower holdout")
     if settings.rows_per_domain:
-        left = _mixed(rows, left, settings.rows_per_domain)
-    parts = {"train": left}
+        places = _mixed(rows, places, settings.rows_per_domain)
+    parts = {"train": places, **({"holdout": sorted(held)} if held else {})}
     start = 0
     for size in settings.subsets:
-        parts[f"subset-{size}"] = part = left[start : start + size]
+        parts[f"subset-{size}"] = part = places[start : start + size]
         if not part:
-            raise UserError(f"subsets={settings.subsets}: of {len(left):,} rows none is left for {size:,}")
+            raise UserError(f"subsets={settings.subsets}: of {len(places):,} rows none is left for {size:,}")
         if len(part) < size:
             print(f"subset-{size}: the {len(part):,} rows that there are")
         start += 0 if settings.nested else size
     if settings.first_share:
-        cut = round(settings.first_share * len(left))
-        if not 0 < cut < len(left):
-            raise UserError(f"first_share={settings.first_share:g} of {len(left):,} rows leaves a part empty")
-        parts |= {"first": left[:cut], "rest": left[cut:]}
-    ordered = {name: _ordered(rows, part, settings.order) for name, part in parts.items()}
-    if held:
-        ordered = {"train": ordered.pop("train"), "holdout": sorted(held), **ordered}
-    return {name: [rows[place] for place in part] for name, part in ordered.items()}
+        cut = round(settings.first_share * len(places))
+        if not 0 < cut < len(places):
+            raise UserError(f"first_share={settings.first_share:g} of {len(places):,} rows leaves a part empty")
+        parts |= {"first": places[:cut], "rest": places[cut:]}
+
+    def hardness(place: int) -> tuple[float, int, int]:
+        row = rows[place]
+        return (2.0 if row.pass_rate is None else 1 - row.pass_rate), row.problem.level, place
+
+    for name, part in parts.items():
+        if settings.order != Order.SHUFFLED and name != "holdout":
+            part.sort(key=hardness if settings.order == Order.EASY_TO_HARD else None)
+    return {name: [rows[place] for place in part] for name, part in parts.items()}
 
 
 def _held_out(rows: Sequence[GuruRow], drawn: Sequence[int], settings: PrepareGuruSettings) -> set[int]:
@@ -350,25 +355,15 @@ def _held_out(rows: Sequence[GuruRow], drawn: Sequence[int], settings: PrepareGu
 
 def _mixed(rows: Sequence[GuruRow], places: Sequence[int], size: int) -> list[int]:
     """Return the first ``size`` places of each domain, in the order given. Raise UserError for a domain with fewer."""
-    seen, chosen = Counter[str](), list[int]()
+    counts, chosen = Counter[str](), list[int]()
     for place in places:
-        seen[rows[place].domain] += 1
-        if seen[rows[place].domain] <= size:
+        counts[rows[place].domain] += 1
+        if counts[rows[place].domain] <= size:
             chosen.append(place)
-    domain, fewest = min(seen.items(), key=lambda item: item[1])
+    domain, fewest = min(counts.items(), key=lambda item: item[1])
     if fewest < size:
         raise UserError(f"rows_per_domain={size}: {domain} has {fewest:,} rows; lower it or leave that domain out")
     return chosen
-
-
-def _ordered(rows: Sequence[GuruRow], places: Sequence[int], order: str) -> list[int]:
-    def hardness(place: int) -> tuple[float, int, int]:
-        row = rows[place]
-        return (2.0 if row.pass_rate is None else 1 - row.pass_rate), row.problem.level, place
-
-    if order == Order.SHUFFLED:
-        return list(places)
-    return sorted(places, key=hardness if order == Order.EASY_TO_HARD else None)
 
 
 def _table(rows: Sequence[GuruRow], split: str) -> pa.Table:

@@ -60,13 +60,13 @@ def check(settings: DomainSampleSettings) -> Recipe:
     least = {}
     for domain in DOMAINS:
         task = find_task(domain)
-        first = next(iter(task.modes.values())).options()
-        least[domain] = len(task.kinds or ("",)) * len(first.levels)
-        task.problem(first, settings.split, settings.seed, 0)
-    most = max(DOMAINS, key=least.__getitem__)
-    if settings.count < least[most]:
+        options = next(iter(task.modes.values())).options()
+        least[domain] = len(task.kinds or ("",)) * len(options.levels)
+        task.problem(options, settings.split, settings.seed, 0)
+    largest = max(DOMAINS, key=least.__getitem__)
+    if settings.count < least[largest]:
         raise UserError(
-            f"count={settings.count}: {most} has {least[most]} kinds and levels; give {least[most]} or more"
+            f"count={settings.count}: {largest} has {least[largest]} kinds and levels; give {least[largest]} or more"
         )
     shown = {key: value for key, value in asdict(settings).items() if key in ("count", "split", "seed")}
     check_target(Path(settings.output), Recipe(STEP, shown), force=settings.force)
@@ -80,8 +80,8 @@ def _problems(domain: str, settings: DomainSampleSettings) -> Iterator[Problem]:
     for kind in task.kinds or (None,):
         options = mode.options(kind=kind) if kind else mode.options()
         levels = len(options.levels)
-        each = settings.count // (len(task.kinds or ("",)) * levels) * levels
-        yield from task.problems(options, settings.split, settings.seed, each, settings.workers)
+        count = settings.count // (len(task.kinds or ("",)) * levels) * levels
+        yield from task.problems(options, settings.split, settings.seed, count, settings.workers)
 
 
 def _table(problems: list[Problem], domain: str, split: str) -> pa.Table:

@@ -44,9 +44,9 @@ class FunctionSettings:
         return f"correct: acc of {path.name}:{name}, without it a score of 1 or more"
 
 
-def function_of(verls: Mapping[str, Any], given: str | None) -> str:
+def function_of(verls: Mapping[str, Any], function: str | None) -> str:
     """Return ``FILE.py:NAME`` of verl's section ``custom_reward_function``. UserError if it says more or less."""
-    if given or not verls.get("path") or set(verls) - {"path", "name"}:
+    if function or not verls.get("path") or set(verls) - {"path", "name"}:
         raise UserError("reward.custom_reward_function: takes path and name; here: reward.function=FILE.py[:NAME]")
     return f"{verls['path']}:{verls.get('name') or NAME}"
 

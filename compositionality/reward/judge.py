@@ -98,11 +98,11 @@ def processor_time(seconds: float, error: type[BaseException]) -> Iterator[None]
     def stop(*_: object) -> None:
         raise error(f"more than {seconds:g} s of processor time")
 
-    before = signal.signal(signal.SIGPROF, stop)
-    left, _ = signal.setitimer(signal.ITIMER_PROF, seconds)
+    handler = signal.signal(signal.SIGPROF, stop)
+    seconds_left, _ = signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-        signal.setitimer(signal.ITIMER_PROF, left)
+        signal.signal(signal.SIGPROF, handler)
+        signal.setitimer(signal.ITIMER_PROF, seconds_left)

@@ -44,17 +44,17 @@ class Worker:
     """
 
     def __init__(self, memory_mb: int, timeout_s: float, function: str | None) -> None:
-        ours, theirs = socket.socketpair()
-        words = [str(theirs.fileno()), str(memory_mb), str(timeout_s), *filter(None, [function])]
+        our_end, worker_end = socket.socketpair()
+        words = [str(worker_end.fileno()), str(memory_mb), str(timeout_s), *filter(None, [function])]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "compositionality.reward.worker", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[worker_end.fileno()],
             start_new_session=True,
         )
-        theirs.close()
-        self.connection = Connection(ours.detach())
+        worker_end.close()
+        self.connection = Connection(our_end.detach())
         self.timeout_s = timeout_s
         self.chunk: list[int] = []
         self.deadline = 0.0
@@ -142,10 +142,60 @@ class JudgePool:
                 task_of(data_source)
         responses = [item for item in items if item.finish_reason != FAILED]
         self.judged += len(responses)
-        verdicts = iter(_Batch(self, responses).run())
+        verdicts = iter(self._judge(responses))
         return [ERROR if item.finish_reason == FAILED else next(verdicts) for item in items]
 
-    def count_error(self, verdict: Verdict) -> None:
+    def _judge(self, items: Sequence[JudgeInput]) -> list[Verdict]:
+        """Keep all workers busy until every item has its verdict; of a worker that died, each item is judged by itself.
+
+        A chunk is encoded ahead, and answers are read only after the free workers have more, so that none waits.
+        """
+        verdicts = [ERROR] * len(items)
+        size = max(1, min(CHUNK, -(-len(items) // (2 * len(self.workers)))))  # small where few items must be shared
+        places = range(len(items))
+        waiting = deque([*places[start : start + size]] for start in places[::size])
+        ahead: tuple[list[int], bytes] | None = None
+        answers: list[tuple[list[int], bytes | None]] = []
+
+        def encode(chunk: list[int]) -> tuple[list[int], bytes]:
+            return chunk, json.dumps([items[place] for place in chunk], default=plain).encode()
+
+        try:
+            while True:
+                for worker in self.workers:
+                    if not worker.chunk and (ahead or waiting):
+                        worker.give(*(ahead or encode(waiting.popleft())))
+                        ahead = None
+                ahead = ahead or (encode(waiting.popleft()) if waiting else None)
+                for chunk, answer in answers:
+                    fields = json.loads(answer) if answer else []
+                    judged = [Verdict(score, Reason(reason), *rest) for score, reason, *rest in fields] or [ERROR]
+                    for place, verdict in zip(chunk, judged, strict=True):
+                        verdicts[place] = verdict
+                        if verdict.reason is Reason.ERROR:
+                            self._count_error(verdict)
+                busy = [worker for worker in self.workers if worker.chunk]
+                if not busy:
+                    return verdicts
+                patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
+                heard = wait([worker.connection for worker in busy], timeout=patience)
+                answers = []
+                for worker in busy:
+                    if worker.connection in heard or time.monotonic() > worker.deadline:
+                        answer, chunk, worker.chunk = worker.receive(), worker.chunk, []
+                        if answer is None:
+                            self.replace(worker)
+                        if answer is None and len(chunk) > 1:
+                            waiting.extend([place] for place in chunk)
+                        else:
+                            answers.append((chunk, answer))
+        except BaseException:
+            for worker in self.workers:
+                if worker.chunk:  # its answer would be taken for one of the next batch
+                    self.replace(worker)
+            raise
+
+    def _count_error(self, verdict: Verdict) -> None:
         """Stop the run as soon as the limit is passed whatever the rest of the batch gives."""
         self.errors += 1
         if self.errors > self._max_error_rate * self.judged:
@@ -186,89 +236,6 @@ class SharedJudge:
             self._idle.put(pool)
 
 
-class _Batch:
-    """One call of ``judge``: chunks waiting, one encoded ahead, chunks being judged, verdicts found."""
-
-    def __init__(self, pool: JudgePool, items: Sequence[JudgeInput]) -> None:
-        self._pool = pool
-        self._items = items
-        self._verdicts = [ERROR] * len(items)
-        self._waiting = deque(_chunks(len(items), len(pool.workers)))
-        self._next: tuple[list[int], bytes] | None = None
-
-    def run(self) -> list[Verdict]:
-        """Keep all workers busy until every item has its verdict."""
-        try:
-            self._hand_out()
-            while self._busy():
-                self._collect()
-        except BaseException:
-            for worker in self._busy():  # its answer would be taken for one of the next batch
-                self._pool.replace(worker)
-            raise
-        return self._verdicts
-
-    def _busy(self) -> list[Worker]:
-        return [worker for worker in self._pool.workers if worker.chunk]
-
-    def _hand_out(self) -> None:
-        for worker in self._pool.workers:
-            if not worker.chunk and (ready := self._encoded()):
-                worker.give(*ready)
-                self._next = None
-        self._encoded()
-
-    def _encoded(self) -> tuple[list[int], bytes] | None:
-        """Return the next chunk, prepared while the workers are busy so that none waits; None if none is left."""
-        if self._next is None and self._waiting:
-            chunk = self._waiting.popleft()
-            self._next = chunk, json.dumps([self._items[position] for position in chunk], default=plain).encode()
-        return self._next
-
-    def _collect(self) -> None:
-        """Take answers, give the free workers more, and only then read what the answers say."""
-        answers = [(worker.chunk, self._release(worker)) for worker in self._ended()]
-        for chunk, answer in answers:
-            if answer is None and len(chunk) > 1:
-                self._waiting.extend([position] for position in chunk)
-        self._hand_out()
-        for chunk, answer in answers:
-            if answer is not None:
-                self._note(chunk, _decode(answer))
-            elif len(chunk) == 1:
-                self._note(chunk, [ERROR])
-
-    def _ended(self) -> list[Worker]:
-        """Return the workers that have answered, died or used up their time."""
-        busy = self._busy()
-        patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
-        heard = wait([worker.connection for worker in busy], timeout=patience)
-        return [worker for worker in busy if worker.connection in heard or time.monotonic() > worker.deadline]
-
-    def _release(self, worker: Worker) -> bytes | None:
-        worker.chunk = []
-        answer = worker.receive()
-        if answer is None:
-            self._pool.replace(worker)
-        return answer
-
-    def _note(self, chunk: list[int], verdicts: list[Verdict]) -> None:
-        for position, verdict in zip(chunk, verdicts, strict=True):
-            self._verdicts[position] = verdict
-            if verdict.reason is Reason.ERROR:
-                self._pool.count_error(verdict)
-
-
-def _decode(answer: bytes) -> list[Verdict]:
-    return [Verdict(score, Reason(reason), *rest) for score, reason, *rest in json.loads(answer)]
-
-
 def plain(value: Any) -> Any:
     """Return numpy's arrays and numbers as lists and numbers, what else JSON does not have as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def _chunks(n_items: int, workers: int) -> list[list[int]]:
-    """Return 0..n_items in chunks: large ones for throughput, small ones where few items must be shared."""
-    size = max(1, min(CHUNK, -(-n_items // (2 * workers))))
-    return [list(range(start, min(start + size, n_items))) for start in range(0, n_items, size)]

@@ -64,8 +64,8 @@ def replace_rewards(control: str, groups: Sequence[PromptGroup], seed: Sequence[
     judged = [(group, place) for group in groups for place, value in enumerate(group.rewards) if value is not None]
     generator = np.random.default_rng(seed)
     if control == Control.SHUFFLED:
-        before = [group.rewards[place] for group, place in judged]
-        drawn = [before[other] for other in generator.permutation(len(before))]
+        rewards = [group.rewards[place] for group, place in judged]
+        drawn = [rewards[other] for other in generator.permutation(len(rewards))]
     else:
         share = sum(group.correct[place] for group, place in judged) / max(len(judged), 1)
         drawn = [float(value) for value in generator.random(len(judged)) < share]

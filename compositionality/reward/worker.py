@@ -35,14 +35,14 @@ def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None)
     """
     connection = Connection(fd)
     try:
-        own = load_function(function) if function else None
+        loaded = load_function(function) if function else None
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (memory_mb << 20),) * 2)
         connection.send_bytes(b"ready")
         while True:
             chunk = json.loads(connection.recv_bytes())
-            verdicts = json.dumps([_verdict(own, timeout_s, *item) for item in chunk]).encode()
+            verdicts = json.dumps([_verdict(loaded, timeout_s, *item) for item in chunk]).encode()
             connection.send_bytes(verdicts)
     except UserError as error:
         connection.send_bytes(str(error).encode())
@@ -94,12 +94,12 @@ def load_function(word: str) -> RewardFunction:
 
 def call_function(function: RewardFunction, data_source: str, info: Any, response: str, truth: Any) -> Verdict:
     """Return the verdict that the function gives. Raises what it raises, and ValueError for what is no score."""
-    found = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
-    if inspect.iscoroutine(found):
+    returned = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
+    if inspect.iscoroutine(returned):
         import asyncio  # slow to import
 
-        found = asyncio.run(found)
-    return verdict_of(found)
+        returned = asyncio.run(returned)
+    return verdict_of(returned)
 
 
 def verdict_of(returned: Any) -> Verdict:
@@ -110,7 +110,7 @@ def verdict_of(returned: Any) -> Verdict:
     if score is None or right is None:
         raise ValueError(f"it returned {returned!r:.200}; give a finite number, or a dictionary with one as score")
     pred = fields.pop("pred", None)
-    metrics = {str(name): value for name, given in fields.items() if (value := number(given)) is not None}
+    metrics = {str(name): value for name, field in fields.items() if (value := number(field)) is not None}
     reason = Reason.CORRECT if right >= 1 else Reason.WRONG
     return Verdict(score, reason, pred if isinstance(pred, str) else None, metrics)
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from compositionality.domains.code import TASK, judge, sandbox
-from compositionality.domains.code.judge import last_program, read_truth, same_output
+from compositionality.domains.code.judge import last_program, same_output
 from compositionality.domains.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
 from compositionality.domains.code.task import CodeOptions
-from compositionality.errors import UserError
 from compositionality.reward.judge import judge_response
 from compositionality.types import Reason
 
@@ -62,14 +61,6 @@ def test_an_example_behind_a_function_is_not_the_program() -> None:
     assert TASK.judge(response, FUNCTIONAL).reason is Reason.CORRECT
 
 
-def test_tests_that_judge_nothing_or_cannot_run_are_errors() -> None:
-    """No program can make them so: they are looked at by themselves."""
-    for tests in ("assert sum([1, 2]) == 3", "import numpy_is_not_here\n" + CHECK + "check(f)"):
-        assert TASK.judge(fenced(SQUARE), json.dumps({"functional": tests})).reason is Reason.ERROR
-    raises = "def f(x):\n    import numpy_is_not_here"
-    assert TASK.judge(fenced(raises), FUNCTIONAL).reason is Reason.WRONG
-
-
 @pytest.mark.parametrize(
     ("program", "truth", "reason"),
     [
@@ -102,18 +93,15 @@ def test_tests_that_judge_nothing_or_cannot_run_are_errors() -> None:
         ("def sum(x): return 6", json.dumps({"fn_name": "sum", "inputs": [[[1, 2]]], "outputs": [6]}), Reason.CORRECT),
         ("x = 1", json.dumps({"fn_name": "sum", "inputs": [[[1, 2]]], "outputs": [3]}), Reason.WRONG),
         ("def f(x): return math.floor(x)", json.dumps({"functional": "assert f(2.5) == 2", "prefix": "import math"}), Reason.CORRECT),
+        ("x = 1\0", FUNCTIONAL, Reason.MALFORMED), ("x = 1\n" * 100_000, FUNCTIONAL, Reason.MALFORMED),
+        ("x = '\ud800'", FUNCTIONAL, Reason.WRONG), ("def f(x):\n    import numpy_is_not_here", FUNCTIONAL, Reason.WRONG),
+        *((SQUARE, json.dumps({"functional": tests}), Reason.ERROR)
+          for tests in ("def broken(", "assert sum([1, 2]) == 3", f"import numpy_is_not_here\n{CHECK}check(f)")),
     ],
 )  # fmt: skip
 def test_verdicts(program: str, truth: str, reason: Reason) -> None:
     verdict = TASK.judge(fenced(program), truth)
     assert (verdict.reason, verdict.score) == (reason, float(reason is Reason.CORRECT))
-
-
-def test_no_program_and_one_that_cannot_be_read() -> None:
-    assert TASK.judge("def f(x): return x * x", FUNCTIONAL).reason is Reason.NO_ANSWER
-    assert TASK.judge(fenced("x = 1\0"), FUNCTIONAL).reason is Reason.MALFORMED
-    assert TASK.judge(fenced("x = 1\n" * 100_000), FUNCTIONAL).reason is Reason.MALFORMED
-    assert TASK.judge(fenced("x = '\ud800'"), FUNCTIONAL).reason is Reason.WRONG
 
 
 @pytest.mark.parametrize(
@@ -136,39 +124,16 @@ def test_output_compared(printed: str, expected: str, equal: bool) -> None:
     assert same_output(printed, expected) is equal
 
 
-def test_a_prefix_of_extra_info_is_taken_once() -> None:
+def test_a_prefix_of_extra_info_stands_before_the_program() -> None:
     prefix = "import math\nfrom typing import *"
-    row = TASK.row_truth(json.dumps({"functional": "assert f(2.5) == 2"}), {"prefix": prefix})
-    assert read_truth(row).prefix == prefix
-    assert TASK.row_truth(row, {"prefix": prefix}) == row
-    assert TASK.row_truth(row, {}) == row
-    whole = json.dumps({"functional": f"{prefix}\nassert True"})
-    assert TASK.row_truth(whole, {"prefix": prefix}) == whole
-    assert TASK.row_truth(STDIO, {"prefix": prefix}) == STDIO
-    assert TASK.row_truth({"inputs": ["1"], "outputs": ["2"]}, {}) == '{"inputs": ["1"], "outputs": ["2"]}'
     response = fenced("def f(x: float) -> List[int]:\n    return math.floor(x)")
     struct: Any = {"functional": "assert f(2.5) == 2"}
     assert judge_response("codegen__leetcode2k", response, struct, extra_info={"prefix": prefix}).score == 1
 
 
-@pytest.mark.parametrize(
-    "truth",
-    [
-        "{}", "[]", "1", "", '{"inputs": ["1"]}', '{"inputs": [], "outputs": []}', '{"inputs": ["1"], "outputs": []}',
-        '{"functional": 3}', '{"solution_file": "def f(): pass"}', '{"fn_name": "a b", "inputs": [[1]], "outputs": [1]}',
-        '{"fn_name": "f", "inputs": ["x"], "outputs": ["1"]}',
-    ],
-)  # fmt: skip
-def test_damaged_truths_are_named(truth: str) -> None:
-    with pytest.raises(UserError, match="ground_truth"):
-        TASK.parse_truth(truth)
-
-
-def test_p05_a_failure_of_the_sandbox_or_the_tests_is_an_error(
+def test_p05_a_failure_of_the_sandbox_is_an_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert TASK.judge(fenced(SQUARE), json.dumps({"functional": "def broken("})).reason is Reason.ERROR
-
     def stopped(*_: object) -> None:
         raise sandbox.SandboxError("no process can be started")
 
@@ -185,9 +150,17 @@ def test_p05_time_is_the_programs_fault_and_ends_before_the_pools_alarm(monkeypa
     assert TASK.judge(fenced("def f(x):\n    while True: pass"), FUNCTIONAL).reason is Reason.WRONG
 
 
-def test_the_first_wrong_case_ends_the_job() -> None:
-    slow = "import time\nx = int(input())\nif x > 2: time.sleep(60)\nprint(0)"
-    assert TASK.judge(fenced(slow), STDIO).reason is Reason.WRONG
+def test_the_first_wrong_case_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = list[sandbox.Run]()
+
+    def run_script(*arguments: Any) -> Any:
+        for run in sandbox.run_script(*arguments):
+            runs.append(run)
+            yield run
+
+    monkeypatch.setattr(judge, "run_script", run_script)
+    assert TASK.judge(fenced("print(0)"), STDIO).reason is Reason.WRONG
+    assert [run.output for run in runs] == ["0\n"]
 
 
 # ---- our own problems

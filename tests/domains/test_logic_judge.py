@@ -1,15 +1,12 @@
 """The judge of logic puzzles: labelled answers, truths of others, limits."""
 
 import json
-import time
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pytest
 
 from compositionality.domains.logic import TASK
-from compositionality.errors import UserError
 from compositionality.reward.judge import judge_response
 from compositionality.types import Reason
 
@@ -109,62 +106,6 @@ def test_p04_wrong_answers_score_less(kind, inside):
 def test_a_zebra_puzzle_is_scored_by_cells_and_correct_only_as_a_whole(rows, score):
     verdict = judged("zebra", json.dumps({"header": HEADER, "rows": rows}))
     assert (verdict.score, verdict.reason) == (pytest.approx(score), Reason.WRONG)
-
-
-@pytest.mark.parametrize(
-    "text", ["K", "<answer>K", "K</answer>", "\\boxed{K}", "<Answer>K</Answer>", "</answer><answer>"]
-)
-def test_an_answer_needs_its_closed_tag(text):
-    assert TASK.verdict(text, '"K"').reason is Reason.NO_ANSWER
-
-
-def test_foreign_truths_are_read_in_every_form():
-    array = np.array([np.array(row, dtype=object) for row in ROWS], dtype=object)
-    forms = {
-        "zebra": [TRUTHS["zebra"], ONE_LINE, repr(TRUTHS["zebra"]), {"header": np.array(HEADER), "rows": array}],
-        "ordering": [
-            TRUTHS["ordering"],
-            json.dumps(TRUTHS["ordering"]),
-            "['bus', 'car', 'van']",
-            np.array(["bus", "car", "van"]),
-        ],
-        "graph": ["K", '"K"', "'K'", np.str_("K")],
-        "arc": [
-            TRUTHS["arc"],
-            "[[1, 2], [3, 0]]",
-            [[1.0, 2.0], [3.0, 0.0]],
-            np.array([[1, 2], [3, 0]]),
-            np.array([np.array([1, 2]), np.array([3, 0])]),
-        ],
-    }
-    for kind, values in forms.items():
-        for value in values:
-            truth = TASK.row_truth(value, {})
-            assert TASK.parse_truth(truth).kind == kind
-            assert TASK.row_truth(truth, {}) == truth
-            assert TASK.verdict(f"<answer>{RIGHT[kind][0]}</answer>", truth).score == 1
-
-
-@pytest.mark.parametrize(
-    "value", [None, np.nan, 5.5, True, [], {}, "", "{broken", [[]], [[1.5]], {"rows": [[None]]}, "a, b", b"K", 1j]
-)
-def test_p05_a_truth_that_cannot_be_read_is_refused(value):
-    with pytest.raises(UserError):
-        TASK.row_truth(value, {})
-    assert judge_response(SOURCES["graph"], "<answer>K</answer>", value).reason is Reason.ERROR
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-def test_p04_hostile_answers_are_cheap(kind):
-    started = time.process_time()
-    for inside in (
-        "[" * 1_000_000, "-" * 20_000, "9" * 19_000, "1+" * 9_000 + "1", "<answer>" * 100_000, '{"rows": ' * 2000,
-        "[[" + "9" * 15_000 + "]]", "\x00", "\ud800", "{[1]: 2}", "__import__('os').getpid()", "not " * 5000 + "1",
-        "```\n" + "\n" * 200_000 + "x",
-        '{"rows": [[' + "1" * 10_000 + "]]}",
-    ):  # fmt: skip
-        assert judged(kind, inside).reason in (Reason.MALFORMED, Reason.WRONG, Reason.NO_ANSWER)
-    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("name", ["node_7", "New York", "7", 7, "x-1"])

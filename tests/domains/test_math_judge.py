@@ -11,7 +11,6 @@ from math_answers import RIGHT, TEXTS, WRONG
 
 from compositionality.domains.math import TASK
 from compositionality.domains.math.judge import _check_symbols
-from compositionality.errors import UserError
 from compositionality.reward.judge import judge_with
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason
@@ -41,18 +40,8 @@ def test_p04_only_a_marked_answer_counts(text, right):
     assert (TASK.verdict(text, "5").reason is Reason.CORRECT) == right
 
 
-def test_rows_of_others_give_their_gold_answer():
-    assert TASK.row_truth("so 3*4=12 #### 12", {}) == "12"
-    assert TASK.row_truth(34, {}) == "34"
-    assert TASK.row_truth("So it is \\boxed{\\frac{1}{2}}.", {}) == "\\frac{1}{2}"
-    assert TASK.parse_truth(TASK.row_truth(["a", "b"], {})) == ["a", "b"]
+def test_any_of_several_golds_is_right():
     assert TASK.verdict("\\boxed{b}", json.dumps(["a", "b"])).score == 1
-    for damaged in ("", " ", "{", "\\frac{1}{2", "1" * 500, '["a", 3'):
-        with pytest.raises(UserError):
-            TASK.parse_truth(damaged)
-    for none in (None, True, float("nan"), float("-inf")):
-        with pytest.raises(UserError, match="ground_truth"):
-            TASK.row_truth(none, {})
 
 
 @pytest.mark.parametrize("broken", [lambda *_, **__: [], None], ids=["errors-hidden", "does-not-load"])

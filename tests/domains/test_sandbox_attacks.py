@@ -44,21 +44,51 @@ def test_p17_an_exception_of_a_program_ends_no_loop_of_its_tests(tests: str) -> 
     assert run_tests(RIGHT, tests).end == "passed"
 
 
+IMPORT, UNCALLED = "from solution import f\n", "def check(candidate):\n    assert candidate(2) == 4\n"
+CASE = "import unittest\nclass TestF(unittest.TestCase):\n    def test_f(self):\n        self.assertEqual(f(2), 4)"
+BROKEN = {
+    "pytest": [
+        IMPORT + "async def test_f():\n    assert f(2) == 4",
+        IMPORT + "def test_f():\n    assert f(2) == 4\n    yield",
+        IMPORT + "async def test_f():\n    assert f(2) == 4\n    yield",
+        IMPORT
+        + "class TestF:\n    def setup_method(self):\n        self.x = 2\n    def test_f(self):\n        f(self.x)",
+        IMPORT + f"{CASE}\n    def setUp(self):\n        self.x = 2",
+        IMPORT + "def setup_function(_):\n    pass\ndef test_f():\n    assert f(2) == 4",
+        IMPORT + "def setup_module():\n    pass\ndef test_f():\n    assert f(2) == 4",
+        IMPORT + "def test_f(tmp_path):\n    assert f(2) == 4",
+        IMPORT + "import pytest\n@pytest.fixture\ndef a():\n    return f(2)",
+        IMPORT + "def test_f():\n    pass",
+        "from solution import *\ndef test_f():\n    def inner():\n        assert f(2) == 4",
+    ],
+    "assert": [
+        *(f"{head}{UNCALLED}" for head in ("", IMPORT, "from solution import *\n")),
+        f"{IMPORT}{UNCALLED}if __name__ == '__main__':\n    check(f)",
+        IMPORT + "import sys\nsys.exit()\nassert f(2) == 4",
+        f"{IMPORT}{CASE}\nunittest.main()",
+        "def broken(",
+    ],
+}
+
+
+@pytest.mark.parametrize(("style", "tests"), [(style, one) for style, some in BROKEN.items() for one in some])
+def test_p05_tests_that_do_not_run_or_never_call_the_program_are_broken_whatever_it_is(style: str, tests: str) -> None:
+    for program in (RIGHT, WRONG, f"{RIGHT}\nN = 5", f"{WRONG}\nN = 5"):
+        assert run_tests(program, tests, style=style).end == "broken"
+
+
 @pytest.mark.parametrize(
     "tests",
     [
-        "async def test_f():\n    assert f(2) == 4",
-        "def test_f():\n    assert f(2) == 4\n    yield",
-        "async def test_f():\n    assert f(2) == 4\n    yield",
-        "class TestF:\n    def setup_method(self):\n        self.x = 2\n    def test_f(self):\n        f(self.x)",
-        "import unittest\nclass TestF(unittest.TestCase):\n    def setUp(self):\n        self.x = 2\n"
-        "    def test_f(self):\n        self.assertEqual(f(self.x), 4)",
-        "def setup_function(_):\n    pass\ndef test_f():\n    assert f(2) == 4",
+        CASE, CASE.replace("(unittest.TestCase)", "").replace("self.assertEqual(f(2), 4)", "assert f(2) == 4"),
+        "import pytest\ndef test_f():\n    pytest.raises(TypeError, f, 'a')\n    assert f(2) == 4",
+        "import pytest\n@pytest.mark.parametrize(argnames='x', argvalues=[2, 3])\n"
+        "def test_f(x):\n    assert f(x) == x * x",
     ],
-)
-def test_p05_tests_that_would_not_run_are_broken_whatever_the_program_is(tests: str) -> None:
-    for program in (RIGHT, WRONG):
-        assert run_tests(program, f"from solution import f\n{tests}", style="pytest").end == "broken"
+)  # fmt: skip
+def test_other_forms_of_tests_that_run(tests: str) -> None:
+    for program, end in ((RIGHT, "passed"), (WRONG, "failed")):
+        assert run_tests(program, IMPORT + tests, style="pytest").end == end
 
 
 def test_p04_approx_is_that_of_pytest() -> None:
@@ -67,20 +97,6 @@ def test_p04_approx_is_that_of_pytest() -> None:
         for kinds in ({}, {"rel": 0.5}, {"abs": 0.1}, {"abs": 1e-3}, {"rel": 0.1, "abs": 0.3}, {"rel": 0}, {"abs": 0}):
             theirs = value == pytest.approx(expected, **kinds)
             assert (value == Approximately(expected, **kinds)) == theirs, (expected, value, kinds)
-
-
-@pytest.mark.parametrize(
-    "test",
-    [
-        "def test_f():\n    pytest.raises(ValueError, f, -1)\n    assert f(2) == 4",
-        "@pytest.mark.parametrize(argnames='x', argvalues=[2, 3])\ndef test_f(x):\n    assert f(x) == x * x",
-    ],
-)
-def test_other_forms_of_what_pytest_has(test: str) -> None:
-    refuses = "def f(x):\n    if x < 0:\n        raise ValueError\n    return x"
-    for power, end in (("** 2", "passed"), ("* 3", "failed")):
-        program = f"{refuses} {power}"
-        assert run_tests(program, f"import pytest\nfrom solution import f\n{test}", style="pytest").end == end
 
 
 VALUES = ("True", "False", "1", "0", "1.0", "2", "'True'", "None")
@@ -121,39 +137,6 @@ def test_p04_a_boolean_equals_itself_in_whatever_container_tests_have_it(right: 
     tests = f"from collections import *\nassert f(0) == {kind}\nassert {kind} == f(0)"
     for result, end in ((right, "passed"), (wrong, "failed")):
         assert run_tests(f"def f(x):\n    return {result}", tests).end == end, result
-
-
-UNCALLED = "def check(candidate):\n    assert candidate(2) == 4\n"
-CONSTANT = "\nN = 5"
-
-
-@pytest.mark.parametrize(
-    ("tests", "style"),
-    [
-        *((f"{head}{UNCALLED}", "assert") for head in ("", "from solution import f\n", "from solution import *\n")),
-        (f"from solution import f\n{UNCALLED}if __name__ == '__main__':\n    check(f)", "assert"),
-        ("from solution import *\ndef test_f():\n    def inner():\n        assert f(2) == 4", "pytest"),
-        ("from solution import f\ndef test_f():\n    pass", "pytest"),
-        ("import sys\nfrom solution import f\nsys.exit()\nassert f(2) == 4", "assert"),
-        (
-            "import unittest\nfrom solution import f\nclass TestF(unittest.TestCase):\n    def test_f(self):\n"
-            "        self.assertEqual(f(2), 4)\nunittest.main()",
-            "assert",
-        ),
-    ],
-)
-def test_p05_tests_that_never_call_the_program_are_broken_whatever_it_is(tests: str, style: str) -> None:
-    for program in (RIGHT, WRONG, RIGHT + CONSTANT, WRONG + CONSTANT):
-        assert run_tests(program, tests, style=style).end == "broken"
-
-
-@pytest.mark.parametrize("base", ["", "(unittest.TestCase)"])
-def test_methods_of_test_classes_run(base: str) -> None:
-    tests = (
-        f"import unittest\nfrom solution import f\nclass TestF{base}:\n    def test_f(self):\n        assert f(2) == 4"
-    )
-    assert run_tests(RIGHT, tests, style="pytest").end == "passed"
-    assert run_tests(WRONG, tests, style="pytest").end == "failed"
 
 
 @pytest.mark.parametrize(

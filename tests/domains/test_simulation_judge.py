@@ -10,7 +10,6 @@ import pytest
 
 from compositionality.domains.simulation import TASK
 from compositionality.domains.simulation.task import SimulationOptions
-from compositionality.errors import UserError
 from compositionality.types import Reason
 
 OUTPUT = json.dumps({"output": {"total": 3, "ok": True}})
@@ -113,36 +112,6 @@ def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> 
 )  # fmt: skip
 def test_assertions(truth: str, line: str, reason: Reason) -> None:
     assert TASK.judge(f"```python\n{line}\n```", truth).reason is reason
-
-
-def test_an_assertion_outside_a_block_is_no_answer() -> None:
-    assert TASK.judge("assert f(16) == 17", ASKS_OUTPUT).reason is Reason.NO_ANSWER
-
-
-@pytest.mark.parametrize(
-    ("ground_truth", "extra", "fields"),
-    [
-        ('"output": {"a": 1}', {}, {"output": {"a": 1}}),
-        ('"input": {"n": "[97]"}', {}, {"input": {"n": "[97]"}}),
-        ({"output": [1, 2]}, {}, {"output": [1, 2]}),
-        ('{"output": 3}', {}, {"output": 3}),
-        ({"functional": PROGRAM}, {"original_prompt": f"{PROGRAM}\nassert f(16) == ??\n"}, {"functional": PROGRAM, "call": "f(16)"}),
-        ({"functional": PROGRAM}, {"original_prompt": f"{PROGRAM}\nassert f(??) == 17\n"}, {"functional": PROGRAM, "result": "17"}),
-    ],
-)  # fmt: skip
-def test_rows_of_others(ground_truth: Any, extra: dict[str, str], fields: dict[str, Any]) -> None:
-    text = TASK.row_truth(ground_truth, extra)
-    assert json.loads(text) == fields
-    assert TASK.row_truth(text, extra) == text
-    TASK.parse_truth(text)
-
-
-@pytest.mark.parametrize(
-    "truth", ["{broken", "3", "[]", "{}", '{"functional": 3}', json.dumps({"functional": PROGRAM}), '"text"']
-)
-def test_damaged_truths_are_named(truth: str) -> None:
-    with pytest.raises(UserError, match="ground_truth"):
-        TASK.parse_truth(TASK.row_truth(truth, {}))
 
 
 SHOWN = r"transform\((.*)\) return\?|returns (.*)\.$|f\((.*)\) == \?\?$|f\(\?\?\) == (.*)$"

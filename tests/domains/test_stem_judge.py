@@ -5,7 +5,6 @@ import json
 import re
 import socket
 import threading
-import time
 
 import pytest
 from played_server import Reply, playing
@@ -79,52 +78,10 @@ def test_p04_a_letter_and_another_one_in_prose_are_no_choice(first):
         assert TASK.verdict(f"\\boxed{{{first.format(rest)}}}", CHOICE).score == 1, rest
 
 
-def test_no_letter_is_no_answer_and_one_beyond_the_options_neither():
-    for text in ("", "C", "\\boxed{}", "\\boxed{C", "C) 5 m\nis the answer"):
-        assert TASK.verdict(text, CHOICE).reason is Reason.NO_ANSWER
+def test_a_letter_beyond_the_options_is_no_answer():
     four = json.dumps({"letter": "C", "options": 4})
     assert TASK.verdict("\\boxed{E}", four).reason is Reason.NO_ANSWER
     assert TASK.verdict("\\boxed{E}", CHOICE).reason is Reason.WRONG
-
-
-@pytest.mark.parametrize(
-    ("value", "info", "read"),
-    [
-        ("C", {}, ("C", 10)),
-        ("(C)", {}, ("C", 10)),
-        ("c", {}, ("C", 10)),
-        ("C", {"options": ["a", "b", "c", "d"]}, ("C", 4)),
-        ("C", {"question": "?", "choices": ["a", "b"]}, ("C", 10)),
-        ("C", {"question": "Which?", "answer_type": None}, ("C", 10)),
-        ("C", {"question": "Element?", "answer_type": "String"}, ("Element?", "C")),
-        ("19.6 m/s", {"question": QUESTION}, (QUESTION, "19.6 m/s")),
-        (19.6, {"question": QUESTION}, (QUESTION, "19.6")),
-        (json.loads(FREE), {}, (QUESTION, "19.6 m/s")),
-        ("12", {"question": QUESTION}, (QUESTION, "12")),
-        ('{"x": 1}', {"question": QUESTION}, (QUESTION, '{"x": 1}')),
-    ],
-)
-def test_foreign_truths_become_the_judges_text(value, info, read):
-    truth = TASK.row_truth(value, info)
-    assert tuple(TASK.parse_truth(truth))[:2] == read
-    assert TASK.row_truth(truth, info) == TASK.row_truth(truth, {}) == truth
-
-
-@pytest.mark.parametrize(
-    ("value", "info"),
-    [
-        ("19.6", {}),
-        ("19.6", {"question": " "}),
-        (None, {}),
-        ("", {"question": "?"}),
-        (float("nan"), {"question": "?"}),
-        (["C"], {}),
-        (True, {}),
-    ],
-)
-def test_p05_a_truth_that_cannot_be_read_is_refused(value, info):
-    with pytest.raises(UserError):
-        TASK.parse_truth(TASK.row_truth(value, info))
 
 
 # ---- free answers: a local server plays the endpoint
@@ -205,7 +162,7 @@ def test_the_address_may_be_given_in_any_usual_form(suffix, server, monkeypatch)
 )  # fmt: skip
 def test_p05_trouble_with_the_endpoint_is_an_error_with_one_line(play, server, monkeypatch, caplog):
     if play in ("hang", "drip"):  # they go on until the test is over
-        monkeypatch.setattr(judge, "TIMEOUT_S", 2.0)
+        monkeypatch.setattr(judge, "TIMEOUT_S", 0.5)
     server.decide = play
     assert [free("70.56 km/h").reason for _ in range(2)] == [Reason.ERROR] * 2
     assert len(caplog.records) == 1
@@ -269,12 +226,6 @@ def test_p04_an_endpoint_that_repeats_its_prompt_decides_nothing(server):
     assert free("5").reason is Reason.WRONG
 
 
-@pytest.mark.parametrize("text", ["", "19.6 m/s", "\\boxed{}", "\\boxed{19.6 m/s", "<answer>19.6 m/s</answer>"])
-def test_a_free_answer_needs_its_box(text, server):
-    assert TASK.verdict(text, FREE).reason is Reason.NO_ANSWER
-    assert not server.seen
-
-
 def test_the_pool_asks_the_endpoint_and_counts_its_errors(server):
     items = [JudgeInput("stem_web", f"\\boxed{{{box}}}", FREE) for box in ("70.56 km/h", "19.6 m/s", "8")]
     server.decide = lambda prompt: "hm" if '"8"' in prompt else "Final Decision: Yes"
@@ -283,15 +234,6 @@ def test_the_pool_asks_the_endpoint_and_counts_its_errors(server):
         assert pool.errors == 1
     with JudgePool() as pool, pytest.raises(UserError):
         pool.judge(items)
-
-
-def test_p04_hostile_responses_are_cheap():
-    started = time.process_time()
-    for text in ("\\boxed{" * 150_000, "\\boxed{" + "{" * 1_000_000, "\\boxed{" + "\\text{" * 150_000 + "}" * 150_001,
-                 "\\boxed{" + "C" * 1_000_000 + "}", "Answer: " + " " * 1_000_000 + "x", "**" * 500_000):  # fmt: skip
-        for truth in (CHOICE, FREE):
-            assert TASK.verdict(text, truth).score == 0
-    assert time.process_time() - started < 10
 
 
 # ---- questions of our own

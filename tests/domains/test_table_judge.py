@@ -1,14 +1,11 @@
 r"""The judge of table questions: labelled answers, truths of others, our own questions."""
 
 import re
-import time
 
-import numpy as np
 import pytest
 
 from compositionality.domains.table import TASK
 from compositionality.domains.table.task import REGIONS, TableOptions
-from compositionality.errors import UserError
 from compositionality.reward.judge import judge_response
 from compositionality.types import Reason
 
@@ -61,53 +58,12 @@ def test_a_unit_can_be_left_out_and_not_be_taken_for_money(unit):
     assert judged(f"5 {unit}", "$5").score == judged("$5", f"5 {unit}").score == 0
 
 
-@pytest.mark.parametrize("text", ["12", "<answer>12</answer>", "\\boxed{}", "\\boxed{12", "\\boxed 12", "Answer: 12"])
-def test_a_box_is_needed(text):
-    assert judge_response("table__multihier", text, "12").reason is Reason.NO_ANSWER
-
-
 def test_the_last_closed_box_counts_by_its_braces():
     assert judged("12", "11} then \\boxed{12").reason is Reason.CORRECT
     assert judged("12", "12} no, \\boxed{11").reason is Reason.WRONG
     assert judged("12", "12} and {never \\boxed{closed").reason is Reason.WRONG
     assert judge_response("table__hitab", "\\boxed{12} and \\boxed{13", "12").reason is Reason.CORRECT
     assert judge_response("table__hitab", "{ \\{ \\boxed {\\text{Rome}}", "Rome").reason is Reason.CORRECT
-
-
-@pytest.mark.parametrize(
-    ("value", "answers"),
-    [
-        ("a|b", ("a", "b")), ("a | b", ("a", "b")), ("12", ("12",)), (12, ("12",)), (1.5, ("1.5",)),
-        (["a", "b"], ("a", "b")), ('["a", 2]', ("a", "2")), (np.array(["a"]), ("a",)), (np.float64(2.5), ("2.5",)),
-        ({"answers": ["a"]}, ("a",)), ("{broken", ("{broken",)),
-    ],
-)  # fmt: skip
-def test_foreign_truths_are_read_in_every_form(value, answers):
-    truth = TASK.row_truth(value, {})
-    assert TASK.parse_truth(truth) == answers
-    assert TASK.row_truth(truth, {}) == truth
-
-
-@pytest.mark.parametrize("value", [None, "", "a|", np.nan, [], [None], {"x": 1}, "x" * 3000, True, 1j])
-def test_p05_a_truth_that_cannot_be_read_is_refused(value):
-    with pytest.raises(UserError):
-        TASK.row_truth(value, {})
-
-
-def test_p04_hostile_answers_are_cheap():
-    started = time.process_time()
-    for text in (
-        "\\boxed{" * 150_000,
-        "\\boxed{" + "{" * 1_000_000,
-        "\\boxed{" + "9" * 1_000_000 + "}",
-        "\\boxed{" + "|" * 1999 + "}",
-        "\\boxed{a}" * 100_000,
-        "\\boxed" + " " * 1_000_000,
-        "\\boxed{" + "1e999" + "}",
-        "\\boxed{" + ",1" * 900 + "}",
-    ):
-        assert judge_response("table", text, "12").score == 0
-    assert time.process_time() - started < 5
 
 
 def test_generated_answers_follow_from_the_table_and_the_words():

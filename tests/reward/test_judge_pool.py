@@ -72,13 +72,6 @@ def test_p04_p05_trouble_costs_its_own_item_only(trouble):
         assert pool.judge(items("good"))[0].reason is Reason.CORRECT
 
 
-def test_p04_a_hanging_judge_ends_in_time():
-    start = time.monotonic()
-    with bad_pool(0.5) as pool:
-        pool.judge(items("hang", "good"))
-    assert time.monotonic() - start < PATIENT_S  # and not the 1,000 seconds of the hang
-
-
 def test_p05_a_run_with_too_many_errors_stops():
     with JudgePool(1, timeout_s=PATIENT_S, max_error_rate=0.01, function=BAD_JUDGES) as pool:
         pool.judge(items(*["good"] * 99, "raise"))
@@ -169,7 +162,9 @@ def test_threads_share_the_process_of_a_judge_that_is_not_trusted() -> None:
     assert [verdict.score for verdict in verdicts] == [float(text == "1") for text in answers]
 
 
-@pytest.mark.parametrize("source", ["math__x", "stem__supergpqa", "stem_web", "table__x", "simulation__codeio"])
+@pytest.mark.parametrize(
+    "source", ["math__x", "stem__supergpqa", "stem_web", "table__x", "simulation__codeio", "logic__graph"]
+)
 def test_p05_a_truth_of_any_kind_is_an_error_and_raises_nothing(source: str) -> None:
     truths = (None, True, float("nan"), 10**400, 10**5000, b"x", object(), [None], {1: {2}}, "\ud800", "[" * 99_999, 1j)
     for truth, info in itertools.product(truths, (None, "x", [1], {"options": 5, "question": 7})):

@@ -105,11 +105,11 @@ def _calls(name: str, inputs: list[Any], outputs: list[Any]) -> str:
     if not name.isidentifier():
         raise UserError(f"ground_truth: fn_name {name[:40]!r} is no name of a function")
     try:
-        given = [list(map(json.loads, text.splitlines())) if isinstance(text, str) else text for text in inputs]
-        expected = [json.loads(text) if isinstance(text, str) else text for text in outputs]
+        arguments = [list(map(json.loads, text.splitlines())) if isinstance(text, str) else text for text in inputs]
+        results = [json.loads(text) if isinstance(text, str) else text for text in outputs]
     except ValueError as error:
         raise UserError(f"ground_truth: arguments of {name} are no JSON; make the problem file again") from error
-    cases = json.dumps(list(zip(given, expected, strict=True)))
+    cases = json.dumps(list(zip(arguments, results, strict=True)))
     return _CALLS.format(name=name, cases=cases)
 
 
@@ -207,28 +207,28 @@ def code_blocks(text: str) -> list[CodeBlock]:
 
 def same_output(printed: str, expected: str) -> bool:
     """Return whether the texts are equal, or have as many lines with as many words each, and the words match."""
-    lines, wanted_lines = (text.replace("\r\n", "\n").strip().split("\n") for text in (printed, expected))
-    if len(lines) != len(wanted_lines):
+    lines, right_lines = (text.replace("\r\n", "\n").strip().split("\n") for text in (printed, expected))
+    if len(lines) != len(right_lines):
         return False
-    for line, wanted_line in zip(lines, wanted_lines, strict=True):
-        words, wanted = line.split(), wanted_line.split()
-        if line != wanted_line and (len(words) != len(wanted) or not all(map(_same_word, words, wanted))):
+    for line, right_line in zip(lines, right_lines, strict=True):
+        words, right_words = line.split(), right_line.split()
+        if line != right_line and (len(words) != len(right_words) or not all(map(_same_word, words, right_words))):
             return False
     return True
 
 
-def _same_word(word: str, wanted: str) -> bool:
+def _same_word(word: str, expected: str) -> bool:
     """Compare yes and no in any case; whole numbers exactly, others within 1e-6, of the number itself below 1.
 
     Digits after a leading zero are text: ``0011`` is not ``11``.
     """
-    if word == wanted:
+    if word == expected:
         return True
-    if wanted.lower() in ("yes", "no"):
-        return word.lower() == wanted.lower()
-    if len(word) > 400 or len(wanted) > 400 or not (_REAL.fullmatch(word) and _REAL.fullmatch(wanted)):
+    if expected.lower() in ("yes", "no"):
+        return word.lower() == expected.lower()
+    if len(word) > 400 or len(expected) > 400 or not (_REAL.fullmatch(word) and _REAL.fullmatch(expected)):
         return False
-    if _WHOLE.fullmatch(word) and _WHOLE.fullmatch(wanted):
-        return int(word) == int(wanted)
-    right = Decimal(wanted)
-    return abs(Decimal(word) - right) <= max(TOLERANCE * min(Decimal(1), abs(right)), SMALLEST)
+    if _WHOLE.fullmatch(word) and _WHOLE.fullmatch(expected):
+        return int(word) == int(expected)
+    number = Decimal(expected)
+    return abs(Decimal(word) - number) <= max(TOLERANCE * min(Decimal(1), abs(number)), SMALLEST)

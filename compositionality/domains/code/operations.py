@@ -118,14 +118,14 @@ def draw_chain(
     check_split(split, SPLITS)
     level = levels[index % len(levels)]
     draws = Draws(f"{task}/{split}/{seed}/{index}".encode())
-    wanted = SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
+    stream = SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
     while True:
         table = draws.choice((LISTS, STRINGS))
         operations = [draws.choice(table) for _ in range(level)]
         steps = tuple((operation, draws.between(operation.low, operation.high)) for operation in operations)
         does = repr([apply_all(steps, value) for value in _PROBES[table is LISTS]])
         bits = int.from_bytes(blake2b(does.encode(), digest_size=8).digest(), "big")
-        if bits % (len(SPLITS) * SEED_CLASSES) == wanted:
+        if bits % (len(SPLITS) * SEED_CLASSES) == stream:
             chain = ProgramChain(steps, tuple(_input(draws, table is LISTS) for _ in range(INPUTS)))
             if _all_matter(chain) and suits(chain):
                 return level, chain
@@ -144,8 +144,8 @@ _PROBES = {numbers: [_input(Draws(f"probe {n}".encode()), numbers) for n in rang
 def _all_matter(chain: ProgramChain) -> bool:
     """Return whether leaving out any step is seen on the inputs; results differ, and most are not empty."""
     outputs, steps = chain.outputs, chain.steps
-    others = [steps[:n] + steps[n + 1 :] for n in range(len(steps))]
-    if any([apply_all(other, value) for value in chain.inputs] == outputs for other in others):
+    shorter = [steps[:n] + steps[n + 1 :] for n in range(len(steps))]
+    if any([apply_all(fewer, value) for value in chain.inputs] == outputs for fewer in shorter):
         return False
     return len({repr(output) for output in outputs}) > INPUTS // 2 and sum(map(bool, outputs)) > INPUTS // 2
 
@@ -179,9 +179,9 @@ class ChainTask(Task):
     def problem(self, options: ChainOptions, split: str, seed: int, index: int) -> Problem:
         """Return the problem at ``index``: a chain of operations, and what ``pose`` asks about it."""
         level, chain = draw_chain(self.name, split, seed, index, options.levels, partial(self.suits, options.kind))
-        source, prompt, truth, known = self.pose(chain, options.kind)
+        source, prompt, truth, answers = self.pose(chain, options.kind)
         skills = list(dict.fromkeys(operation.name for operation, _ in chain.steps))
-        metadata = {"seed": seed, "skills": skills, "chain": chain.name, **known}
+        metadata = {"seed": seed, "skills": skills, "chain": chain.name, **answers}
         return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
 
     @abstractmethod

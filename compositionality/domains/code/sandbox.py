@@ -137,27 +137,29 @@ def _runs(
 ) -> Generator[Run, None, None]:
     """Start the sandbox, give it the job, and read its lines until it ends or its time is over."""
     contained = contained or containment()
-    with contextlib.ExitStack() as stack:
-        scratch = None if contained.full else tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)
-        folder = stack.enter_context(scratch) if scratch else None
-        process = _start(contained, folder, limits)
-        try:
-            patience = start_s or _START_S, limits.wall_s + GRACE_S
-            yield from _lines(process, _job(job, limits), patience, contained)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_END_S)
-        finally:
-            _kill(process)
-
-
-def _job(job: Mapping[str, Any], limits: Limits) -> bytes:
     memory, file = limits.memory_mb * _MIB, limits.file_mb * _MIB
     kernel = {
         "RLIMIT_CPU": limits.cpu_s, "RLIMIT_AS": memory, "RLIMIT_FSIZE": file, "RLIMIT_NOFILE": limits.open_files,
         "RLIMIT_CORE": 0,
     }  # fmt: skip
-    more = {"wall_s": limits.wall_s, "processes": limits.processes, "memory_bytes": memory}
-    return json.dumps({**job, **more, "output_bytes": limits.output_mb * _MIB, "limits": kernel}).encode()
+    counted = {"wall_s": limits.wall_s, "processes": limits.processes, "memory_bytes": memory}
+    counted["output_bytes"] = limits.output_mb * _MIB
+    text = json.dumps({**job, **counted, "limits": kernel}).encode()
+    with contextlib.ExitStack() as stack:
+        scratch = None if contained.full else tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)
+        folder = stack.enter_context(scratch) if scratch else None
+        process = _start(contained, folder, limits)
+        try:
+            yield from _lines(process, text, (start_s or _START_S, limits.wall_s + GRACE_S), contained)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
 
 def _lines(
@@ -263,16 +265,6 @@ def _compile_inside() -> None:
             py_compile.compile(str(path), quiet=2)
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream:
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()
-
-
 def main() -> None:
     """Print how programs are contained here."""
     logging.disable()
@@ -282,8 +274,8 @@ def main() -> None:
         print(f"  {name} = {value}")
     if not contained.full:
         print("  scratch_mb is not enforced without bubblewrap")
-    what = "network, files of this machine, other processes, environment" if contained.full else "environment"
-    print(f"contained: {what}")
+    scope = "network, files of this machine, other processes, environment" if contained.full else "environment"
+    print(f"contained: {scope}")
     print(f"not contained: {contained.missing}")
 
 

@@ -86,13 +86,9 @@ class Arrangement(NamedTuple):
 
 def _draw_zebra(options: LogicOptions, size: int, draws: Draws) -> Arrangement:
     """Draw who lives where; the name is always an attribute."""
-    others = draws.shuffled(list(ATTRIBUTES)[1:])[: options.attributes - 1]
-    titles = ("Name", *sorted(others, key=list(ATTRIBUTES).index))
+    titles_drawn = draws.shuffled(list(ATTRIBUTES)[1:])[: options.attributes - 1]
+    titles = ("Name", *sorted(titles_drawn, key=list(ATTRIBUTES).index))
     return Arrangement(titles, tuple(tuple(draws.shuffled(ATTRIBUTES[title][1])[:size]) for title in titles))
-
-
-def _draw_ordering(_options: LogicOptions, size: int, draws: Draws) -> Arrangement:
-    return Arrangement(("Object",), (tuple(draws.shuffled(OBJECTS)[:size]),))
 
 
 def _zebra_puzzle(drawn: Arrangement, _options: LogicOptions, draws: Draws) -> Puzzle:
@@ -236,10 +232,10 @@ def _search(size: int, domains: list[int], pairs: Sequence[tuple[str, int, int]]
 @cache
 def _image(kind: str, size: int, domain: int, *, forward: bool) -> int:
     """Return the positions that the other thing of a clue can have where this one has those of ``domain``."""
-    holds, mask = RELATIONS[kind], 0
-    for here, there in product(range(size), repeat=2):
-        if domain >> here & 1 and (holds(here, there) if forward else holds(there, here)):
-            mask |= 1 << there
+    is_true, mask = RELATIONS[kind], 0
+    for position, image in product(range(size), repeat=2):
+        if domain >> position & 1 and (is_true(position, image) if forward else is_true(image, position)):
+            mask |= 1 << image
     return mask
 
 
@@ -256,7 +252,7 @@ def _draw_graph(options: LogicOptions, size: int, draws: Draws) -> Paths:
 
 def _graph_puzzle(paths: Paths, _options: LogicOptions, draws: Draws) -> Puzzle:
     """Ask for the node to go to first; names are single letters."""
-    edges = draws.shuffled(f"{here} -> {there}" for path in paths for here, there in pairwise(path))
+    edges = draws.shuffled(f"{node} -> {neighbour}" for path in paths for node, neighbour in pairwise(path))
     prompt = (
         f"A directed graph has these edges: {', '.join(edges)}.\n"
         f"You are at {paths[0][0]} and want to reach {paths[0][-1]} along the edges. Which node must you go to first? "
@@ -288,8 +284,8 @@ def _mirrored(grid: Grid) -> Grid:
     return tuple(row[::-1] for row in grid)
 
 
-def _swap(first: int, second: int) -> Transformation:
-    table = {first: second, second: first}
+def _swap(colour: int, other_colour: int) -> Transformation:
+    table = {colour: other_colour, other_colour: colour}
     return lambda grid: tuple(tuple(table.get(cell, cell) for cell in row) for row in grid)
 
 
@@ -359,7 +355,10 @@ def _random_grid(size: int, draws: Draws) -> Grid:
 
 MAKERS: dict[str, tuple[Callable[..., Any], Callable[..., Puzzle]]] = {
     "zebra": (_draw_zebra, _zebra_puzzle),
-    "ordering": (_draw_ordering, _ordering_puzzle),
+    "ordering": (
+        lambda _, size, draws: Arrangement(("Object",), (tuple(draws.shuffled(OBJECTS)[:size]),)),
+        _ordering_puzzle,
+    ),
     "graph": (_draw_graph, _graph_puzzle),
     "arc": (_draw_grids, _arc_puzzle),
 }

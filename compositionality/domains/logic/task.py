@@ -5,7 +5,7 @@ grid (arc), a list of names an ordering, a word a node of a graph.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar, NamedTuple
@@ -24,7 +24,6 @@ SOURCES = {
     "arc": "logic__arcagi_generated",
 }
 MAX_CELL = 200
-_MALFORMED = Reason.MALFORMED
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
@@ -69,8 +68,14 @@ class LogicTask(Task):
         answer = last_answer(answer_text)
         if not answer:
             return Verdict(0.0, Reason.NO_ANSWER)
-        score, reason = _JUDGES[truth.kind](answer, truth)
-        return Verdict(score, reason, answer)
+        if truth.kind == "zebra":
+            score = _score_table(answer, truth)
+        else:
+            value = _READERS[truth.kind](answer)
+            score = None if value is None else float(_lower(value) == _lower(truth.value))
+        if score is None:
+            return Verdict(0.0, Reason.MALFORMED, answer)
+        return Verdict(score, Reason.CORRECT if score == 1 else Reason.WRONG, answer)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """Return the solution as JSON text, out of JSON, a Python literal, a bare word, a struct or numpy's arrays."""
@@ -92,104 +97,76 @@ class LogicTask(Task):
 # ---- truths
 
 
-def read_truth(value: Any) -> LogicTruth:
+def read_truth(ground_truth: Any) -> LogicTruth:
     """Read the truth of a row: text (JSON, a Python literal, a bare word) or plain values; else raise UserError."""
-    given = value
+    value = ground_truth
     if isinstance(value, str):
-        read = read_literal(value)
-        value = read if isinstance(read, str | list | tuple | dict) else value.strip()
+        literal = read_literal(value)
+        value = literal if isinstance(literal, str | list | tuple | dict) else value.strip()
     if isinstance(value, dict):
-        return _zebra_truth(value)
+        rows, header = _rows(value.get("rows")), value.get("header")
+        titles = None if header is None else _names(header)
+        if rows and not any(None in row for row in rows) and (header is None or len(titles or ()) == len(rows[0])):
+            return LogicTruth("zebra", rows, titles)
     if isinstance(value, str | int) and (name := _cell(value)) and _NAME.fullmatch(name) and len(name) <= MAX_CELL:
         return LogicTruth("graph", name)
     if isinstance(value, list | tuple) and value:
-        grid, names = _grid(value), _names(value)
-        if grid:
+        if grid := _grid(value):
             return LogicTruth("arc", grid)
-        if names:
+        if names := _names(value):
             return LogicTruth("ordering", names)
-    raise _damaged(given)
-
-
-def _zebra_truth(fields: dict[Any, Any]) -> LogicTruth:
-    rows, header = _rows(fields.get("rows")), fields.get("header")
-    if not rows or any(None in row for row in rows):
-        raise _damaged(fields)
-    titles = None if header is None else _names(header)
-    if header is not None and (titles is None or len(titles) != len(rows[0])):
-        raise _damaged(fields)
-    return LogicTruth("zebra", rows, titles)
-
-
-def _damaged(given: Any) -> UserError:
-    return UserError(
-        f"ground_truth {str(given)[:60]!r} is no solution of a logic puzzle: give an object with header and rows "
-        "(zebra), a list of names (ordering), a word (graph) or a list of lists of whole numbers (arc)"
+    raise UserError(
+        f"ground_truth {str(ground_truth)[:60]!r} is no solution of a logic puzzle: give an object with header and "
+        "rows (zebra), a list of names (ordering), a word (graph) or a list of lists of whole numbers (arc)"
     )
 
 
 # ---- verdicts by kind
 
 
-def _judge_zebra(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """Return the share of equal cells; 0 for another shape, or under another header.
+def _score_table(answer: str, truth: LogicTruth) -> float | None:
+    """Return the share of equal cells of a zebra puzzle; 0 for another shape or header, None for what is no table.
 
     Columns that number the rows are given: they count for nothing, and a row with another number has no equal cell.
     """
-    read = read_literal(answer)
-    rows = _rows(read.get("rows")) if isinstance(read, dict) else None
+    table = read_literal(answer)
+    rows = _rows(table.get("rows")) if isinstance(table, dict) else None
     if rows is None:
-        return 0.0, _MALFORMED
-    header = read.get("header")
+        return None
+    header = table.get("header")
     if header is not None and truth.header is not None and _names(header) != truth.header:
-        return 0.0, Reason.WRONG
+        return 0.0
     if [len(row) for row in rows] != [len(row) for row in truth.value]:
-        return 0.0, Reason.WRONG
+        return 0.0
     numbers = tuple(str(number) for number in range(1, len(rows) + 1))
-    given = {column for column, cells in enumerate(zip(*truth.value, strict=False)) if cells == numbers}
+    numbered = {column for column, cells in enumerate(zip(*truth.value, strict=False)) if cells == numbers}
     cells = list[bool]()
     for right, row in zip(truth.value, rows, strict=True):
-        here = all(right[column] == row[column] for column in given)
-        cells += [here and right[column] == row[column] for column in range(len(row)) if column not in given]
+        is_row = all(right[column] == row[column] for column in numbered)
+        cells += [is_row and right[column] == row[column] for column in range(len(row)) if column not in numbered]
     cells = cells or [rows == truth.value]
-    return sum(cells) / len(cells), Reason.CORRECT if all(cells) else Reason.WRONG
+    return sum(cells) / len(cells)
 
 
-def _judge_ordering(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """Compare the order, without regard to case; a list in brackets may leave out the quotes."""
-    read = read_literal(answer)
-    if read is UNREADABLE and answer.startswith("[") and answer.endswith("]") and not set("[]'\"") & set(answer[1:-1]):
-        read = answer[1:-1].split(",")
-    names = _names(read) if isinstance(read, list | tuple) else None
-    if names is None:
-        return 0.0, _MALFORMED
-    return _whole([*map(_lower, names)] == [*map(_lower, truth.value)])
+def _read_names(answer: str) -> tuple[str, ...] | None:
+    """Return the names of a list, which in brackets may leave out the quotes; None for anything else."""
+    names = read_literal(answer)
+    is_bare = answer.startswith("[") and answer.endswith("]") and not set("[]'\"") & set(answer[1:-1])
+    return _names(answer[1:-1].split(",") if names is UNREADABLE and is_bare else names)
 
 
-def _judge_graph(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """Compare the name alone, without regard to case."""
-    if len(answer) > MAX_CELL or not _NAME.fullmatch(answer):
-        return 0.0, _MALFORMED
-    return _whole(_lower(answer) == _lower(truth.value))
+_READERS: dict[str, Callable[[str], Any]] = {
+    "ordering": _read_names,
+    "graph": lambda answer: answer if len(answer) <= MAX_CELL and _NAME.fullmatch(answer) else None,
+    "arc": lambda answer: _grid(read_literal(answer)),
+}
 
 
-def _judge_arc(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """Compare every cell of a grid of the same shape."""
-    read = read_literal(answer)
-    grid = _grid(read) if isinstance(read, list | tuple) else None
-    return (0.0, _MALFORMED) if grid is None else _whole(grid == truth.value)
-
-
-_JUDGES = {"zebra": _judge_zebra, "ordering": _judge_ordering, "graph": _judge_graph, "arc": _judge_arc}
-
-
-def _lower(name: str) -> str:
-    """Return a name with the letters A to Z in lower case; ``str.lower`` would take a Kelvin sign for a k."""
-    return name.translate(_LOWER)
-
-
-def _whole(right: bool) -> tuple[float, Reason]:
-    return float(right), Reason.CORRECT if right else Reason.WRONG
+def _lower(value: Any) -> Any:
+    """Return names with the letters A to Z in lower case; ``str.lower`` would take a Kelvin sign for a k."""
+    if isinstance(value, tuple):
+        return tuple(map(_lower, value))
+    return value.translate(_LOWER) if isinstance(value, str) else value
 
 
 def _cell(value: Any) -> str | None:
@@ -216,6 +193,8 @@ def _names(value: Any) -> tuple[str, ...] | None:
 
 def _grid(value: Any) -> tuple[tuple[int, ...], ...] | None:
     """Return a list of lists of whole numbers (2.0 is one); None for anything else."""
+    if not isinstance(value, list | tuple):
+        return None
     rows = tuple(tuple(row) if isinstance(row, list | tuple) else () for row in value)
     if not rows or not all(rows) or any(type(cell) not in (int, float) or cell % 1 for row in rows for cell in row):
         return None

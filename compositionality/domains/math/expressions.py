@@ -21,8 +21,9 @@ alpha beta delta epsilon varepsilon eta theta vartheta kappa lambda mu nu xi pi 
 Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar
 """
 _KNOWN = """
-frac sqrt cdot times div pm mp sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp infty emptyset
-vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil lvert rvert vert
+frac binom sqrt cdot times div pm mp sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp
+infty emptyset vec hat bar overline mathbb in le leq leqslant ge geq geqslant lt gt ne neq lfloor rfloor lceil rceil
+lvert rvert vert
 """
 """Commands that math-verify reads as what they are; of others, as ``\\ldots``, it leaves out a part without a word."""
 _COMMANDS = re.compile(
@@ -30,6 +31,7 @@ _COMMANDS = re.compile(
     r"|\\\\|[\w {}()\[\]+\-*/^=<>,.|&])+"
 )
 SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
+_BINOMIAL = re.compile(r"\\binom\{(?:\w|\d\d|\d?[a-z](?:[+-]\d)?)\}\{(?:\w|\d\d|[a-z][+-]\d)\}")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 
 
@@ -46,6 +48,8 @@ def is_expression(text: str) -> bool:
         return False
     if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_COMMAND.sub(" ", SUBSCRIPTS.sub("_n ", text))):
         return False
+    if text.count("\\binom") != len(_BINOMIAL.findall(text)):
+        return False
     sizes = [(_size(exponent), base) for exponent, base in _exponents(text)]
     if max(sizes, default=(0, ""))[0] > LARGEST_EXPONENT or _LONG_NAME.search(_COMMAND.sub(" ", text)):
         return False
@@ -56,18 +60,18 @@ def is_expression(text: str) -> bool:
 def _exponents(text: str) -> Iterator[tuple[str, str]]:
     """Yield the exponents, what ``\\exp`` and its kin are of too, each with the sign before it."""
     for sign in _GROWS.finditer(text):
-        rest, is_power = text[sign.end() :], sign[0] == "^"
-        open_, word = depths(rest), _RAISED.match(rest)
-        if rest[:1] in ("{", "("):
+        after_sign, is_power = text[sign.end() :], sign[0] == "^"
+        open_, word = depths(after_sign), _RAISED.match(after_sign)
+        if after_sign[:1] in ("{", "("):
             end = open_.index(0, 1)
         elif is_power:
             end = word.end() if word else 0
         else:  # up to a sign or a bracket that ends the argument
-            levels = enumerate(zip(rest[1:], open_[2:], strict=True), 1)
+            levels = enumerate(zip(after_sign[1:], open_[2:], strict=True), 1)
             ends = (place for place, (char, level) in levels if level < 0 or (not level and char in "-+,=<>&"))
-            end = next(ends, len(rest))
-        unclear = is_power and (not end or rest[end : end + 1] == "^")
-        yield "^" if unclear else rest[:end], text[sign.start() - 1 : sign.start()]
+            end = next(ends, len(after_sign))
+        unclear = is_power and (not end or after_sign[end : end + 1] == "^")
+        yield "^" if unclear else after_sign[:end], text[sign.start() - 1 : sign.start()]
 
 
 def _size(exponent: str) -> float:
@@ -75,6 +79,6 @@ def _size(exponent: str) -> float:
     plain = _SMALL_POWER.sub(lambda power: power[1] * int(power[2] or power[3]), exponent)
     numbers = [*map(float, re.findall(r"\d+(?:\.\d+)?", plain))]
     letters = len(re.findall(r"\\[a-zA-Z]+|[a-zA-Z]", plain))
-    if _GROWS.search(plain) or max(numbers, default=0) > LARGEST_OF_NUMBERS:
+    if _GROWS.search(plain) or "\\binom" in plain or max(numbers, default=0) > LARGEST_OF_NUMBERS:
         return inf
     return prod(1 + number for number in numbers) * 3**letters if letters or len(numbers) > 1 else sum(numbers)

@@ -17,13 +17,17 @@ from typing import Any
 
 from compositionality.domains.math.expressions import SUBSCRIPTS, is_expression, letters_in
 from compositionality.domains.math.normal import (
+    AND,
     LESS,
+    OR,
     apart,
+    bare,
     brackets,
     intervals,
     names,
     normal,
     number_of,
+    of_one_family,
     split_parts,
     unnamed,
 )
@@ -56,10 +60,14 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.NO_ANSWER)
     try:
         with processor_time(SYMBOLS_S, _TooLongError):
-            for gold, asked in map(normal, golds):
-                readings = dict.fromkeys((normal(answer), normal(apart(answer, asked))))
-                if any(_is_right(gold, text) for text, units in readings if not asked or units <= asked):
-                    return Verdict(1.0, Reason.CORRECT, answer)
+            for written in golds:
+                gold, asked = normal(written)
+                measured, glued = normal(apart(written))  # 5cm, which may be a product: its unit is not left out
+                for text, units in dict.fromkeys((normal(answer), normal(apart(answer, asked)))):
+                    if (not asked or units <= asked) and _is_right(gold, text):
+                        return Verdict(1.0, Reason.CORRECT, answer)
+                    if not asked and units and units == glued and _is_right(measured, text):
+                        return Verdict(1.0, Reason.CORRECT, answer)
     except (_TooLongError, MemoryError, RecursionError):
         pass
     return Verdict(0.0, Reason.WRONG, answer)
@@ -110,8 +118,6 @@ _FUNCTION = re.compile(
 """What a gold answer without functions does not need: an answer with one may be the question."""
 _ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
 """What a number may have that is written as a decimal or with an exponent, so may be rounded."""
-_BARE = re.compile(r"^[({](.*)[)}]$")
-"""A number in brackets is one too."""
 _QUOTIENT = re.compile(r"^\\frac\{(\w+)\}\{(\w+)\}$|^(\w+)/(\w+)$")
 """A ratio, written as a fraction of the same numbers."""
 _DIVISION = re.compile(r"/|\\frac")
@@ -119,8 +125,18 @@ _DIVISION = re.compile(r"/|\\frac")
 
 
 def _is_right(gold: str, text: str) -> bool:
-    given, about, decimal = text.partition("\\approx")
-    return _is_worked_out(gold, given) and _same(gold, given) and (not about or _rounds_to(given, decimal))
+    """Return whether an answer in normal form is the gold one; after ``\\approx`` only what it rounds to may stand."""
+    answer, about, decimal = text.partition("\\approx")
+    if gold != answer and AND in gold + answer and OR in gold + answer:
+        return False
+    differ = {joint for joint in (AND, OR) if (joint in gold) != (joint in answer)}
+    if (AND in differ or (OR in differ and "=" not in gold + answer)) and not LESS.search(gold + answer):
+        return False  # of formulas; x=1 \lor x=2 is 1,2
+    if bool(LESS.search(gold)) != bool(LESS.search(answer)) or (AND in gold) != (AND in answer):
+        gold, answer = intervals(gold), intervals(answer)  # an inequality for an interval
+    gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
+    gold, answer = of_one_family(gold, answer)
+    return _is_worked_out(gold, answer) and _same(gold, answer) and (not about or _rounds_to(answer, decimal))
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:
@@ -130,58 +146,53 @@ def _is_worked_out(gold: str, answer: str) -> bool:
         return True
     if (value := number_of(gold)) is not None:
         whole = value.denominator == 1 and not _DIVISION.search(gold)
-        sides = [_BARE.sub(r"\g<1>", side) for side in answer.split("=")]
+        sides = map(bare, answer.split("="))
         return any(number_of(side) is not None and not (whole and _DIVISION.search(side)) for side in sides)
     return bool(_FUNCTION.search(gold)) or not _FUNCTION.search(answer.split("=")[-1])
 
 
 def _same(gold: str, answer: str) -> bool:
-    if bool(LESS.search(gold)) != bool(LESS.search(answer)):  # an interval, or an inequality for it
-        gold, answer = intervals(gold), intervals(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
         named = unnamed(gold)
         name = gold.removesuffix(named)
         if name and single and answer.startswith(name):
-            gold, answer = named, answer.removeprefix(name)
-        elif number_of(named) is not None or (single and answer.count("=") > 1):
+            gold, answer = bare(named), bare(answer.removeprefix(name))
+        elif number_of(bare(named)) is not None or (single and answer.count("=") > 1):
             return gold == answer  # x-3=2 is the question to x=5
     else:
-        gold, answer = unnamed(gold), unnamed(answer)
+        gold, answer = (bare(unnamed(text)) if "=" in text else unnamed(text) for text in (gold, answer))
     if gold == answer:
         return True
     if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and single:
-        *before, last = answer.split("=")
-        if not last or len(before) > SIDES:
+        *sides, result = answer.split("=")
+        if not result or len(sides) > SIDES:
             return False
-        return all(_is_named(side, gold) or _same(gold, side) for side in before) and _same(gold, last)
-    value, given = number_of(gold), number_of(answer)
-    if value is not None and given is not None:  # no leniency for percents
-        rounded = value.denominator > 1 and (_ROUNDED.search(gold) or _ROUNDED.search(answer))
-        return value == given or (bool(rounded) and abs(value - given) <= RELATIVE * abs(value))
+        return all(_is_named(side, gold) or _same(gold, side) for side in sides) and _same(gold, bare(result))
+    right, number = number_of(gold), number_of(answer)
+    if right is not None and number is not None:  # no leniency for percents
+        rounded = right.denominator > 1 and (_ROUNDED.search(gold) or _ROUNDED.search(answer))
+        return right == number or (bool(rounded) and abs(right - number) <= RELATIVE * abs(right))
     if ":" in gold:  # a ratio, or a time
         answer = _QUOTIENT.sub(r"\1\3:\2\4", answer)
         parts = gold.replace(":", ","), answer.replace(":", ",")
         return gold.count(":") == answer.count(":") and _same_parts(*parts, ordered=True)
     if "∪" in gold and "∪" in answer:
         return _same_in_any_order(gold.split("∪"), answer.split("∪"))
-    ours, theirs = brackets(gold), brackets(answer)
-    called = names(split_parts(answer))
-    if ours and ours[:2] == ("(", ")") and not theirs and all(called) and called == sorted(set(called)):
-        return _same_parts(ours[2], answer, ordered=True)  # x=1, y=2 is (1,2)
-    if ours and theirs:
-        return ours[:2] == theirs[:2] and _same_parts(ours[2], theirs[2], ordered=ours[0] != "\\{")
-    if ours or theirs:  # a set may leave out its braces
-        opened, _, inner = ours or theirs or ("", "", "")
-        bare = answer if ours else gold
-        return (
-            opened == "\\{"
-            and (ours is not None or len(split_parts(bare)) > 1)
-            and _same_parts(inner, bare, ordered=False)
-        )
-    golds, answers = names(split_parts(gold)), names(split_parts(answer))
-    if len(golds) > 1 or len(answers) > 1:  # x=5,y=6 is no 6,5
-        return _same_parts(gold, answer, ordered=len(set(golds)) > 1 and not any(answers))
+    gold_pair, pair = brackets(gold), brackets(answer)
+    gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
+    is_named = all(part_names) and part_names == sorted(set(part_names))
+    if gold_pair and gold_pair[:2] == ("(", ")") and not pair and is_named:
+        return _same_parts(gold_pair[2], answer, ordered=True)  # x=1, y=2 is (1,2)
+    if gold_pair and pair:
+        return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered=gold_pair[0] != "\\{")
+    if gold_pair or pair:  # a set may leave out its braces
+        opened, _, inner = gold_pair or pair or ("", "", "")
+        listed = answer if gold_pair else gold
+        is_list = gold_pair is not None or len(split_parts(listed)) > 1
+        return opened == "\\{" and inner != "\\emptyset" and is_list and _same_parts(inner, listed, ordered=False)
+    if len(gold_names) > 1 or len(part_names) > 1:  # x=5,y=6 is no 6,5
+        return _same_parts(gold, answer, ordered=len(set(gold_names)) > 1 and not any(part_names))
     return _same_by_symbols(gold, answer)
 
 
@@ -264,23 +275,24 @@ def _rounds_to(text: str, decimal: str) -> bool:
 
 def _verified(gold: str, answer: str) -> bool:
     """Return whether math-verify reads both and finds them equal; it hides its errors, which count as no."""
-    ours, theirs = map(_parsed, (gold, answer))
-    relations, others = map(_relations, (ours, theirs))
-    if relations and others:
-        each = all(any(_is_same_relation(one, other) for other in others) for one in relations)
-        return len(relations) == len(others) and each
-    return _are_equal(ours, theirs)
+    gold_read, answer_read = map(_parsed, (gold, answer))
+    golds, answers = map(_relations, (gold_read, answer_read))
+    if golds and answers:
+        return len(golds) == len(answers) and all(
+            any(_is_same_relation(right, relation) for relation in answers) for right in golds
+        )
+    return _are_equal(gold_read, answer_read)
 
 
 def _relations(read: Any) -> list[Any]:
     """Return the one relation, or those that a chain joins, as ``0<x<1``; none where that is no relation."""
     from sympy.core.relational import Relational
 
-    found = [*getattr(read, "_unsorted_args", [read])]
-    return found if all(isinstance(one, Relational) for one in found) else []
+    relations = [*getattr(read, "_unsorted_args", [read])]
+    return relations if all(isinstance(relation, Relational) for relation in relations) else []
 
 
-def _is_same_relation(ours: Any, theirs: Any) -> bool:
+def _is_same_relation(right: Any, relation: Any) -> bool:
     """Return whether one is the other times a number: above 0 for inequalities, whose sides may be exchanged.
 
     math-verify would solve both, for as long as that takes, and take any two without solutions for equal. Of
@@ -288,37 +300,39 @@ def _is_same_relation(ours: Any, theirs: Any) -> bool:
     """
     from sympy import Eq, Ne, fraction, together
 
-    for form in (theirs, theirs.reversed):
-        differences = [_of_reals(side.lhs - side.rhs) for side in (ours, form)]
-        is_equation = isinstance(ours, Eq | Ne)
+    is_equation = isinstance(right, Eq | Ne)
+    for form in (relation, relation.reversed):
+        differences = [_of_reals(sides.lhs - sides.rhs) for sides in (right, form)]
         if is_equation:
             differences = [fraction(together(difference))[0] for difference in differences]
-        first, second = (difference.subs(_point(1, *differences)) for difference in differences)
-        one, other = _value(first), _value(second)
-        same = type(form) is type(ours) and one and other and (is_equation or (one / other).real > 0)
-        if same and _are_equal(differences[0] * second, differences[1] * first):
+        scales = [difference.subs(_point(1, *differences)) for difference in differences]
+        right_scale, scale = map(_value, scales)
+        if type(form) is not type(right) or not right_scale or not scale:
+            continue
+        is_positive = is_equation or (right_scale / scale).real > 0
+        if is_positive and _are_equal(differences[0] * scales[1], differences[1] * scales[0]):
             return True
     return False
 
 
-def _are_equal(ours: Any, theirs: Any) -> bool:
+def _are_equal(right: Any, read: Any) -> bool:
     from math_verify import verify
 
-    ours, theirs = map(_of_reals, (ours, theirs))
-    if ours is None or theirs is None or any(_differ(ours, theirs, _point(start, ours, theirs)) for start in (1, 3)):
+    right, read = map(_of_reals, (right, read))
+    if right is None or read is None or any(_differ(right, read, _point(start, right, read)) for start in (1, 3)):
         return False
-    return bool(verify(ours, theirs, strict=True, timeout_seconds=None))
+    return bool(verify(right, read, strict=True, timeout_seconds=None))
 
 
-def _differ(ours: Any, theirs: Any, point: Mapping[Any, Fraction]) -> bool:
+def _differ(right: Any, read: Any, point: Mapping[Any, Fraction]) -> bool:
     """Return whether two expressions differ by more than RELATIVE at a point, if they are numbers there (real ones).
 
     It is cheap, where simplifying their difference is not, and tells numbers apart that math-verify rounds.
     """
-    value, given = (_value(side.subs(point)) for side in (ours, theirs))
-    if value is None or given is None or (point and (value.imag or given.imag)):
+    value, other = (_value(side.subs(point)) for side in (right, read))
+    if value is None or other is None or (point and (value.imag or other.imag)):
         return False
-    return abs(value - given) > float(RELATIVE) * abs(value)
+    return abs(value - other) > float(RELATIVE) * abs(value)
 
 
 def _point(start: int, *expressions: Any) -> dict[Any, Fraction]:
@@ -362,9 +376,9 @@ def _check_symbols() -> None:
             return
     except Exception as error:  # noqa: BLE001 - antlr4 raises Exception itself
         why = f"{type(error).__name__}: {error}"
-    there = ", ".join(f"{name} {version(name)}" for name in PARSERS)
+    versions = ", ".join(f"{name} {version(name)}" for name in PARSERS)
     fix = "pip install 'math-verify[antlr4_9_3]'"
-    raise UserError(f"math-verify cannot compare by symbols with {there} ({why}); {fix}")
+    raise UserError(f"math-verify cannot compare by symbols with {versions} ({why}); {fix}")
 
 
 class _TooLongError(BaseException):

@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence, Set
 from fractions import Fraction
 
+from compositionality.domains.math.expressions import letters_in
 from compositionality.tasks.answers import depths
 
-PLUS_MINUS = "\\pm"
+PLUS_MINUS, INTEGERS = "\\pm", "\\mathbb{Z}"
 DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and its largest power of 10
 
 _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between thousands: 12 000
@@ -20,24 +21,31 @@ _WRITTEN = {
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
     **dict.fromkeys(_UNIT_SIGNS, _GAP), "\\%": "%",
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
+    "\\dbinom": "\\binom", "\\tbinom": "\\binom",
     "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "≈": "\\approx ", "{,}": ",", "\\varnothing": "\\emptyset",
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
     "∅": "\\emptyset ", "±": "\\pm ", "≤": "\\le ", "≥": "\\ge ", "\\mathbb{R}": "(-\\infty,\\infty)",
-    "∈": "\\in ", "\\lor": "\\text{or}", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ",
+    "∈": "\\in ", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ", "∧": "\\land ",
+    "∨": "\\lor ", "ℤ": "\\mathbb{Z}",
 }  # fmt: skip
 _SIGN = re.compile(
-    r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|π", re.DOTALL
+    r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|[πℤ]", re.DOTALL
 )
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
 _OVER = re.compile(
-    r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}|(?:(?<=\()|^)([^{}()=,]*)\\over(?![a-zA-Z])([^{}()=,]*)(?=\)|$)"
+    r"\{(?P<above>[^{}]*)\\(?P<sign>over|choose)(?![a-zA-Z])(?P<below>[^{}]*)\}"
+    r"|(?:(?<=\()|^)([^{}()=,]*)\\over(?![a-zA-Z])([^{}()=,]*)(?=\)|$)"
 )
 _PRODUCT = re.compile(r"(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))")
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``."""
-_JOINED_BY_WORDS = re.compile(
-    r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*|\s*,?\s+(?:and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*=)"
+_JOINED = re.compile(
+    r"\s*,?\s*\\(?:text|mathrm)\{\s*(and|or)\s*\}\s*"
+    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*(?:[=<>]|\\[lg]e))|\s*\\(land|lor)(?![a-zA-Z])\s*"
 )
+AND, OR = "∧", "∨"
+"""Before an inequality, or a part of a formula, that is joined to the one before it; a comma stands before these."""
+_JOINTS = {"and": AND, "land": AND, "or": OR, "lor": OR}
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
 _BLANKS = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")
@@ -45,7 +53,23 @@ _BLANKS = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<!\s)(?:(?<![\d.])\s+|\s+(
 _LISTED = re.compile(r"(?<=\d)(?:\s+,\s*|,\s+)(?=\d{3}(?!\d))")  # ``1, 200`` is a list; its sign keeps it one
 _SIGNED = re.compile(r"([+-])\(([^(),+-]+)\)")
 _SUBSCRIPT = re.compile(r"_\{(\w)\}")
-_SHORT_FRACTION = re.compile(r"\\frac ?(?:\{(\w)\}|(\w)) ?(?:\{(\w)\}|(\w))")
+_INVERSE = re.compile(
+    r"\\(sin|cos|tan)\s*\^\s*\{\s*-\s*1\s*\}|\\(?:operatorname|mathrm|text)\s*\{\s*arc(sin|cos|tan)\s*\}(?![a-zA-Z])"
+)
+_LETTER_OF_SET = re.compile(r"\\mathbb\s+([A-Z])(?![a-zA-Z])")
+_INTEGERS = re.compile(
+    r"(.*[^\s,(]) ?(?:, ?\(?|\(| (?=where|for|with|\())(?:(?:where|for|with) )?(?:(?:all|any|some|every|\\forall) )?"
+    r"(?:integers? ([a-zA-Z])|([a-zA-Z]) (?:(?:is|are) )?(?:(?:an|any) )?integers?"
+    r"|([a-zA-Z]) ?\\in ?(\\mathbb\{[NZ]\}|Z))\)?"
+)
+"""A family and the words that say what its letter stands for; its text is without styles and with single blanks."""
+_BUILT = re.compile(r"\\\{(?:([a-z])(?:\||\\mid ?|:)(?=\1=))?(.+?)(?:,|\||\\mid ?|:)([a-zA-Z]\\in\\mathbb\{[NZ]\})\\\}")
+"""A family between the braces of a set."""
+_NO_SOLUTION = re.compile(
+    r"(?:there (?:is|are) |(?:it|the (?:equation|inequality|system)) has )?no solutions?(?: exists?)?"
+    r"|(?:the )?empty set"
+)
+_SHORT_FRACTION = re.compile(r"\\(frac|binom) ?(?:\{([^{}]*)\}|(\w)) ?(?:\{([^{}]*)\}|(\w))")
 _SHORT_ROOT = re.compile(r"\\sqrt ?(\w)")
 _LAST_SIGN = re.compile(r"\s*[.,;]$")
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf)?|math(?:rm|bf|it|sf)|mbox|boldsymbol|bm|operatorname)\s*\{([^{}]*)\}")
@@ -55,7 +79,7 @@ _OPERATION = re.compile(r"\*|\\(?:pm|mp|cdot|times|div)(?![a-zA-Z])")
 _PERCENT = re.compile(r"(.*\S)\s*(%)()")
 _PLAIN_UNIT = re.compile(r"(\s*-?[\d.,:/]*\d)\s+([a-zA-Z].+)()")
 _NAME = re.compile(
-    r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{))"
+    r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{|\\emptyset))"
 )
 
 
@@ -67,31 +91,42 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     text = _DEGREES.sub(r"\\text{ degree\1}", text)
     units = {_UNIT_SIGNS[sign] for sign in _SIGN.findall(text) if sign in _UNIT_SIGNS}
     text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
+    text = _LETTER_OF_SET.sub(r"\\mathbb{\1}", _INVERSE.sub(lambda name: f"\\arc{name[1] or name[2]} ", text))
     text = _LAST_SIGN.sub("", text.strip())
     text = text if "," in text else text.replace(";", ", ")
+    family = _INTEGERS.fullmatch(" ".join(_TEXT.sub(r" \1 ", text).split()))
+    if family and not depths(family[1])[-1]:
+        body, *letters, numbers = family.groups()
+        text = f"{body}, {''.join(filter(None, letters))}\\in {INTEGERS if numbers in (None, 'Z') else numbers}"
     styled = _TEXT.fullmatch(text)
-    text = styled[1].strip() if styled else text
-    text, unit = _without_unit(_JOINED_BY_WORDS.sub(", ", text).strip())
-    found = frozenset(units | {unit} - {""})
+    text = _LAST_SIGN.sub("", styled[1].strip()) if styled else text
+    text, unit = _without_unit(_JOINED.sub(_comma, text).strip())
+    all_units = frozenset(units | {unit} - {""})
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(word := " ".join(text.split())) and len(word) > 1:
         is_product = len(word) == 2 and not styled and not word.istitle()  # xy is no XY
-        return word if is_product else word.lower(), found
+        said = word if is_product else word.lower()
+        return "\\emptyset" if _NO_SOLUTION.fullmatch(said) else said, all_units
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
     text = _BLANKS.sub(lambda blank: f"{blank[1]} " if blank[1] else "", _LISTED.sub(",+", text))
     text = _OVER.sub(_fraction, _PRODUCT.sub("", text))
-    text = ",".join(map(_both_signs, split_parts(text)))
+    text = ",".join(
+        f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
+        for part in split_parts(text)
+    )
     text = _SUBSCRIPT.sub(r"_\1", text)
-    text = _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    while (pair := brackets(text)) and pair[:2] == ("(", ")") and len(split_parts(pair[2])) == 1:
-        text = pair[2]
-    signed = _SIGNED.fullmatch(text)
-    if signed and number_of(signed[2]) is not None:
-        text = signed[1] + signed[2]
+    text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
+    text = bare(_BUILT.sub(r"\2,\3", text))
     text = "\\emptyset" if text == "\\{\\}" else text
-    return text, found
+    return text, all_units
+
+
+def _comma(words: re.Match[str]) -> str:
+    """Return a comma for the word between two answers; after it, for inequalities and signs, which word it was."""
+    word = words[1] or words[2] or words[3]
+    return f", {_JOINTS[word]}" if words[3] or LESS.search(words.string) else ", "
 
 
 def _without_unit(text: str) -> tuple[str, str]:
@@ -100,33 +135,38 @@ def _without_unit(text: str) -> tuple[str, str]:
         inner, unit = _without_unit(pair[2])
         return f"{pair[0]}{inner}{pair[1]}", unit
     parts = split_parts(text)
-    found = [_UNIT.fullmatch(part) or _percent(part) or _PLAIN_UNIT.fullmatch(part) for part in parts]
-    units = {unit_of(measured[2] + measured[3]) for measured in found if measured}
+    matches = [_UNIT.fullmatch(part) or _percent(part) or _PLAIN_UNIT.fullmatch(part) for part in parts]
+    units = {unit_of(measured[2] + measured[3]) for measured in matches if measured}
     if len(units) != 1 or None in units:
         return text, ""
-    comma = "," if found.count(None) == len(found) - 1 else ", "  # of 1 cm,234 cm is no thousand
-    bare = [measured[1] if measured else part for part, measured in zip(parts, found, strict=True)]
+    comma = "," if matches.count(None) == len(matches) - 1 else ", "  # of 1 cm,234 cm is no thousand
+    bare = [measured[1] if measured else part for part, measured in zip(parts, matches, strict=True)]
     return comma.join(bare), units.pop() or ""
 
 
 def _percent(part: str) -> re.Match[str] | None:
     """Find the sign after a whole term: x+50% is no x+50."""
-    found = _PERCENT.fullmatch(part)
-    term = found[1].rpartition("=")[2].strip().removeprefix(PLUS_MINUS) if found else ""
+    percent = _PERCENT.fullmatch(part)
+    term = percent[1].rpartition("=")[2].strip().removeprefix(PLUS_MINUS) if percent else ""
     signs = [sign for sign, depth in zip(term[1:], depths(term)[1:], strict=False) if not depth and sign in "+-%"]
-    return None if signs or _OPERATION.search(term) else found
+    return None if signs or _OPERATION.search(term) else percent
 
 
 def _fraction(over: re.Match[str]) -> str:
     """Return ``{1\\over 2}`` as ``\\frac``, in braces where it had some: they may be another command's."""
-    above, below = (over[1] or over[3] or "", over[2] or over[4] or "")
-    fraction = f"\\frac{{{above.strip()}}}{{{below.strip()}}}"
-    return fraction if over[1] is None else f"{{{fraction}}}"
+    numerator, denominator = (over["above"] or over[4] or "", over["below"] or over[5] or "")
+    name = "binom" if over["sign"] == "choose" else "frac"
+    fraction = f"\\{name}{{{numerator.strip()}}}{{{denominator.strip()}}}"
+    return fraction if over["above"] is None or over[0] == over.string else f"{{{fraction}}}"
 
 
-def _both_signs(part: str) -> str:
-    """Return both values of an answer with one ``\\pm``."""
-    return f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
+def bare(text: str) -> str:
+    """Return what stands in round brackets around all of a single answer, or around a number after its sign."""
+    while (pair := brackets(text)) and pair[:2] in (("(", ")"), ("{", "}")) and len(split_parts(pair[2])) == 1:
+        text = pair[2]
+    signed = _SIGNED.fullmatch(text)
+    number = bare(signed[2]) if signed else ""
+    return signed[1] + number if signed and number_of(number) is not None else text
 
 
 def unnamed(text: str) -> str:
@@ -155,7 +195,7 @@ def split_parts(text: str) -> list[str]:
 
 def brackets(text: str) -> tuple[str, str, str] | None:
     """Return the brackets around all of ``text`` and what is between them; None without such a pair."""
-    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")):
+    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")"), ("{", "}")):
         if text.startswith(opened) and text.endswith(closed) and len(text) >= len(opened) + len(closed):
             inner = text[len(opened) : len(text) - len(closed)]
             if min(depths(inner)) >= 0:
@@ -168,24 +208,49 @@ LESS = re.compile(r" ?(<|>|\\[lg]e(?:q(?:slant)?)?(?![a-zA-Z])) ?")
 
 
 def intervals(text: str) -> str:
-    """Return inequalities for a letter as an interval or a union, ``-2<x\\le7`` as ``(-2,7]``; else the text."""
-    found = [*map(_interval, split_parts(text))]
-    return text if "" in found else "∪".join(found)
+    """Return inequalities for one letter as an interval or a union, ``-2<x\\le7`` as ``(-2,7]``; else the text."""
+    bounds = [_bounds(part.removeprefix(AND).removeprefix(OR)) for part in split_parts(text)]
+    if None in bounds or len({letter for letter, _, _ in filter(None, bounds)}) > 1:
+        return text
+    sides = [(low, high) for _, low, high in filter(None, bounds)]
+    if AND in text:  # of x>1 and x<3 each has one of the ends
+        lows = [low for low, _ in sides if low != "(-\\infty"]
+        highs = [high for _, high in sides if high != "\\infty)"]
+        if len(sides) != 2 or len(lows) != 1 or len(highs) != 1 or OR in text:
+            return text
+        sides = [(lows[0], highs[0])]
+    return "∪".join(map(",".join, sides))
 
 
-def _interval(text: str) -> str:
+def _bounds(text: str) -> tuple[str, str, str] | None:
+    """Return the letter of an inequality, and the ends of its interval with their brackets."""
     sides = LESS.split(text)
     signs = {sign[:2] for sign in sides[1::2]}
     if signs <= {">", "\\g"}:
         sides.reverse()
     elif not signs <= {"<", "\\l"}:
-        return ""
+        return None
     if len(sides) == 3:
         sides = ["-\\infty", "<", *sides] if sides[0].isalpha() else [*sides, "<", "\\infty"]
     if len(sides) != 5 or not re.fullmatch("[a-z]", sides[2]) or _PLAIN_LETTER.search(sides[0] + " " + sides[4]):
-        return ""
-    low, first, _, second, high = sides
-    return f"{'(' if first in '<>' else '['}{low},{high}{')' if second in '<>' else ']'}"
+        return None
+    low, first, letter, second, high = sides
+    return letter, f"{'(' if first in '<>' else '['}{low}", f"{high}{')' if second in '<>' else ']'}"
+
+
+_FAMILY = re.compile(r"(.+),([a-zA-Z])\\in(\\mathbb\{[NZ]\})")
+
+
+def of_one_family(gold: str, answer: str) -> tuple[str, str]:
+    """Return two families without their letters' set, both in the gold one's letter; other texts as they are."""
+    family, answers = _FAMILY.fullmatch(gold), _FAMILY.fullmatch(answer)
+    if not family or not answers or family[3] != answers[3]:
+        return gold, answer
+    letter, old = family[2], answers[2]
+    renamed = re.sub(rf"(?<![\\a-zA-Z]){old}(?![a-zA-Z])", letter, answers[1])
+    if letter != old and (letter in letters_in(answers[1]) or old in letters_in(renamed)):
+        return gold, answer
+    return family[1], renamed
 
 
 # ---- plain numbers, read exactly: 12, -3.5, 1,234, 3/4, \frac{3}{4}, 1\frac{1}{2}, 1.2 \times 10^{5}
@@ -204,16 +269,16 @@ def number_of(text: str) -> Fraction | None:
     if len(text) > DIGITS or not text.isascii():
         return None
     if fraction := _FRACTION.fullmatch(text):
-        sign, whole, above, below = fraction.groups()
-        if whole and not above[0].isdigit():
+        sign, whole, numerator, denominator = fraction.groups()
+        if whole and not numerator[0].isdigit():
             return None
-        part = _divided(above, below)
+        part = _divided(numerator, denominator)
         return None if part is None else (-1 if sign == "-" else 1) * (int(whole or 0) + part)
     if ratio := _RATIO.fullmatch(text):
         return _divided(ratio[1], ratio[2])
     if repeating := _REPEATING.fullmatch(text):
-        start, more, again = repeating.groups()
-        return Fraction(int(start + more + again) - int(start + more), 10 ** len(more) * (10 ** len(again) - 1))
+        start, digits, period = repeating.groups()
+        return Fraction(int(start + digits + period) - int(start + digits), 10 ** len(digits) * (10 ** len(period) - 1))
     if ten := _POWER_OF_TEN.fullmatch(text):
         return Fraction(10) ** int(ten[1] or ten[2])
     decimal = _DECIMAL.fullmatch(text)
@@ -223,9 +288,9 @@ def number_of(text: str) -> Fraction | None:
     return Fraction(decimal[1].replace(",", "")) * Fraction(10) ** power
 
 
-def _divided(above: str, below: str) -> Fraction | None:
-    divisor = Fraction(below.replace(",", ""))
-    return Fraction(above.replace(",", "")) / divisor if divisor else None
+def _divided(numerator: str, denominator: str) -> Fraction | None:
+    divisor = Fraction(denominator.replace(",", ""))
+    return Fraction(numerator.replace(",", "")) / divisor if divisor else None
 
 
 _MEASURED = """
@@ -261,11 +326,11 @@ def unit_of(text: str) -> str | None:
     text = text.strip()
     while word := _UNIT_WORD.match(text, place):
         square, name, power, raised = word.groups()
-        known = _known(name)
-        if known is None:
+        symbol = _known(name)
+        if symbol is None:
             return None
         power = _POWERS[square.strip(" .").lower()] if square else power or {"²": "2", "³": "3"}.get(raised or "", "")
-        unit, place = unit + known + power, word.end()
+        unit, place = unit + symbol + power, word.end()
         if place == len(text):
             return unit
         between = _BETWEEN_UNITS.match(text, place)

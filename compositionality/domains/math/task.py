@@ -49,10 +49,11 @@ class MathTask(Task):
     libraries = ("math_verify",)
 
     def problem(self, options: MathOptions, split: str, seed: int, index: int) -> Problem:
+        """Return the problem at ``index``; its characters, in whatever order, decide its split and seed."""
         level = options.levels[index % len(options.levels)]
         draw = partial(_MAKERS[options.kind], level=level)
         name = f"math/{options.kind}/{level}/{index}"
-        (question, answer), _ = draw_owned(draw, split, seed, name, content=_signs)
+        (question, answer), _ = draw_owned(draw, split, seed, name, content=lambda drawn: "".join(sorted(drawn[0])))
         prompt = f"{question} Give the final answer in \\boxed{{}}."
         return Problem("math__generated", level, options.kind, prompt, answer, index, {"seed": seed})
 
@@ -76,11 +77,6 @@ class MathTask(Task):
         return f"\\boxed{{{read_golds(problem.ground_truth)[0]}}}"
 
 
-def _signs(drawn: tuple[str, str]) -> str:
-    """Return the characters of a question in one order: with operands in another order it is of the same split."""
-    return "".join(sorted(drawn[0]))
-
-
 # ---- problems of our own: question and answer (LaTeX) of a level
 
 
@@ -90,9 +86,9 @@ def _fractions(draws: Draws, level: int) -> tuple[str, str]:
     text = str(value)
     for step in range(level):
         sign = draws.choice("+-*")
-        other = Fraction(draws.between(1, 60), draws.between(1, 12))
-        text = f"({text}) {sign} {other}" if step else f"{text} {sign} {other}"
-        value = value + other if sign == "+" else value - other if sign == "-" else value * other
+        operand = Fraction(draws.between(1, 60), draws.between(1, 12))
+        text = f"({text}) {sign} {operand}" if step else f"{text} {sign} {operand}"
+        value = value + operand if sign == "+" else value - operand if sign == "-" else value * operand
     return f"Compute {text} as a fraction.", _latex(value)
 
 
@@ -114,9 +110,9 @@ def _interval(draws: Draws, level: int) -> tuple[str, str]:
         scale, shift = draws.between(2, 9), draws.between(-20, 20)
         text = (f"{scale}({text})" if step else f"{scale}x") + _shifted(shift)
         ends = [scale * end + shift for end in ends]
-    left, right = draws.choice(["<", "\\le"]), draws.choice(["<", "\\le"])
-    answer = f"{'(' if left == '<' else '['}{low},{high}{')' if right == '<' else ']'}"
-    return f"For which x is {ends[0]} {left} {text} {right} {ends[1]}? Answer with an interval.", answer
+    low_sign, high_sign = draws.choice(["<", "\\le"]), draws.choice(["<", "\\le"])
+    answer = f"{'(' if low_sign == '<' else '['}{low},{high}{')' if high_sign == '<' else ']'}"
+    return f"For which x is {ends[0]} {low_sign} {text} {high_sign} {ends[1]}? Answer with an interval.", answer
 
 
 def _roots(draws: Draws, level: int) -> tuple[str, str]:

@@ -6,6 +6,7 @@ plain value. Where a scorer pays in full for answers that are not right, a check
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -71,28 +72,27 @@ def _same_json(answer: str, entry: Entry) -> bool:
     """Accept equal values of equal types: neither ``true`` nor 1.0 is 1. An answer that is not JSON: the gold text."""
     gold = str(entry["answer"]).strip()
     try:
-        ours, right = (json.loads(text, object_pairs_hook=with_distinct_keys) for text in (answer, gold))
-        return json.dumps(ours, sort_keys=True) == json.dumps(right, sort_keys=True)
+        value, gold_value = (json.loads(text, object_pairs_hook=with_distinct_keys) for text in (answer, gold))
+        return json.dumps(value, sort_keys=True) == json.dumps(gold_value, sort_keys=True)
     except (ValueError, RecursionError):
         return answer == gold
 
 
 def _same_share(answer: str, entry: Entry) -> bool:
     """Accept a probability within 1 %: the scorer's tolerance is absolute, and takes 0 for a small one."""
-    above, _, below = answer.partition("/")
+    numerator, _, denominator = answer.partition("/")
     gold = float(entry["answer"])
-    return float(below or 1) != 0 and abs(float(above) / float(below or 1) - gold) <= 0.01 * gold
+    return float(denominator or 1) != 0 and abs(float(numerator) / float(denominator or 1) - gold) <= 0.01 * gold
 
 
-def _same_numbers(answer: str, entry: Entry) -> bool:
-    ours, gold = (json.loads(text.replace("'", '"')) for text in (answer, str(entry["answer"])))
-    return list(map(float, ours)) == list(map(float, gold))
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in json.loads(text.replace("'", '"'))]
 
 
 def _same_cells(answer: str, entry: Entry) -> bool:
     """Accept every cell as asked for, to two decimal places."""
     pairs = zip(answer.split(), str(entry["answer"]).split(), strict=True)
-    return all(abs(float(ours) - float(gold)) <= 0.01 for ours, gold in pairs)
+    return all(abs(float(cell) - float(gold_cell)) <= 0.01 for cell, gold_cell in pairs)
 
 
 def _same_decimal(answer: str, entry: Entry) -> bool:
@@ -109,13 +109,8 @@ def _makes_24(answer: str, entry: Entry) -> bool:
 
 def _conclusion(answer: str, entry: Entry) -> bool:
     """Take the question's variables, and no long run of negations, whose square the scorer's time grows with."""
-    known = set(entry["metadata"]["variables"])
-    return "¬" * (DEEPEST + 1) not in "".join(answer.split()) and set(re.findall("[A-Z]", answer)) <= known
-
-
-def _letters_once(answer: str, _entry: Entry) -> bool:
-    letters = re.findall("[A-Z]", answer)
-    return len(letters) == len(set(letters))
+    variables = set(entry["metadata"]["variables"])
+    return "¬" * (DEEPEST + 1) not in "".join(answer.split()) and set(re.findall("[A-Z]", answer)) <= variables
 
 
 def _vertices_once(answer: str, entry: Entry) -> bool:
@@ -139,10 +134,6 @@ def _moves_boxes(answer: str, _entry: Entry) -> bool:
         and all(re.fullmatch(_AGENT, name) and re.fullmatch(_MOVE, str(move)) for name, move in plan.items())
         for plan in plans
     )
-
-
-def _antiderivative(answer: str, entry: Entry) -> bool:
-    return is_antiderivative_text(answer, str(entry["metadata"]["variable"]))
 
 
 # ---- expressions that may reach sympy: polynomials as sums of products, antiderivatives of elementary functions
@@ -173,9 +164,11 @@ def is_polynomial_text(text: str, variables: set[str]) -> bool:
 
 def is_antiderivative_text(text: str, variable: str) -> bool:
     """Return whether ``text`` has numbers, the variable, C, E, pi, elementary functions and ``+ - * / **`` alone."""
-    tokens = _tokens(text)
-    names = FUNCTIONS | {variable, "C", "E", "pi"}
-    if tokens is None or any(token[0].isalpha() and token not in names for token in tokens):
+    matches = [match for match in _TOKEN.finditer(text) if not match[0].isspace()]
+    tokens, names = [match[0] for match in matches], FUNCTIONS | {variable, "C", "E", "pi"}
+    if not tokens or any(match["bad"] or len(match["number"] or "") > _LONGEST_NUMBER for match in matches):
+        return False
+    if any(token[0].isalpha() and token not in names for token in tokens):
         return False
     for token, following in pairwise([*tokens, ""]):
         if (token in FUNCTIONS) != (following == "(" and token[0].isalpha()):
@@ -185,29 +178,19 @@ def is_antiderivative_text(text: str, variable: str) -> bool:
     return _powers_are_small(tokens)
 
 
-def _tokens(text: str) -> list[str] | None:
-    tokens = []
-    for match in _TOKEN.finditer(text):
-        if match["bad"] or len(match["number"] or "") > _LONGEST_NUMBER:
-            return None
-        if not match[0].isspace():
-            tokens.append(match[0])
-    return tokens or None
-
-
 def _powers_are_small(tokens: list[str]) -> bool:
     """Refuse powers of numbers and of powers, and those of parentheses but small whole ones and fractions."""
     product = 1
     for place, token in enumerate(tokens):
         if token != "**":
             continue
-        base, after = tokens[place - 1] if place else "", " ".join(tokens[place + 1 : place + 7])
-        plain = re.match(r"([0-9]{1,2})(?! \*\*)(?![0-9.])|\( -? ?([0-9]{1,2})(?: / [0-9]{1,2})? \)(?! \*\*)", after)
+        base, tail = tokens[place - 1] if place else "", " ".join(tokens[place + 1 : place + 7])
+        plain = re.match(r"([0-9]{1,2})(?! \*\*)(?![0-9.])|\( -? ?([0-9]{1,2})(?: / [0-9]{1,2})? \)(?! \*\*)", tail)
         if base == ")":
             if plain is None:
                 return False
             product *= max(1, int(plain[1] or plain[2]))
-        elif not base.isalpha() or (plain is None and not (after.startswith("(") or after[:1].isalpha())):
+        elif not base.isalpha() or (plain is None and not (tail.startswith("(") or tail[:1].isalpha())):
             return False
     return product <= LARGEST_POWER
 
@@ -233,6 +216,7 @@ def _json_list(item: str, brackets: str = "[]") -> str:
 
 
 ANY = Form()
+_INTEGRAL = Form(before=lambda answer, entry: is_antiderivative_text(answer, str(entry["metadata"]["variable"])))
 FORMS: Mapping[str, Form] = {
     "advanced_geometry": Form(rf"{_NUMBER}\s*°?|\(?\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)?"),
     "arc_agi": Form(_GRID),
@@ -244,7 +228,9 @@ FORMS: Mapping[str, Form] = {
     "codeio": Form(also=_same_json),
     "coin_flip": Form(rf"{_DIGITS}(?:\.{_DIGITS}|\s*/\s*{_DIGITS})?", also=_same_share),
     "complex_arithmetic": Form(rf"\(?\s*{_NUMBER}(?:\s*[+-]\s*[0-9.]{{1,60}}\s*i|\s*i)?\s*\)?"),
-    "cryptarithm": Form(_list_of(r"[A-Z]\s*=\s*[0-9]"), before=_letters_once),
+    "cryptarithm": Form(
+        _list_of(r"[A-Z]\s*=\s*[0-9]"), before=lambda answer, _: max(Counter(re.findall("[A-Z]", answer)).values()) == 1
+    ),
     "decimal_arithmetic": Form(_NUMBER, also=_same_decimal),
     "decimal_chain_sum": Form(_NUMBER),
     "figlet_font": Form(also=_same_letters),
@@ -256,7 +242,7 @@ FORMS: Mapping[str, Form] = {
     "graph_color": Form(_json_list(r'"[0-9]{1,6}"\s*:\s*[0-9]{1,6}', "{}"), before=_vertices_once),
     "group_anagrams": Form(before=_lists_of_lists),
     "gsm_symbolic": Form(_NUMBER, also=lambda answer, entry: float(answer) == float(entry["answer"])),
-    "intermediate_integration": Form(before=_antiderivative),
+    "intermediate_integration": _INTEGRAL,
     "jugs": Form(_json_list('"(?:(?:fill|empty) [A-Z]|pour [A-Z]->[A-Z])"')),
     "kakurasu": Form(r"[01](?:\s+[01])*"),
     "knight_swap": Form("[Nn]o|" + _json_list('"[wB],[A-Z][0-9]{1,2},[A-Z][0-9]{1,2}"'), solves_above=0.05),
@@ -267,7 +253,10 @@ FORMS: Mapping[str, Form] = {
         _COMMAS + _EXPONENT,
         also=lambda answer, entry: abs(float(answer.replace(",", "")) - float(entry["metadata"]["solution"])) < 1e-5,
     ),
-    "number_sorting": Form(_json_list(rf"(?:{_NUMBER}|'{_NUMBER}'|\"{_NUMBER}\")"), also=_same_numbers),
+    "number_sorting": Form(
+        _json_list(rf"(?:{_NUMBER}|'{_NUMBER}'|\"{_NUMBER}\")"),
+        also=lambda answer, entry: _numbers(answer) == _numbers(str(entry["answer"])),
+    ),
     "palindrome_partitioning": Form(before=_lists_of_lists),
     "polynomial_equations": Form(rf'(?:"")?|{_list_of(_NUMBER)}'),
     "polynomial_multiplication": Form(
@@ -284,7 +273,7 @@ FORMS: Mapping[str, Form] = {
     "rectangle_count": Form("[0-9]{1,9}"),
     "rubiks_cube": Form(rf"(?:{_list_of(_TURN, _SPACE)})?"),
     "rush_hour": Form(_list_of(r"[A-Z][+-][0-9]", r"\s+")),
-    "simple_integration": Form(before=_antiderivative),
+    "simple_integration": _INTEGRAL,
     "sokoban": Form("[UDLR]+"),
     "spell_backward": Form(also=_same_letters),
     "spiral_matrix": Form(_GRID),

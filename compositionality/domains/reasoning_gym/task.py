@@ -46,13 +46,13 @@ class ReasoningGymOptions:
 
         if self.dataset not in DATASETS:
             near = get_close_matches(self.dataset, DATASETS)
-            known = f"near it are {', '.join(near)}" if near else f"there are {', '.join(sorted(DATASETS))}"
-            raise UserError(f"dataset={self.dataset}: reasoning-gym has no such data set; {known}")
-        own = {entry.name: entry for entry in fields(DATASETS[self.dataset][1]) if entry.name not in ("seed", "size")}
+            hint = f"near it are {', '.join(near)}" if near else f"there are {', '.join(sorted(DATASETS))}"
+            raise UserError(f"dataset={self.dataset}: reasoning-gym has no such data set; {hint}")
+        keys = {key.name: key for key in fields(DATASETS[self.dataset][1]) if key.name not in ("seed", "size")}
         for key, value in self.parameters.items():
-            if key not in own:
-                raise UserError(f"parameters.{key}: {self.dataset} has no such parameter; it has {', '.join(own)}")
-            default = own[key].default
+            if key not in keys:
+                raise UserError(f"parameters.{key}: {self.dataset} has no such parameter; it has {', '.join(keys)}")
+            default = keys[key].default
             if default is not MISSING and not _of_kind(value, default):
                 raise UserError(f"parameters.{key}={value}: a value like the default is needed, {default!r}")
 
@@ -154,12 +154,12 @@ def _of_kind(value: Any, default: Any) -> bool:
 
 def library_score(dataset: str, answer: str, entry: dict[str, Any]) -> float:
     """Return the score of the library's scorer. Raise whatever it raises, and TimeoutError after ``SECONDS``."""
-    asked = deepcopy(entry)  # some scorers change it
+    entry_copy = deepcopy(entry)  # some scorers change it
     if dataset in _TUPLES:  # the scorer compares with tuples, which are lists in JSON
-        asked["metadata"]["output"] = tuple(map(tuple, asked["metadata"]["output"]))
+        entry_copy["metadata"]["output"] = tuple(map(tuple, entry_copy["metadata"]["output"]))
     scorer = _scorer(dataset)
     with processor_time(SECONDS, TimeoutError):
-        return float(scorer(answer, asked))
+        return float(scorer(answer, entry_copy))
 
 
 def known_answer(entry: dict[str, Any]) -> str | None:

@@ -7,6 +7,7 @@ import ast
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -127,16 +128,30 @@ class SimulationTask(ChainTask):
 
     def suits(self, kind: str, chain: ProgramChain) -> bool:
         """Return whether every step counts on the input that is asked about, and nothing shown is the answer."""
-        given, result = chain.inputs[0], chain.outputs[0]
+        value, result = chain.inputs[0], chain.outputs[0]
         steps = chain.steps
-        fewer = (apply_all(steps[:n] + steps[n + 1 :], given) for n in range(len(steps)))
+        fewer = (apply_all(steps[:n] + steps[n + 1 :], value) for n in range(len(steps)))
         shown = (result, result[:0]) if kind.endswith("_input") else ()
-        return bool(result) and result not in fewer and result not in (apply_all(steps, one) for one in shown)
+        return bool(result) and result not in fewer and result not in (apply_all(steps, x) for x in shown)
 
     def pose(self, chain: ProgramChain, kind: str) -> tuple[str, str, dict[str, Any], dict[str, str]]:
         """Show the chain as a program, and ask for one side of a run of it."""
         family, _, side = kind.partition("_")
-        prompt, truth, answer = (_json_problem if family == "codeio" else _assertion_problem)(chain, side)
+        value, result = chain.inputs[0], chain.outputs[0]
+        truth: dict[str, Any]
+        if family == "codeio":
+            program, asks_output = chain.function("transform"), side == "output"
+            question = _OUTPUT.format(given=repr(value)) if asks_output else _INPUT.format(result=repr(result))
+            prompt = _JSON.format(program=program, question=question, side=side)
+            truth = {"output": result} if asks_output else {"input": value, "program": program, "output": result}
+            answer = _json_answer(side, result if asks_output else value)
+        else:
+            program, sides = chain.function("f"), {"call": f"f({value!r})", "result": repr(result)}
+            shown = {**sides, "result": _MARK} if side == "output" else {**sides, "call": f"f({_MARK})"}
+            prompt = _ASSERTION.format(program=program, mark=_MARK, **shown)
+            repeated = "call" if side == "output" else "result"
+            truth = {"functional": program, repeated: sides[repeated]}
+            answer = f"```python\nassert {sides['call']} == {sides['result']}\n```"
         return f"simulation__{family}_composed_{side}", prompt, truth, {"answer": answer}
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
@@ -176,25 +191,8 @@ class SimulationTask(ChainTask):
         return {"asks_input": read_truth(problem.ground_truth).side == "input"}
 
 
-def _json_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], str]:
-    given, result, program = chain.inputs[0], chain.outputs[0], chain.function("transform")
-    question = _OUTPUT.format(given=repr(given)) if side == "output" else _INPUT.format(result=repr(result))
-    prompt = _JSON.format(program=program, question=question, side=side)
-    if side == "output":
-        return prompt, {"output": result}, _json_answer(side, result)
-    return prompt, {"input": given, "program": program, "output": result}, _json_answer(side, given)
-
-
 def _json_answer(side: str, value: Any) -> str:
     return f"```json\n{json.dumps({side: value})}\n```"
-
-
-def _assertion_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], str]:
-    call, result, program = f"f({chain.inputs[0]!r})", repr(chain.outputs[0]), chain.function("f")
-    shown = {"call": call, "result": _MARK} if side == "output" else {"call": f"f({_MARK})", "result": result}
-    prompt = _ASSERTION.format(program=program, mark=_MARK, **shown)
-    pinned = {"call": call} if side == "output" else {"result": result}
-    return prompt, {"functional": program, **pinned}, f"```python\nassert {call} == {result}\n```"
 
 
 # ---- verdicts
@@ -224,13 +222,13 @@ def judge_json(response: str, truth: SimulationTruth) -> Verdict:
 def last_object(response: str) -> dict[str, Any] | None:
     """Return the last well-formed JSON object without repeated keys, fenced or not; none inside another counts."""
     text = response[-READ:]
-    last, position, decoder = None, 0, json.JSONDecoder(object_pairs_hook=with_distinct_keys)
+    fields, position, decoder = None, 0, json.JSONDecoder(object_pairs_hook=with_distinct_keys)
     while start := _OBJECT.search(text, position):
         try:
-            last, position = decoder.raw_decode(text, start.start())
+            fields, position = decoder.raw_decode(text, start.start())
         except (ValueError, RecursionError):
             position = start.start() + 1
-    return last
+    return fields
 
 
 def normal(value: Any, depth: int = 20) -> Any:
@@ -250,15 +248,15 @@ def normal(value: Any, depth: int = 20) -> Any:
     return _BOOLEANS.get(text.lower(), value)
 
 
-def same(value: Any, wanted: Any) -> bool:
+def same(value: Any, right: Any) -> bool:
     """Return whether two values are equal, where true is no 1; 1.0 is 1."""
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return value is wanted
-    if isinstance(value, list) and isinstance(wanted, list):
-        return len(value) == len(wanted) and all(map(same, value, wanted))
-    if isinstance(value, dict) and isinstance(wanted, dict):
-        return value.keys() == wanted.keys() and all(same(value[key], wanted[key]) for key in value)
-    return bool(value == wanted)
+    if isinstance(value, bool) or isinstance(right, bool):
+        return value is right
+    if isinstance(value, list) and isinstance(right, list):
+        return len(value) == len(right) and all(map(same, value, right))
+    if isinstance(value, dict) and isinstance(right, dict):
+        return value.keys() == right.keys() and all(same(value[key], right[key]) for key in value)
+    return bool(value == right)
 
 
 def judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
@@ -294,18 +292,15 @@ def _sides(text: str) -> tuple[str, str] | None:
 
 def _compiles(text: str) -> bool:
     """Return whether these tests compile; a parser alone takes arguments that are named twice, and any depth."""
-    try:
-        compile(text, "answer", "exec", dont_inherit=True)
-    except _UNREADABLE:
-        return False
-    return True
+    with suppress(*_UNREADABLE):
+        return compile(text, "answer", "exec", dont_inherit=True) is not None
+    return False
 
 
 def _same_text(text: str, other: str) -> bool:
-    try:
+    with suppress(*_UNREADABLE):
         return ast.dump(ast.parse(text)) == ast.dump(ast.parse(other))
-    except _UNREADABLE:
-        return False
+    return False
 
 
 TASK = SimulationTask()

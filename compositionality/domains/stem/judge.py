@@ -74,8 +74,8 @@ def _one_letter(text: str) -> str | None:
     if len(text) > MAX_EXACT:
         return None
     letter = _LETTER.fullmatch(_FONT.sub("", without_styles(text)).strip(" $*"))
-    rest = (letter and letter["rest"]) or ""
-    if letter is None or _OTHER_LETTER.search(rest.upper() if letter[1].islower() else rest):
+    option = (letter and letter["rest"]) or ""
+    if letter is None or _OTHER_LETTER.search(option.upper() if letter[1].islower() else option):
         return None
     return letter[1].upper()
 
@@ -93,7 +93,8 @@ def judge_free(response: str, truth: FreeTruth) -> Verdict:
         return Verdict(1.0, Reason.CORRECT, answer)
     if truth.exact:
         return Verdict(0.0, Reason.WRONG, answer)
-    if not _can_be_asked(box):
+    letters = "".join(char for char in unicodedata.normalize("NFKC", box).casefold() if char.isalpha())
+    if len(box) > MAX_ANSWER or "finaldecision" in letters:  # the words of the decision line, in any spelling
         return Verdict(0.0, Reason.MALFORMED, answer)
     try:
         right = _ask_model(truth.question, truth.answer, box)
@@ -143,12 +144,6 @@ Think briefly. Then end with one line that is exactly "Final Decision: Yes" if t
 
 class EndpointError(Exception):
     """The endpoint is not set, does not answer, or answers nonsense: no verdict on the student's answer."""
-
-
-def _can_be_asked(answer: str) -> bool:
-    """Return False for an answer that is too long, or that holds the words of the decision line in any spelling."""
-    letters = "".join(char for char in unicodedata.normalize("NFKC", answer).casefold() if char.isalpha())
-    return len(answer) <= MAX_ANSWER and "finaldecision" not in letters
 
 
 def _ask_model(question: str, reference: str, answer: str) -> bool:

@@ -77,7 +77,8 @@ class StemTask(Task):
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
             value = str(value)
         text = truth_text(value).strip()
-        if _is_truth(text):
+        fields = read_json(text)
+        if isinstance(fields, dict) and ("letter" in fields or {"question", "answer"} <= set(fields)):
             return text
         if not isinstance(value, str):
             raise _damaged(text)
@@ -97,14 +98,12 @@ class StemTask(Task):
         if not isinstance(fields, dict):
             raise _damaged(ground_truth)
         letter, options = fields.get("letter"), fields.get("options", len(LETTERS))
-        if letter is not None:
-            if type(options) is int and 2 <= options <= len(LETTERS) and letter in tuple(LETTERS[:options]):
-                return ChoiceTruth(letter, options)
-            raise _damaged(ground_truth)
-        question, answer, unit = fields.get("question"), fields.get("answer"), fields.get("unit") or ""
-        if not all(isinstance(text, str) for text in (question, answer, unit)) or not question or not answer:
-            raise _damaged(ground_truth)
-        if len(answer) > MAX_REFERENCE:
+        if type(options) is int and 2 <= options <= len(LETTERS) and letter in tuple(LETTERS[:options]):
+            return ChoiceTruth(letter, options)
+        texts: list[Any] = [fields.get("question"), fields.get("answer"), fields.get("unit") or ""]
+        question, answer, unit = texts
+        is_free = letter is None and all(isinstance(text, str) for text in texts) and question and answer
+        if not is_free or len(answer) > MAX_REFERENCE:
             raise _damaged(ground_truth)
         return FreeTruth(question, answer, unit, fields.get("exact") is True)
 
@@ -118,18 +117,13 @@ class StemTask(Task):
         return truth.question in problem.prompt if isinstance(truth, FreeTruth) and truth.exact else None
 
 
-def _is_truth(text: str) -> bool:
-    fields = read_json(text)
-    return isinstance(fields, dict) and ("letter" in fields or {"question", "answer"} <= set(fields))
-
-
 def _number_of_options(extra_info: Mapping[str, Any], letter: str) -> int:
     """Return how many options the row shows, where it says so; else as many as there are letters."""
     for key in ("options", "choices"):
-        shown = extra_info.get(key)
-        if shown is not None and (isinstance(shown, Sequence | Mapping) or hasattr(shown, "tolist")):
+        shown: Any = extra_info.get(key)
+        if (isinstance(shown, Sequence | Mapping) and not isinstance(shown, str)) or hasattr(shown, "tolist"):
             count = len(shown)
-            if 2 <= count <= len(LETTERS) and letter in LETTERS[:count] and not isinstance(shown, str):
+            if 2 <= count <= len(LETTERS) and letter in LETTERS[:count]:
                 return count
     return len(LETTERS)
 
@@ -242,14 +236,14 @@ def solve_item(item: StemItem) -> list[int]:
 def ask_item(item: StemItem) -> tuple[str, str, list[str]]:
     """Return the question in words, the unit of its answer, and the names of the formulas."""
     chain = CHAINS[item.chain]
-    given = list(chain.divided) if item.start == 0 else [chain.results[item.start - 1]]
-    asked = chain.results[item.start : item.start + item.formulas]
-    given += chain.factors[max(0, item.start - 1) : item.start + item.formulas - 1]
-    values = zip(given, item.values, strict=True)
-    known = "; ".join(f"{name} = {value} {unit}".rstrip() for (name, unit), value in values)
-    name, unit = asked[-1]
-    question = f"{chain.setting} Given: {known}. What is the {name}{f', in {unit}' if unit else ''}?"
-    return question, unit, [name for name, _ in asked]
+    quantities = list(chain.divided) if item.start == 0 else [chain.results[item.start - 1]]
+    results = chain.results[item.start : item.start + item.formulas]
+    quantities += chain.factors[max(0, item.start - 1) : item.start + item.formulas - 1]
+    values = zip(quantities, item.values, strict=True)
+    listed = "; ".join(f"{name} = {value} {unit}".rstrip() for (name, unit), value in values)
+    name, unit = results[-1]
+    question = f"{chain.setting} Given: {listed}. What is the {name}{f', in {unit}' if unit else ''}?"
+    return question, unit, [name for name, _ in results]
 
 
 def draw_choices(item: StemItem, draws: Draws) -> tuple[str, list[int]]:
@@ -258,14 +252,14 @@ def draw_choices(item: StemItem, draws: Draws) -> tuple[str, list[int]]:
     Which neighbours does not depend on which of them is right, so the options alone do not tell.
     """
     divisor = item.values[1] if item.start == 0 else 1
-    first = item.values[0] // divisor
-    block = LEAST + (first - LEAST) // len(OPTIONS) * len(OPTIONS)
-    values = {
+    value = item.values[0] // divisor
+    block = LEAST + (value - LEAST) // len(OPTIONS) * len(OPTIONS)
+    options = {
         near: solve_item(item._replace(values=(near * divisor, *item.values[1:])))[-1]
         for near in range(block, block + len(OPTIONS))
     }
-    choices = draws.shuffled(values.values())
-    return OPTIONS[choices.index(values[first])], choices
+    choices = draws.shuffled(options.values())
+    return OPTIONS[choices.index(options[value])], choices
 
 
 TASK = StemTask()

@@ -89,8 +89,8 @@ class TableTask(Task):
             return Verdict(0.0, Reason.NO_ANSWER)
         if len(box) > MAX_LENGTH:
             return Verdict(0.0, Reason.MALFORMED, box[:MAX_LENGTH])
-        given = without_styles(box).replace("\\|", "|").replace("\\mid", "|").split("|")
-        right = len(given) == len(answers) and all(map(_is_same, _entries(answers), _entries(given)))
+        parts = without_styles(box).replace("\\|", "|").replace("\\mid", "|").split("|")
+        right = len(parts) == len(answers) and all(map(_is_same, _entries(answers), _entries(parts)))
         return Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, box)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
@@ -191,11 +191,11 @@ def _amount(text: str) -> Amount | None:
     return Amount(value, whole, currency, "%" if unit == "percent" else unit)
 
 
-def _is_same(truth: TableEntry, given: TableEntry) -> bool:
+def _is_same(truth: TableEntry, answer: TableEntry) -> bool:
     """Accept equal text; or numbers within TOLERANCE of the truth, whole numbers exactly, in the same unit."""
-    if truth.text == given.text:
+    if truth.text == answer.text:
         return bool(truth.text)
-    right, amount = truth.amount, given.amount
+    right, amount = truth.amount, answer.amount
     if right is None or amount is None or not _is_same_unit(right, amount):
         return False
     if right.whole and amount.whole:
@@ -205,15 +205,15 @@ def _is_same(truth: TableEntry, given: TableEntry) -> bool:
     return abs(amount.value - right.value) <= TOLERANCE * abs(right.value)
 
 
-def _is_same_unit(truth: Amount, given: Amount) -> bool:
+def _is_same_unit(truth: Amount, answer: Amount) -> bool:
     """Accept a currency or % left out or added to a bare number, and the truth's unit left out if it is a known one."""
-    if truth.currency and given.currency and truth.currency != given.currency:
+    if truth.currency and answer.currency and truth.currency != answer.currency:
         return False
-    if truth.unit == given.unit:
+    if truth.unit == answer.unit:
         return True
-    if _PERCENT in (truth.unit, given.unit):
-        return not truth.currency and not given.currency and "" in (truth.unit, given.unit)
-    if given.unit or given.currency or truth.unit == _AMBIGUOUS:
+    if _PERCENT in (truth.unit, answer.unit):
+        return not truth.currency and not answer.currency and "" in (truth.unit, answer.unit)
+    if answer.unit or answer.currency or truth.unit == _AMBIGUOUS:
         return False
     return unit_of(truth.unit) is not None
 
@@ -246,10 +246,10 @@ class CityTable(NamedTuple):
 def draw_table(options: TableOptions, draws: Draws) -> CityTable:
     """Draw a table; both regions have two cities at least."""
     cities = tuple(draws.shuffled(CITIES)[: options.rows])
-    others = [draws.choice(REGIONS) for _ in range(options.rows - 4)]
+    more_regions = [draws.choice(REGIONS) for _ in range(options.rows - 4)]
     titles = tuple(draws.shuffled(FIGURES)[: options.columns])
     columns = [draws.shuffled(range(10, 100))[: options.rows] for _ in titles]
-    regions = tuple(draws.shuffled([*REGIONS, *REGIONS, *others]))
+    regions = tuple(draws.shuffled([*REGIONS, *REGIONS, *more_regions]))
     return CityTable(cities, regions, titles, tuple(zip(*columns, strict=True)))
 
 
@@ -269,13 +269,18 @@ def _cell(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     return TableQuestion(f"What is the figure for {title} of {city}?", (str(table.column(title)[city]),), ("lookup",))
 
 
-def _total(table: CityTable, title: str, _draws: Draws) -> TableQuestion:
-    return TableQuestion(f"What is the total of {title}?", (str(sum(table.column(title).values())),), ("total",))
+def _total(table: CityTable, title: str, draws: Draws, *, select: bool = False) -> TableQuestion:
+    region = draws.choice(REGIONS) if select else None
+    text = f"What is the total of {title}{f' of the region {region}' if region else ''}?"
+    return TableQuestion(text, (str(sum(table.column(title, region).values())),), (*["select"] * select, "total"))
 
 
-def _extreme(table: CityTable, title: str, draws: Draws) -> TableQuestion:
-    word, city = _draw_extreme(table.column(title), draws)
-    return TableQuestion(f"Which city has the {word} figure for {title}?", (city,), ("extreme",))
+def _extreme(table: CityTable, title: str, draws: Draws, *, select: bool = False) -> TableQuestion:
+    region = draws.choice(REGIONS) if select else None
+    word, choose = draws.choice((("largest", max), ("smallest", min)))
+    figures = table.column(title, region)
+    text = f"Which city {f'of the region {region} ' if region else ''}has the {word} figure for {title}?"
+    return TableQuestion(text, (choose(figures, key=figures.__getitem__),), (*["select"] * select, "extreme"))
 
 
 def _difference(table: CityTable, title: str, draws: Draws) -> TableQuestion:
@@ -283,19 +288,6 @@ def _difference(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     larger, smaller = sorted(draws.shuffled(table.cities)[:2], key=lambda city: -figures[city])
     text = f"By how much is the figure for {title} of {larger} above that of {smaller}?"
     return TableQuestion(text, (str(figures[larger] - figures[smaller]),), ("difference",))
-
-
-def _total_of_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
-    region = draws.choice(REGIONS)
-    total = sum(table.column(title, region).values())
-    return TableQuestion(f"What is the total of {title} of the region {region}?", (str(total),), ("select", "total"))
-
-
-def _extreme_of_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
-    region = draws.choice(REGIONS)
-    word, city = _draw_extreme(table.column(title, region), draws)
-    text = f"Which city of the region {region} has the {word} figure for {title}?"
-    return TableQuestion(text, (city,), ("select", "extreme"))
 
 
 def _cities_above(table: CityTable, title: str, _draws: Draws) -> TableQuestion:
@@ -319,15 +311,10 @@ def _gap_in_region(table: CityTable, title: str, draws: Draws) -> TableQuestion:
     return TableQuestion(text, (str(max(figures) - min(figures)),), ("select", "extreme", "difference"))
 
 
-def _draw_extreme(figures: dict[str, int], draws: Draws) -> tuple[str, str]:
-    word, choose = draws.choice((("largest", max), ("smallest", min)))
-    return word, choose(figures, key=lambda city: figures[city])
-
-
 _QUESTIONS: Mapping[int, tuple[Callable[[CityTable, str, Draws], TableQuestion], ...]] = {
     1: (_cell,),
     2: (_total, _extreme, _difference),
-    3: (_total_of_region, _extreme_of_region, _cities_above),
+    3: (partial(_total, select=True), partial(_extreme, select=True), _cities_above),
     4: (_difference_of_regions, _gap_in_region),
 }
 TASK = TableTask()

@@ -24,8 +24,8 @@ class _Tests(Peer):
     def export(self, value: Any) -> Any:
         """Export what the tests define; a builtin function by its name."""
         kind: type[Any] = type(value)
-        own = kind.__module__ == "tests" or (kind is type and value.__module__ == "tests")
-        if own or kind in (types.FunctionType, types.MethodType):
+        is_of_tests = kind.__module__ == "tests" or (kind is type and value.__module__ == "tests")
+        if is_of_tests or kind in (types.FunctionType, types.MethodType):
             return super().export(value)
         name = str(getattr(value, "__name__", ""))
         if name and getattr(builtins, name, None) is value:
@@ -105,8 +105,13 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
     names = _Names(peer)
     module = types.ModuleType("tests")
     sys.modules["tests"] = module
-    if shared or job["prefix"]:
-        _run_prefix(job["prefix"], names)
+    if job["prefix"]:  # the head of a function, or a package that is missing here, defines nothing
+        try:
+            exec(compile(job["prefix"], "prefix.py", "exec", dont_inherit=True), names)  # noqa: S102 - the sandbox
+        except GoneError:
+            raise
+        except Exception:  # noqa: BLE001 - what it has defined until then stays
+            pass
     sys.modules["solution"] = _solution_module(peer, names)
     if "pytest" in job["tests"] or job["style"] == "pytest":
         sys.modules["pytest"] = _Pytest("pytest")
@@ -181,16 +186,6 @@ def _missing_packages(tests: str) -> list[str]:
     return [root for root in roots if root not in ("solution", "pytest") and find_spec(root) is None]
 
 
-def _run_prefix(prefix: str, names: _Names) -> None:
-    """Run what the problem defines; the head of a function, or a package that is missing here, defines nothing."""
-    try:
-        exec(compile(prefix, "prefix.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is the sandbox
-    except GoneError:
-        raise
-    except Exception:  # noqa: BLE001
-        return
-
-
 def _solution_module(peer: _Tests, names: _Names) -> types.ModuleType:
     """Return the module that tests import; ``*`` gives no name that builtins or the tests have, and is no use."""
 
@@ -199,10 +194,10 @@ def _solution_module(peer: _Tests, names: _Names) -> types.ModuleType:
             if name == "__all__":
                 used = peer.used
                 taken = {*dir(builtins), *names}
-                own = [name for name in peer.ask("names", None) if name not in taken and not name.startswith("__")]
-                vars(self).update({name: peer.ask("get", None, [name]) for name in own})
+                public = [name for name in peer.ask("names", None) if name not in taken and not name.startswith("__")]
+                vars(self).update({name: peer.ask("get", None, [name]) for name in public})
                 peer.used = used
-                return own
+                return public
             if name.startswith("__"):
                 raise AttributeError(name)
             return peer.ask("get", None, [name])
@@ -261,11 +256,11 @@ class Approximately:
         import math
 
         if isinstance(expected, list | tuple):
-            same = isinstance(value, list | tuple) and len(value) == len(expected)
-            return same and all(map(self._close, expected, value))
+            is_alike = isinstance(value, list | tuple) and len(value) == len(expected)
+            return is_alike and all(map(self._close, expected, value))
         if isinstance(expected, dict):
-            same = isinstance(value, dict) and value.keys() == expected.keys()
-            return same and all(self._close(expected[key], value[key]) for key in expected)
+            is_alike = isinstance(value, dict) and value.keys() == expected.keys()
+            return is_alike and all(self._close(expected[key], value[key]) for key in expected)
         if not isinstance(value, int | float) or not isinstance(expected, int | float):
             return bool(expected == value)
         tolerance = max(self.abs, self.rel * abs(expected))
@@ -313,8 +308,8 @@ def _test_functions(names: dict[str, Any]) -> list[Callable[..., Any]]:
         if name.startswith("test") and inspect.isroutine(value):
             functions.append(value)
         elif name.startswith("Test") and inspect.isclass(value):
-            own = {part for kind in value.__mro__ if kind.__module__ == "tests" for part in vars(kind)}
-            parts = {part: getattr(value(), part) for part in dir(value) if part in own}
+            defined = {part for kind in value.__mro__ if kind.__module__ == "tests" for part in vars(kind)}
+            parts = {part: getattr(value(), part) for part in dir(value) if part in defined}
             functions += _test_functions(parts)
     return functions
 

@@ -59,7 +59,7 @@ def serve_forks(sock: socket.socket) -> NoReturn:
 
 
 def prepare(fds: Sequence[int], limits: dict[str, int]) -> None:
-    """A session of its own; ``fds`` become 0, 1, 2 …, all others are closed; then the limits that the kernel holds."""
+    """Start a session; ``fds`` become 0, 1, 2 …, all others are closed; then set the limits that the kernel holds."""
     os.setsid()
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in fds]  # above the places that they go to
     for place, fd in enumerate(moved):

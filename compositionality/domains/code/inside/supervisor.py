@@ -6,6 +6,7 @@ Where there is a namespace of its own it is process 1 there, so that nothing out
 
 import contextlib
 import ctypes
+import io
 import json
 import os
 import select
@@ -33,16 +34,17 @@ def main() -> NoReturn:
     if os.getpid() != 1:
         prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    here, there = socket.socketpair()
-    if not os.fork():
-        here.close()
+    our_end, server_end = socket.socketpair()
+    server_pid = os.fork()
+    if not server_pid:
+        our_end.close()
         os.close(0)
         os.close(1)
         prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        solution.serve_forks(there)
-    there.close()
+        solution.serve_forks(server_end)
+    server_end.close()
     _write({"ready": True})
-    supervisor = Supervisor(here, json.loads(_read_all(0)))
+    supervisor = Supervisor(our_end, server_pid, json.loads(io.FileIO(0, closefd=False).readall()))
     try:
         end = supervisor.run()
     except LimitError as error:
@@ -57,8 +59,8 @@ def main() -> NoReturn:
 class Supervisor:
     """The runs of one job. ``server``: the socket of the fork server."""
 
-    def __init__(self, server: socket.socket, job: dict[str, Any]) -> None:
-        self.server, self.job = server, job
+    def __init__(self, server: socket.socket, server_pid: int, job: dict[str, Any]) -> None:
+        self.server, self.server_pid, self.job = server, server_pid, job
         self.deadline = time.monotonic() + job["wall_s"]
         self.looked = 0.0
 
@@ -82,6 +84,8 @@ class Supervisor:
 
     def _answer(self) -> int:
         """Read a number from the fork server."""
+        while not select.select([self.server], [], [], POLL_S)[0]:
+            self._look()
         data = self.server.recv(8, socket.MSG_WAITALL)
         if len(data) < 8:
             raise LimitError("killed")
@@ -127,14 +131,14 @@ class Supervisor:
         """Run the tests in one process, the solution in another, with a channel between them."""
         from . import checker
 
-        ours, theirs = socket.socketpair()
+        tests_end, solution_end = socket.socketpair()
         results, write_end = os.pipe()
-        self._request("serve", [theirs.detach()], classes=checker.classes_of(self.job["prefix"]))
+        self._request("serve", [solution_end.detach()], classes=checker.classes_of(self.job["prefix"]))
         if not os.fork():
             os.close(0)
             os.close(1)
-            checker.check(ours.fileno(), write_end, self.job)
-        ours.close()
+            checker.check(tests_end.fileno(), write_end, self.job)
+        tests_end.close()
         os.close(write_end)
         while not select.select([results], [], [], POLL_S)[0]:
             self._look()
@@ -154,6 +158,8 @@ class Supervisor:
         if now - self.looked < POLL_S:
             return
         self.looked = now
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.server_pid, signal.SIGCONT)  # the program may have stopped it
         _reap()
         pids = processes()
         if len(pids) > self.job["processes"]:
@@ -164,13 +170,13 @@ class Supervisor:
     def kill_all(self) -> None:
         """End every process but this one, and wait until they are gone."""
         for _ in range(1000):
-            left = processes()
-            if not left:
+            pids = processes()
+            if not pids:
                 return
             if os.getpid() == 1:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(-1, signal.SIGKILL)
-            for pid in left:
+            for pid in pids:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             _reap()
@@ -182,13 +188,13 @@ def processes() -> list[int]:
     if os.getpid() == 1:
         return [pid for pid in pids if pid != 1]
     parents = {pid: _parent(pid) for pid in pids}
-    ours, queue = [], [os.getpid()]
+    descendants, queue = [], [os.getpid()]
     while queue:
-        parent = queue.pop()
-        children = [pid for pid, of in parents.items() if of == parent]
-        ours += children
+        ancestor = queue.pop()
+        children = [pid for pid, parent in parents.items() if parent == ancestor]
+        descendants += children
         queue += children
-    return ours
+    return descendants
 
 
 def resident(pid: int) -> int:
@@ -219,10 +225,3 @@ def _write(line: dict[str, Any]) -> None:
     data = memoryview(json.dumps(line).encode() + b"\n")
     while data:
         data = data[os.write(1, data) :]
-
-
-def _read_all(fd: int) -> bytes:
-    parts = []
-    while part := os.read(fd, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)

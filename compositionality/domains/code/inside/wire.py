@@ -23,7 +23,7 @@ class GoneError(BaseException):
 
 
 def send(fd: int, message: Any) -> None:
-    """One message with its length in front."""
+    """Write one message with its length in front."""
     text = json.dumps(message).encode()
     data = memoryview(struct.pack("<I", len(text)) + text)
     while data:
@@ -74,7 +74,10 @@ class Peer:
         raise NotImplementedError
 
     def ask(self, operation: str, target: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
-        """Ask the other end and wait; it may ask back before it answers."""
+        """Ask the other end and wait; it may ask back before it answers.
+
+        Lists, sets, dicts and bytearrays among the arguments change as the other end changed its copies.
+        """
         encoder = Encoder(self)
         sent = [encoder.value(list(args)), encoder.value(dict(kwargs or {}))]
         objects = encoder.finish()
@@ -86,17 +89,19 @@ class Peer:
             if "ask" not in message:
                 break
             self.answer(message)
-        return self._read_answer(operation, message, objects, [list(args), dict(kwargs or {})])
-
-    def _read_answer(self, operation: str, message: dict[str, Any], objects: list[Any], given: list[Any]) -> Any:
         try:
             if "error" in message:
                 raise _exception(*message["error"], ends=operation == "next")
             decoder = WireDecoder(self, message["table"], objects)
             if message.get("args") is not None:
-                now = [decoder.value(part) for part in message["args"]]
-                for old, new in zip([*given[0], *given[1].values()], [*now[0], *now[1].values()], strict=True):
-                    _assign(old, new)
+                changed, named = (decoder.value(part) for part in message["args"])
+                for old, new in zip([*args, *(kwargs or {}).values()], [*changed, *named.values()], strict=True):
+                    if isinstance(old, list | bytearray | deque):
+                        old.clear()
+                        old.extend(new)
+                    elif isinstance(old, set | dict):
+                        old.clear()
+                        old.update(new)
             return decoder.value(message["value"])
         except (KeyError, ValueError, IndexError, AttributeError) as error:
             if "error" in message:
@@ -231,16 +236,6 @@ class WireDecoder:
 
 
 _FORMS: dict[str, type[Any]] = {"t": tuple, "s": set, "f": frozenset, "q": deque}
-
-
-def _assign(old: Any, new: Any) -> None:
-    """Change a list, set, dict or bytearray that was given as an argument as the other end changed its copy."""
-    if isinstance(old, list | bytearray | deque):
-        old.clear()
-        old.extend(new)
-    elif isinstance(old, set | dict):
-        old.clear()
-        old.update(new)
 
 
 def _builtin_name(error: BaseException) -> str:

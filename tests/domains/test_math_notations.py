@@ -1,0 +1,193 @@
+"""P4: notations that are read by a list of them, each beside what looks like it and has another value."""
+
+import time
+from itertools import product
+
+import pytest
+
+from compositionality.domains.math.expressions import is_expression
+from compositionality.domains.math.judge import judge_math
+from compositionality.types import Reason
+
+
+def right(gold: str, answer: str) -> bool:
+    return judge_math(f"so \\boxed{{{answer}}}", [gold]).score == 1
+
+
+BODIES = ("2{}", "x=\\frac{{\\pi}}{{4}}+{}\\pi", "x = 2{0}\\pi \\text{{ or }} x = \\pi+2{0}\\pi", "({0},{0}+1)")
+SIDES = [
+    ("1", "\\frac{7}{2}", below, above, more_below, more_above, opened, closed)
+    for below, more_below, opened in (("<", ">", "("), ("\\le ", "\\ge ", "["))
+    for above, more_above, closed in (("<", ">", ")"), ("\\le ", "\\ge ", "]"))
+]
+"""Both ends, their signs, the same with the sides exchanged, and the brackets of the interval."""
+
+GROUPS = {
+    "family": (
+        [tuple(body.format(letter) for letter in ("k", "n", "3k")) for body in BODIES],
+        (
+            "{0}, k\\in\\mathbb{{Z}}", "{0},\\ k \\in \\mathbb Z", "{0} \\quad (k\\in ℤ)", "{0}, k \\text{{ integer}}",
+            "{0} \\text{{ where }} k\\in\\mathbb{{Z}}", "{0}, \\text{{ where }} k \\text{{ is an integer}}",
+            "{0} \\text{{ for some integer }} k", "{0}\\text{{ (where k is any integer)}}",
+            "\\{{{0} \\mid k\\in\\mathbb{{Z}}\\}}", "\\{{{0} : k \\in \\mathbb{{Z}}\\}}",
+            "{1}, n\\in\\mathbb{{Z}}", "{1} \\text{{ for all integers }} n", "\\{{{1} | n\\in\\mathbb{{Z}}\\}}",
+            "{1}, n \\in \\mathbf{{Z}}", "{1}, \\forall n\\in Z",
+        ),
+        (
+            "{0}", "{0}, k\\in\\mathbb{{N}}", "{0}, k\\in\\mathbb{{R}}", "{0}, n\\in\\mathbb{{Z}}", "{0}, k=2",
+            "{0}, k \\text{{ odd}}", "{0}, \\text{{ where }} k \\text{{ is an even integer}}",
+            "{0}, k \\text{{ is no integer}}", "{1}, k\\in\\mathbb{{Z}}", "{2}, k\\in\\mathbb{{Z}}",
+            "\\{{{2} \\mid k\\in\\mathbb{{Z}}\\}}", "{2} \\text{{ for some integer }} k",
+        ),
+    ),
+    "inverse function": (
+        [*product(("sin", "cos", "tan"), ("2", "x", "\\frac{1}{3}", "\\sqrt{2}"))],
+        (
+            "\\arc{0} {1}", "\\{0}^{{-1}}{1}", "\\{0}^{{-1}} {1}", "\\{0}^{{ −1 }}({1})",
+            "\\operatorname{{arc{0}}}{{{1}}}",
+        ),
+        (
+            "\\frac{{1}}{{\\{0} {1}}}", "\\{0} {1}", "\\{0}^{{-2}}{1}", "(\\{0} {1})^{{-1}}", "\\{0}^{{-1}}5",
+            "\\{0}{1}^{{-1}}",
+        ),
+    ),
+    "binomial": (
+        [("n", "2"), ("n", "k"), ("m", "3")],
+        (
+            "\\binom{{{0}}}{{{1}}}", "\\binom {0} {1}", "\\dbinom {0}{1}", "\\tbinom{{{0}}}{1}", "{{{0} \\choose {1}}}",
+            "y={{{0} \\choose {1}}}", "\\binom{{{0}}} {1}", "\\binom{0}{{{1}}}",
+        ),
+        ("\\binom {1} {0}", "\\frac{{{0}}}{{{1}}}", "\\binom {0} 4", "{{{1}\\choose {0}}}", "\\binom {0} {1}+1"),
+    ),
+    "brackets after a name": (
+        [("5",), ("-3",), ("\\frac{1}{2}",), ("x+1",), ("2\\sqrt{3}",)],
+        ("{0}", "y=({0})", "y = \\left({0}\\right)", "y=({{{0}}})", "{{({0})}}"),
+        ("y=(7)", "m+n=(7)", "y\\in({0})", "y=({0},{0})", "(y=7)"),
+    ),
+    "fraction in brackets after a name": (
+        [("1", "2"), ("12", "35")],
+        (
+            "-\\frac{{{0}}}{{{1}}}", "x=-({0}\\over {1})", "x = -\\left({{{0} \\over {1}}}\\right)",
+        ),
+        ("x=-({1}\\over {0})", "x=-{0}", "x=-({0}\\over {1},{0})", "x=({0}\\over {1})", "-(-({0}\\over {1}))"),
+    ),
+    "no solution": (
+        [()],
+        (
+            "\\emptyset", "\\{{\\}}", "∅", "\\text{{no solution}}", "No solutions", "\\text{{There is no solution.}}",
+            "\\text{{empty set}}", "x\\in\\emptyset",
+        ),
+        (
+            "no", "0", "\\{{0\\}}", "\\text{{no real solution}}", "\\text{{no positive solutions}}",
+            "\\text{{one solution}}", "\\text{{no solution but 5}}", "5 \\text{{ or no solution}}", "\\text{{nothing}}",
+            "\\text{{no solution or }} 5", "\\text{{not no solution}}", "\\text{{nonempty set}}",
+            "\\text{{no unique solution}}", "\\{{\\emptyset\\}}",
+        ),
+    ),
+    "and": (
+        SIDES,
+        (
+            "{6}{0},{1}{7}", "{0}{2}x{3}{1}", "x{4}{0} \\text{{ and }} x{3}{1}", "x{3}{1} and {0}{2}x",
+            "x{3}{1}, \\text{{and }} x{4}{0}", "{0}{2}x \\land x{3}{1}", "x{4}{0} ∧ {1}{5}x",
+        ),
+        (
+            "x{4}{0} \\text{{ or }} x{3}{1}", "x{3}{1} or x{4}{0}", "x{4}{0} \\lor x{3}{1}", "x{3}{0} and x{4}{1}",
+            "(-\\infty,{0}{7}\\cup{6}{1},\\infty)", "x{4}{0} and y{3}{1}", "x{4}{0} and x{4}{1}", "x{3}{0} and x{3}{1}",
+            "x{4}{0} and x{3}{1} or x>5", "x{4}{0} and x{3}{1} and x<2", "x{4}{0} and x\\ne {1}",
+        ),
+    ),
+    "or": (
+        SIDES,
+        (
+            "(-\\infty,{0}{7}\\cup{6}{1},\\infty)", "x{3}{0} \\text{{ or }} x{4}{1}", "x{4}{1} or x{3}{0}",
+            "x{3}{0} \\lor {1}{2}x", "x{3}{0} ∨ x{4}{1}",
+        ),
+        (
+            "x{3}{0} \\text{{ and }} x{4}{1}", "x{4}{1} and {0}{5}x", "x{3}{0} \\land x{4}{1}", "{1}{2}x{3}{0}",
+            "{6}{0},{1}{7}", "x{3}{0} or y{4}{1}", "x{3}{0} or x{4}{1} and x>0", "\\mathbb{{R}}", "\\emptyset",
+        ),
+    ),
+}  # fmt: skip
+"""Values, the forms that are one answer of them, and forms that are others."""
+
+
+@pytest.mark.parametrize(("name", "values"), [(name, one) for name, (values, *_) in GROUPS.items() for one in values])
+def test_p04_all_forms_of_an_answer_are_one_and_no_other_is(name: str, values: tuple[str, ...]) -> None:
+    _, forms, others = GROUPS[name]
+    same, other = ([form.format(*values) for form in forms] for forms in (forms, others))
+    assert [(gold, answer) for gold, answer in product(same, same) if not right(gold, answer)] == []
+    assert [(gold, answer) for gold, answer in product(same, other) if right(gold, answer)] == []
+    assert [(gold, answer) for gold, answer in product(other, same[:2]) if right(gold, answer)] == []
+
+
+@pytest.mark.parametrize(
+    ("gold", "answers"),
+    [
+        ("k+ax, k\\in\\mathbb{Z}", [f"{body}, {letter}\\in\\mathbb{{Z}}" for body, letter in (
+            ("n+nx", "n"), ("a+ax", "a"), ("k+ax", "n"), ("x+ax", "x"))]),
+        ("k+nx, k\\in\\mathbb{Z}", ["n+nx, n\\in\\mathbb{Z}", "a+nx, n\\in\\mathbb{Z}"]),
+        ("\\frac{\\pi}{4}", ["\\tan^{-1}1", "\\sin^{-1}\\frac{\\sqrt{2}}{2}"]),
+        ("66", ["\\binom{12}{2}", "\\binom {12} 2", "{12\\choose 2}", "y=({12\\choose 2})"]),
+        ("9", ["y=(3^2)", "y=((4)+(5))", "y=(3)(3)", "y=(\\frac{18}{2})"]),
+        ("\\frac{n(n+1)}{2}", ["\\binom{n}{2}"]), ("x<1 and x>0 or x>3", ["x<1 or x>0 and x>3"]),
+        ("x>1 \\text{ and } y<3", ["x>1 \\text{ or } y<3"]), ("-3,5", ["x=-3 \\land x=5"]),
+        *((f"p{sign}q", ["p, q", "p and q", "p or q", *(f"{p}{other}{r}" for p in ("p", "p, q", "pq") for r in "qr")])
+          for sign, other in (("\\land ", "\\lor "), ("\\lor ", "\\land "))),
+    ],
+)  # fmt: skip
+def test_p04_what_only_looks_the_same_is_wrong(gold: str, answers: list[str]) -> None:
+    assert [answer for answer in answers if right(gold, answer)] == []
+
+
+def test_p04_forms_that_only_symbols_tell_apart() -> None:
+    assert right("k+ax, k\\in\\mathbb{Z}", "n+ax, n\\in\\mathbb{Z}")
+    assert right("\\binom{n}{2}+1", "1+\\binom n2")
+    assert right("\\frac{n(n-1)}{2}", "\\binom{n}{2}")
+    assert right("2^{\\binom{n}{2}}", "2^{\\binom n2}")
+    assert right("x>1, y<3", "y<3 and x>1")
+    assert right("p\\lor q", "q ∨ p")
+    assert right("x=2k, k\\in\\mathbb{Z}", "\\{x \\mid x=2n, n\\in\\mathbb{Z}\\}")
+    assert right("\\binom{n+1}{2}", "\\binom{n+1}2")
+    assert right("\\frac{10}{7}", "\\frac{10}7")
+    assert not right("\\frac{10}{7}", "\\frac{10}71")
+    assert right("\\frac{1}{2}", "x=(1\\over 2)")
+    assert not right("2", "x=(1\\over 2)")
+
+
+def test_p04_a_binomial_coefficient_of_large_numbers_or_powers_is_not_worked_out() -> None:
+    inner = ("{999}{9}", "{n}{999}", "{\\binom{n}{2}}{2}", "{9^9}{2}")
+    heavy = (*(f"\\binom{parts}" for parts in inner), "2^{\\binom{n}{2}}", "\\exp(\\binom{9}{2})")
+    assert is_expression("\\binom{n+1}{2}+\\binom{99}{k}")
+    assert [text for text in heavy if is_expression(text)] == []
+
+
+GLUED = {"5": ("cm", "kg", "ft", "cm^2"), "2.5": ("mL", "km", "Hz", "km/h")}
+
+
+@pytest.mark.parametrize(("number", "unit"), [(number, unit) for number, units in GLUED.items() for unit in units])
+def test_p04_a_unit_that_is_glued_to_the_gold_number_has_to_be_in_the_answer(number: str, unit: str) -> None:
+    """The letters may be a product, of which nothing can be left out."""
+    same = ("{0}{1}", "{0} {1}", "{0}\\text{{ {1}}}", "{0}\\,\\mathrm{{{1}}}", "x={0} {1}")
+    other = ("{0}", "{0}\\text{{ kW}}", "{0} {1}^3", "7\\text{{ {1}}}", "{0}\\text{{ million {1}}}", "{0}x")
+    assert [form for form in same if not right(number + unit, form.format(number, unit))] == []
+    assert [form for form in other if right(number + unit, form.format(number, unit))] == []
+
+
+def test_p04_what_is_read_by_lists_is_read_in_time() -> None:
+    parts = (
+        "k, ",
+        "( ",
+        " for ",
+        "integer ",
+        "\\{",
+        "\\{1|",
+        "x>1 and ",
+        "\\text{a}",
+        "|k\\in\\mathbb{Z}",
+        "n\\choose ",
+    )
+    for part in parts:
+        started = time.process_time()
+        verdict = judge_math(f"Answer: {(part * 200)[:390]}", ["2k, k\\in\\mathbb{Z}"])
+        assert verdict.reason is not Reason.CORRECT
+        assert time.process_time() - started < 1, part
