@@ -205,6 +205,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for table, marker in ((LONG, "long"), (FULL, "full")):
             if path in table and (not table[path] or item.name.split("[")[0] in table[path]):
                 item.add_marker(marker)
+        for marker in ("kill", "attack"):
+            if marker in item.nodeid:
+                item.add_marker(marker)
         if path == "tasks/test_contract.py" and "reasoning_gym" in item.name:
             item.add_marker("full")
     if config.getoption("minutes") is None:
