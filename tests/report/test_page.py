@@ -280,13 +280,13 @@ def test_of_a_registered_study_problems_are_made_again_with_each_steps_probabili
     registration.write_text(text)
     made = ReportSettings(study, study / "report")
     html = report(made).read_text()
-    (level,) = {int(found) for found in re.findall(r"One problem of level (\d), and what", html)}
+    (level,) = {int(found) for found in re.findall(r"One problem of level (\d), and how likely", html)}
     shown = html[html.index('<section id="problem"') :].partition("</section>")[0]
-    assert "made again, with the hash that the table names" in shown
+    assert "drawn again from its seed" in shown
     assert "first of this level that RL on level 2 solves and" in shown
     gold = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)[1].splitlines()
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", shown, re.DOTALL)]
-    assert [row[0] for row in rows] == ["its answer", *gold[:level], "all steps"]
+    assert [row[0] for row in rows] == ["answer", *gold[:level], "all steps"]
     by_model = [[float(cell) for cell in column] for column in zip(*(row[1:] for row in rows[1:]), strict=True)]
     for *steps, whole in by_model:
         assert math.prod(steps) == pytest.approx(whole, rel=0.1)

@@ -47,6 +47,7 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
         {
             "badge": badge(said(claim, claim["decision_holm"])),
             **{key: claim.get(key) for key in ("claim", "text", "reason")},
+            "figures": [comparison_row(row, scale, styles).get("points") for row in claim["comparisons"]],
         }
         for claim in claims
         if claim["primary"]

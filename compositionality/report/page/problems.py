@@ -121,7 +121,7 @@ def worked_problem(inputs: Inputs, subject: HeadlineComparison) -> Row:
             ],
             "steps": {
                 "titles": ["", *(styles[model].title for model in asked)],
-                "rows": [["its answer", *outcomes(rows)], *step_rows(rows, asked_for["gold"])],
+                "rows": [["answer", *outcomes(rows)], *step_rows(rows, asked_for["gold"])],
             },
         }  # fmt: skip
     return {}
