@@ -56,7 +56,7 @@ warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # on
 
 
 class RunFolder:
-    """The folder of a run for all its ranks: methods are collective calls, and the first rank writes.
+    """The folder of a run for all its ranks: methods are called on every rank, and the first writes.
 
     As a context it is held against other processes.
     """

@@ -60,10 +60,11 @@ def show_verl(settings: GrpoSettings | SftSettings) -> str:
     """Return verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
     if settings.engine != "verl":
         return ""
+    settle_cluster(settings, imagined=True)
+    config = _verl_config(settings)  # before omegaconf is imported here: it refuses a wrong antlr4
     from omegaconf import OmegaConf
 
-    settle_cluster(settings, imagined=True)
-    return OmegaConf.to_yaml(_verl_config(settings))
+    return OmegaConf.to_yaml(config)
 
 
 def _verl_config(settings: GrpoSettings | SftSettings) -> Any:
@@ -127,12 +128,13 @@ def _train(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
     torch is imported by the ranks only: a process that starts them has no use for it.
     """
     if settings.engine == "verl":
-        from compositionality.train.verl import grpo, sft
-
         settle_cluster(settings, imagined=settings.dry_run)
         tag_run(settings)
+        config = _verl_config(settings)  # before the launchers are imported: it refuses a wrong antlr4
+        from compositionality.train.verl import grpo, sft
+
         trainer: Any = grpo if isinstance(settings, GrpoSettings) else sft
-        trainer.train(_verl_config(settings))
+        trainer.train(config)
         return
     check_attention(settings, imagined=settings.dry_run)
     if settings.dry_run:
@@ -170,7 +172,7 @@ def train_on_rank(settings: GrpoSettings | SftSettings) -> Path:
 
     mesh = start_processes(settings.mesh, settings.trainer.threads)
     trainer: Any = grpo if isinstance(settings, GrpoSettings) else sft
-    return Path(trainer.train(settings, _read_inputs(settings), mesh))
+    return Path(trainer.train(settings, lambda: _read_inputs(settings), mesh))
 
 
 def _read_inputs(settings: GrpoSettings | SftSettings) -> Any:

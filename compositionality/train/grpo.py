@@ -82,11 +82,11 @@ MAX_LOG_RATIO = 20.0
 # ---- the run
 
 
-def train(settings: GrpoSettings, inputs: GrpoInputs, mesh: DeviceMesh | None) -> Path:
+def train(settings: GrpoSettings, read: Callable[[], GrpoInputs], mesh: DeviceMesh | None) -> Path:
     """Train, or go on with a run that was killed; return the run folder. Called on every rank of ``mesh``, or alone.
 
-    ``engines.train_grpo`` has checked the settings and read the inputs. Raise UserError for a folder that is another
-    run's, and for a loss that is not finite.
+    ``engines.train_grpo`` has checked the settings; ``read`` returns the inputs, once the run is known to be unfinished
+    and its folder is held. Raise UserError for a folder that is another run's, and for a loss that is not finite.
     """
     recipe, out = make_recipe(settings), Path(settings.trainer.output)
     keep, keep_best = settings.trainer.keep, settings.trainer.keep_best
@@ -94,7 +94,7 @@ def train(settings: GrpoSettings, inputs: GrpoInputs, mesh: DeviceMesh | None) -
     if folder.is_finished():
         return out
     # The trainer is made before the folder is touched: a start that is refused deletes nothing.
-    with folder, contextlib.closing(GrpoTrainer(settings, inputs, mesh, folder)) as trainer:
+    with folder, contextlib.closing(GrpoTrainer(settings, read(), mesh, folder)) as trainer:
         validation = settings.data.val_files, settings.trainer.eval_limit, settings.trainer.eval_samples
         trainer.run(folder.resume(*validation))
         folder.publish()

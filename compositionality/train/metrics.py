@@ -26,8 +26,6 @@ SAMPLED = "training/sampled_completions"
 """Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
 GROUPS, SIGNAL = "training/filter_groups/generated_prompts", "training/filter_groups/with_signal"
 """Their groups, and those of them with signal."""
-DROPPED = "training/filter_groups/discarded_surplus_samples"
-"""Groups with signal beyond those of the update (verl's name)."""
 UPDATES, NO_SIGNAL = "training/updates", "training/no_signal"
 """Updates of a step; 1 for a step that has no signal (every advantage is 0), else 0."""
 SMALLEST_ADVANTAGE = 1e-6

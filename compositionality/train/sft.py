@@ -14,7 +14,7 @@ Reads a model folder and files of chats, or of prompts and responses. Writes OUT
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -222,17 +222,18 @@ def read_sft_inputs(settings: SftSettings) -> SftInputs:
 # ---- a run
 
 
-def train(settings: SftSettings, inputs: SftInputs, mesh: DeviceMesh | None) -> Path:
+def train(settings: SftSettings, read: Callable[[], SftInputs], mesh: DeviceMesh | None) -> Path:
     """Fine-tune ``model.path``, or continue a run that was killed; return the model folder. Every rank calls this.
 
-    ``engines.train_sft`` has checked the settings and read the inputs. Raise UserError for a folder that is another
-    run's, and for a loss that is not finite.
+    ``engines.train_sft`` has checked the settings; ``read`` returns the inputs, once the run is known to be unfinished.
+    Raise UserError for a folder that is another run's, and for a loss that is not finite.
     """
     recipe, data, trainer = make_recipe(settings), settings.data, settings.trainer
     run = RunFolder(Path(trainer.output), recipe, force=settings.force)
     final = run.out / "final"
     if run.is_finished():
         return final
+    inputs = read()
     batches = new_batches(inputs.rows, trainer, data.seed)
     policy = shard(load_model(settings.model), mesh, settings.mesh, settings.model.dtype)
     fit = Fit(policy, inputs.model.tokenizer, settings.optim, trainer, mesh)

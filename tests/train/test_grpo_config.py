@@ -152,13 +152,16 @@ def test_p09_the_same_key_means_the_same_to_verl(word, key, value):
 def test_a_critic_is_like_the_policy_and_only_there_with_gae():
     from verl.trainer.ppo.utils import need_critic
 
-    config, _ = composed("run.device=cpu", "algorithm.advantage=gae", "model.lora.rank=4")
+    config, variables = composed("run.device=cpu", "algorithm.advantage=gae", "model.lora.rank=4")
     critic, actor = config.critic, config.actor_rollout_ref.actor
     assert need_critic(config)
     assert (critic.strategy, critic.fsdp.use_torch_compile) == (actor.strategy, actor.fsdp_config.use_torch_compile)
     assert critic.model.path == config.actor_rollout_ref.model.path
     assert critic.model.lora_rank == 0
-    assert not need_critic(composed("run.device=cpu")[0])
+    assert "compositionality.train.verl.critic" in variables["VERL_USE_EXTERNAL_MODULES"]
+    plain, variables = composed("run.device=cpu")
+    assert not need_critic(plain)
+    assert "critic" not in variables["VERL_USE_EXTERNAL_MODULES"]
 
 
 def test_verls_own_keys_come_last():

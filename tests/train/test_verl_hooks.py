@@ -18,7 +18,7 @@ import torch
 
 from compositionality.train.policy import learning_rate_at
 from compositionality.train.settings import OptimSettings
-from compositionality.train.verl import hooks, patches
+from compositionality.train.verl import hooks, schedule
 
 pytestmark = pytest.mark.full
 ROOT = Path(__file__).parents[2]
@@ -114,13 +114,13 @@ def test_the_entry_points_are_those_of_the_package() -> None:
 @pytest.mark.parametrize("warmup", [0, 1, 4])
 def test_the_learning_rate_rises_as_in_the_single_file_trainer(warmup: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what verl's engine builds of its own configuration."""
-    from verl.utils import model, torch_functional
+    from verl.utils import torch_functional
     from verl.workers.config import FSDPOptimizerConfig
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
 
-    for module, name in ((torch_functional, "get_constant_schedule_with_warmup"), (model, "load_valuehead_model")):
-        monkeypatch.setattr(module, name, getattr(module, name))  # put back afterwards
-    patches.install()
+    replaced = "get_constant_schedule_with_warmup"
+    monkeypatch.setattr(torch_functional, replaced, getattr(torch_functional, replaced))  # put back afterwards
+    schedule.install()
     config = FSDPOptimizerConfig(lr=0.1, lr_warmup_steps=warmup, total_training_steps=8)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=config.lr)
     verl = FSDPEngine._build_lr_scheduler(SimpleNamespace(optimizer_config=config, rank=1), optimizer)

@@ -76,6 +76,8 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
     device, grpo = config.run.device, "algorithm" in config
     modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), *hooks.EVERY_MODULE]
+    if grpo and config.algorithm.adv_estimator == "gae":
+        modules.append(hooks.CRITIC_MODULE)
     modules += filter(None, os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","))
     fixed = {
         "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys(modules)),

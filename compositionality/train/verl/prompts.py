@@ -83,7 +83,7 @@ def run_keys(settings: GrpoSettings) -> dict[str, Any]:
 
 
 def row_format_of_run(run: Any) -> RowFormat:
-    """Return as ``row_format``, out of the section ``run``."""
+    """Return what the columns of a run's files hold, out of the section ``run`` of its configuration."""
     return RowSettings(**run.rows).row_format(any_source=run.reward_function is not None)
 
 

@@ -19,6 +19,7 @@ from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
+from compositionality.train import engines
 from compositionality.train.batches import micro_batches
 from compositionality.train.chat_rows import load_rows
 from compositionality.train.engines import train_on_rank as train
@@ -230,9 +231,11 @@ def test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on(
 
 
 def test_another_recipe_is_refused_unless_forced(
-    made: tuple[Path, Path, Path], whole: Path, capsys: pytest.CaptureFixture[str]
+    made: tuple[Path, Path, Path], whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train(settings(made, whole, "trainer.threads=2", "trainer.keep=5"))
+    with monkeypatch.context() as patch:
+        patch.setattr(engines, "_read_inputs", lambda _: pytest.fail("a finished run reads its inputs"))
+        train(settings(made, whole, "trainer.threads=2", "trainer.keep=5"))
     assert "is already there" in capsys.readouterr().out
     with pytest.raises(UserError, match=r"optim\.lr"):
         train(settings(made, whole, "optim.lr=1"))
