@@ -20,10 +20,11 @@ from compositionality.analysis.influence import (
     check_memory,
     influence,
     measure_influence,
+    summary,
     to_query,
     update,
 )
-from compositionality.data.artefact import Recipe, new_artefact, read_manifest
+from compositionality.data.artefact import Recipe, new_artefact, read_manifest, verify
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
@@ -170,6 +171,22 @@ def test_from_rollouts_to_a_table(model_folder: Path, collected: dict[str, Any],
     settings.force = True
     measure_influence(settings)
     assert path.read_bytes() != before
+
+
+def test_p08_two_at_once_do_not_write_one_folder(
+    model_folder: Path, collected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second run, started while the first is between its table and influence.json, is refused."""
+    settings = InfluenceSettings(model=str(model_folder), **collected)
+
+    def summary_beside_another_run(rows: Any) -> dict[str, Any]:
+        monkeypatch.undo()
+        with pytest.raises(UserError, match="another process is writing it"):
+            measure_influence(settings)
+        return summary(rows)
+
+    monkeypatch.setattr("compositionality.analysis.influence.summary", summary_beside_another_run)
+    assert verify(measure_influence(settings).with_suffix(".json")).settings == {"format": "json"}
 
 
 @pytest.mark.parametrize("case", GOLDEN)
