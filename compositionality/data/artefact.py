@@ -252,6 +252,8 @@ def _is_outdated(target: Path, recipe: Recipe) -> bool:
 
     UserError for a folder with a file that the manifest does not name, which would be lost with it.
     """
+    check_place(target, recipe)
+    _finish_publishing(target)
     manifest = read_manifest(target) if target.exists() else None
     if manifest is None or manifest.step != recipe.step:
         return False

@@ -132,6 +132,33 @@ def test_p08_a_kill_while_a_folder_is_replaced_leaves_the_old_one(
     assert sorted(path.name for path in target.iterdir()) == ["a", "manifest.json"]
 
 
+@pytest.mark.parametrize("killed_after", range(3))
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("name", ["file", "folder"])
+def test_p07_what_follows_its_inputs_does_so_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, n: int, killed_after: int
+) -> None:
+    """Killed while the result of n=1 becomes that of n=2, then run with either."""
+    target = tmp_path / name
+
+    def follow(n: int) -> None:
+        def write(partial: Path) -> None:
+            if name == "folder":
+                partial.mkdir()
+            (partial / "text" if name == "folder" else partial).write_text(str(n))
+
+        artefact.make(target, recipe(tmp_path, n=n), write, follows=True)
+
+    follow(1)
+    die(monkeypatch, killed_after)
+    with suppress(KeyboardInterrupt):
+        follow(2)
+    monkeypatch.undo()
+    follow(n)
+    assert verify(target).settings == {"n": n}
+    assert (target / "text" if name == "folder" else target).read_text() == str(n)
+
+
 def test_a_folder_is_replaced_whole_by_a_folder_or_a_file(tmp_path: Path) -> None:
     target = tmp_path / "out"
     for name in ("a", "b"):
