@@ -280,10 +280,10 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
     identity = recipe.identity()
     try:
         yield partial
+        publish(partial, target, identity, dict(facts or {}))
     except BaseException:
         remove(partial)
         raise
-    publish(partial, target, identity, dict(facts or {}))
 
 
 def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:

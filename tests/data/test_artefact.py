@@ -90,12 +90,30 @@ def test_p08_full_disk_keeps_the_old_result(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*partial*"))
 
 
+@pytest.mark.parametrize("maker", [make, lambda *place, text: make_folder(*place, a=text)])
+def test_p08_a_disk_full_at_the_manifest_keeps_the_old_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maker: Callable[..., None]
+) -> None:
+    target = tmp_path / "out"
+    maker(target, recipe(tmp_path), text="old")
+
+    def refuse(path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(artefact, "_fsync", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        maker(target, recipe(tmp_path, n=2), text="new")
+    assert not list(tmp_path.glob(".*partial*"))
+    assert is_done(target, recipe(tmp_path))
+
+
 def die(monkeypatch: pytest.MonkeyPatch, killed_after: int, *places: Path) -> None:
     """Let a process end after so many renames, of those from or to ``places`` if any are given."""
     replace, renames = os.replace, itertools.count()
 
     def dying_replace(source: Path, destination: Path) -> None:
         if (not places or {source, destination} & {*places}) and next(renames) == killed_after:
+            monkeypatch.setattr(artefact, "remove", lambda path: None)  # what is dead clears nothing away
             raise KeyboardInterrupt
         replace(source, destination)
 
