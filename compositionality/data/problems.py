@@ -235,7 +235,7 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
     for name in ("role", "content"):
         if kind.get_field_index(name) < 0 or not _is_text(kind.field(name).type):
             raise UserError(f"{path}: row 0: the prompt's turns have no {name} of text; give {turn}")
-    for row, chat in enumerate(prompts.to_pylist()):
+    for row, chat in enumerate([] if _are_chats(prompts) else prompts.to_pylist()):
         if not chat:
             raise UserError(f"{path}: row {row} has an empty prompt; give {turn}")
         for name in ("role", "content"):
@@ -243,6 +243,19 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
                 raise UserError(f"{path}: row {row}: a turn of the prompt has no {name}; give {turn}")
         if chat[-1]["role"] == "assistant":
             raise UserError(f"{path}: row {row}: the prompt ends with an assistant's turn; leave that out")
+
+
+def _are_chats(prompts: pa.ChunkedArray) -> bool:
+    """Return, without a Python object a row, whether all have turns with role and content, the last no assistant's."""
+    for chunk in prompts.chunks:
+        lengths, turns = pc.list_value_length(chunk), chunk.flatten()
+        roles, contents = (pc.struct_field(turns, name) for name in ("role", "content"))
+        if lengths.null_count or roles.null_count or contents.null_count or pc.index(lengths, 0).as_py() >= 0:
+            return False
+        last_turns = pc.subtract(pc.cumulative_sum(lengths), 1)
+        if pc.index(roles.cast(pa.large_string()).take(last_turns), "assistant").as_py() >= 0:
+            return False
+    return True
 
 
 def _check_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> None:

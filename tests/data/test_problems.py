@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from compositionality.data.problems import is_rl_schema, read_problems
+from compositionality.data.problems import _are_chats, is_rl_schema, read_problems
 from compositionality.data.row_format import RL_SCHEMA, RowFormat, RowSettings
 from compositionality.errors import UserError
 from compositionality.reward.judge import judge_response
@@ -299,6 +300,20 @@ def test_p18_a_damaged_row_is_named(tmp_path, columns, problem):
     with pytest.raises(UserError, match=f"rows.parquet: {problem}") as error:
         read_problems(with_columns(tmp_path / "rows.parquet", **columns))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("to_list", [pa.list_, pa.large_list, partial(pa.list_, list_size=2)])
+def test_chats_are_told_apart_in_every_kind_of_list_and_text(tmp_path, to_list, text):
+    """In one pass of Arrow; 200,000 chats one by one would take half a second."""
+    kind = to_list(pa.struct([("role", text), ("content", text)]))
+    answered = [*ASKED, {"role": "assistant", "content": "!"}]
+    chats = [[*ASKED, *ASKED], [*reversed(answered)], [*ASKED, *ASKED]]
+    table = read_problems(with_columns(tmp_path / "rows.parquet", prompt=pa.array(chats, kind)))
+    assert table["prompt"].to_pylist() == chats
+    assert _are_chats(table["prompt"])
+    with pytest.raises(UserError, match="row 2: the prompt ends with an assistant's turn"):
+        read_problems(with_columns(tmp_path / "rows.parquet", prompt=pa.array([*chats[:2], answered], kind)))
 
 
 @pytest.mark.parametrize(
