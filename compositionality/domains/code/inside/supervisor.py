@@ -158,7 +158,7 @@ class Supervisor:
         if now - self.looked < POLL_S:
             return
         self.looked = now
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, and others may have its pid
             os.kill(self.server_pid, signal.SIGCONT)  # the program may have stopped it
         _reap()
         pids = processes()
