@@ -5,7 +5,7 @@
 #   SEED SPLIT TEST_SEED   of problems and training (0); which functions are held out (0: the paper's); of test problems (2027)
 #   DATA_DIR CKPT_DIR RESULTS_DIR   roots (data, checkpoints, results) of ROOT/STUDY/seedN[-splitM]
 #   MODEL_PATH TRAIN_FILES VAL_FILES OUTPUT, of a script that samples N_SAMPLES and DATA (its problems)   in place of its own
-#            (with another model, given or edited into the script, the default OUTPUT ends in its name: stage2-rl-level2-NAME)
+#            (a given model's default OUTPUT ends in its name: stage2-rl-level2-NAME)
 #   PYTHON; DRY_RUN=1: print the command and check it as its start would, but for inputs that are not there yet
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
@@ -37,9 +37,8 @@ if [[ $PROFILE != "$default" ]]; then name+=-${PROFILE//\//-}; fi
 place=${STUDY:-$name}/seed$SEED$([[ $SPLIT == 0 ]] || echo "-split$SPLIT")
 if [[ $step == */* ]]; then export STUDY=${place%%/seed*}; fi # the scripts above the sections are of any study
 DATA=${DATA_DIR:-data}/$place CKPT=${CKPT_DIR:-checkpoints}/$place RESULTS=${RESULTS_DIR:-results}/$place
-edited=$(sed -En '/[$]CKPT/!s/^MODEL_PATH="?([$][{]MODEL_PATH:-)?"?([^"}]*).*/\2/p' "bash/$step.sh") # a model of one's own in the script
-OWN=${MODEL_PATH:-$edited} OWN=${OWN%]} OWN=${OWN%/} OWN=${OWN%/final} OWN=${OWN%/best}
-OWN=${OWN:+-${OWN##*[/:]}} # its name, in OUTPUT: what is made of it never lies in the study's place
+OWN=${MODEL_PATH:-} OWN=${OWN%]} OWN=${OWN%/} OWN=${OWN%/final} OWN=${OWN%/best}
+OWN=${OWN:+-${OWN##*[/:]}} # the name of a given model, in OUTPUT: what is its own never lies in the study's place
 export WANDB_RUN_GROUP=${WANDB_RUN_GROUP:-${STUDY:-}}
 # run NAME key=value …: print and run examples/NAME.py with this profile and what it says of this script; ends with the script.
 run() {

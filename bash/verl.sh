@@ -1,6 +1,9 @@
 # shellcheck shell=bash disable=SC2154 # its variables are those of the script that sources it
 # Sourced by the scripts run_MODEL.sh, after their variables: RL by verl on a node of 8 × 80 GB, in verl's words and in the form of
 # its examples. examples/train_grpo.py runs verl.trainer.main_ppo with them, with our reward, and exports the model at the end.
+: "${max_prompt:?bash/verl.sh is sourced by scripts run_MODEL.sh}"
+[[ -n $VAL_FILES ]] || test_freq=-1
+
 DATA=(
   data.max_prompt_length="$max_prompt"
   data.max_response_length="$max_response"

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,7 +207,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if path in table and (not table[path] or item.name.split("[")[0] in table[path]):
                 item.add_marker(marker)
         for marker in ("kill", "attack"):
-            if marker in item.nodeid:
+            if re.search(rf"(^|[_/]){marker}", item.nodeid.split("[")[0].replace("::", "/")):
                 item.add_marker(marker)
         if path == "tasks/test_contract.py" and "reasoning_gym" in item.name:
             item.add_marker("full")

@@ -115,24 +115,6 @@ def test_what_another_model_makes_has_its_name() -> None:
         assert told["output"] == "results/composition/seed0/section41_42-mine"
 
 
-def test_a_model_edited_into_a_script_is_as_one_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ROOT / "bash", tmp_path / "bash")
-    monkeypatch.setattr("compositionality.study.steps.BASH", tmp_path / "bash")
-    path = tmp_path / "bash/section41_42/stage2_rl_level2.sh"
-    usual = path.read_text()
-    for line in ("MODEL_PATH=hub/mine", 'MODEL_PATH="${MODEL_PATH:-runs/mine/final}"', "MODEL_PATH=$HOME/mine/best"):
-        path.write_text(re.sub("^MODEL_PATH=.*", line, usual, flags=re.MULTILINE))
-        read_script.cache_clear()
-        script = read_script("section41_42/stage2_rl_level2")
-        assert script is not None
-        words = words_of(script, {"CKPT": "checkpoints/composition/seed0", "DATA": "d", "SEED": "0"})
-        (told,) = map(values, dry(str(path), PROFILE="tiny"))
-        output = told["trainer.output"]
-        assert output == "checkpoints/composition/seed0/stage2-rl-level2-mine"
-        assert {f"model.path={told['model.path']}", f"trainer.output={output}"} <= {*words}
-    read_script.cache_clear()
-
-
 def test_the_folders_of_a_run() -> None:
     verl = {"PROFILE": "smoke/verl", "SEED": "2", "SPLIT": "3"}
     for script, given, place in (

@@ -59,9 +59,7 @@ def read_script(name: str) -> Script | None:
 
 def words_of(script: Script, variables: Mapping[str, str], more_words: tuple[str, ...] = ()) -> list[str]:
     """Return the words of the command that the script runs with these variables, and ``more_words`` after it."""
-    edited = [value for name, value in script.assignments if name == "MODEL_PATH" and "$CKPT" not in value]
-    model = variables.get("MODEL_PATH") or _expanded("".join(edited), variables)
-    model = re.sub(r"(/final|/best)?/?\]?$", "", model)
+    model = re.sub(r"(/final|/best)?/?\]?$", "", variables.get("MODEL_PATH", ""))
     model_name = re.sub("^.*[/:]", "", model, flags=re.DOTALL)
     values = {**variables, "PROBLEMS": variables.get("DATA_FILE", ""), "OWN": model_name and f"-{model_name}"}
     values["NEXT_SEED"] = str(int(variables["SEED"]) + 1)

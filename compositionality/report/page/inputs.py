@@ -219,6 +219,8 @@ def registered_problems(registration: Path, replicate: ReplicateTables) -> dict[
     study, tables = read_registration(registration), {}
     words = [f"profile={study.profile}", f"test_seed={study.test_seed}", f"seed={replicate.seed}"]
     for name, digest in replicate.files.items():
+        if "_task-" not in name:
+            continue  # a file of somebody's own
         task, _, file = name.partition("_task-")
         with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()), suppress(UserError):
             own = [f"set={task}", f"files=[{file}]", f"function_split={replicate.split}", f"output={folder}"]

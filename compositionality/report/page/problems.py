@@ -290,7 +290,7 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
     if not texts:
         lines.append("The problems’ texts are not here: they need the study’s problem files (data=…).")
     elif not inputs.starting("rollouts/"):
-        lines.append(f"Problems are those of {inputs.seeds[0]}, made again; the answers’ texts were not kept.")
+        lines.append(f"Problems are those of {inputs.seeds[0]}; the answers’ texts are not here.")
     elif len(known) > 1:
         lines.append(f"The answers’ texts are those of {inputs.seeds[0]} alone.")
     return lines
