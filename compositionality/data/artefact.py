@@ -163,8 +163,7 @@ def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
 
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     """Return whether ``target`` was made by this very recipe. UserError if by another, unless ``force``, or altered."""
-    check_place(target, recipe)
-    _finish_publishing(target)
+    _finish_publishing(target, recipe)
     check_target(target, recipe, force=force)
     manifest = read_manifest(target)
     if force or manifest is None or not target.exists():
@@ -252,8 +251,7 @@ def _is_outdated(target: Path, recipe: Recipe) -> bool:
 
     UserError for a folder with a file that the manifest does not name, which would be lost with it.
     """
-    check_place(target, recipe)
-    _finish_publishing(target)
+    _finish_publishing(target, recipe)
     manifest = read_manifest(target) if target.exists() else None
     if manifest is None or manifest.step != recipe.step:
         return False
@@ -307,12 +305,12 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
     remove(old)
 
 
-def _finish_publishing(target: Path) -> None:
+def _finish_publishing(target: Path, recipe: Recipe) -> None:
     """Take what a process killed between the two renames of ``publish`` left: an old folder, a manifest that fits."""
+    check_place(target, recipe)
     if (old := beside(target, "old")).is_dir() and not target.exists():
         os.replace(old, target)
-    pending = beside(target, PENDING)
-    if not pending.is_file():
+    if not (pending := beside(target, PENDING)).is_file():
         return
     with contextlib.suppress(ValidationError):
         manifest = Manifest.model_validate_json(pending.read_bytes())
