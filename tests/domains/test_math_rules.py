@@ -380,6 +380,54 @@ def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:
     assert not right(gold, answer)
 
 
+FACTORS = (
+    ("{0}({1})", "({0})({1})", "{0}{{{1}}}", "({0}){{{1}}}", "{{{0}}}{{{1}}}", "{0}[{1}]", "{0}(({1}))", "{0}({{{1}}})",
+     "{0}(+{1})", "\\frac{{{0}0}}{{10}}({1})", "\\frac{{{0}0}}{{10}}\\frac{{{1}0}}{{10}}", "{0}(\\frac{{{1}0}}{{10}})",
+     "{0}({1}0/10)", "{0}\\frac{{{1}\\binom{{5}}{{2}}}}{{10}}"),
+    ("{0}\\binom{{{1}}}{{1}}", "\\binom{{{0}}}{{1}}\\binom{{{1}}}{{1}}", "\\binom{{{0}}}{{1}}({1})",
+     "\\frac{{\\binom{{{0}}}{{1}}\\binom{{{1}}}{{1}}}}{{\\binom{{7}}{{0}}}}", "{0}(\\binom{{{1}}}{{1}})"),
+)  # fmt: skip
+PLACES = (
+    "{}x",
+    "x+{}",
+    "x-{}",
+    "\\frac{{x}}{{{}}}",
+    "{}\\pi",
+    "\\sqrt{{{}}}x",
+    "\\frac{{{}}}{{x}}",
+    "\\sqrt{{{}+x}}",
+    "x={}y",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("form", [form for forms in FACTORS for form in forms])
+def test_p04_two_numbers_side_by_side_are_a_product(form: str, place: str) -> None:
+    """math-verify takes each pair for a mixed number, 2(3) for 5."""
+    for pair in ((3, 2), (7, 12)):
+        answer = place.format(form.format(*pair))
+        assert right(place.format(math.prod(pair)), answer), answer
+        assert not right(place.format(sum(pair)), answer), answer
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "others"),
+    [
+        ("2\\binom{8}{4}", "140", ("72", "2+\\binom{8}{4}")), ("\\binom{4}{2}\\binom{5}{2}", "60", ("16",)),
+        ("\\frac{\\binom{4}{2}\\binom{6}{3}}{\\binom{10}{5}}", "\\frac{10}{21}", ("\\frac{13}{126}",)),
+        ("2\\binom{n}{0}x", "2x", ("3x",)), ("3\\binom{n}{2}", "\\frac{3n(n-1)}{2}", ("3+\\frac{n(n-1)}{2}",)),
+        ("2\\frac{-1}{-3}x", "\\frac{2x}{3}", ("\\frac{7x}{3}",)),
+        ("x+2\\frac{1}{3}", "x+\\frac{7}{3}", ("x+\\frac{2}{3}",)), ("x+2{1\\over 3}", "x+\\frac{7}{3}", ()),
+        ("x+\\log_{2}(8)", "\\log_{2}(8)+x", ("x+\\log_{2}(16)",)), ("\\sin^{2}(2)", "1-\\cos^{2}(2)", ("2\\sin(2)",)),
+        ("\\sqrt[3]{2}(5)", "5\\sqrt[3]{2}", ("5+\\sqrt[3]{2}",)), ("x^{2}(x+1)", "x^3+x^2", ("x^{2x+2}",)),
+        ("x_1(2)", "2x_1", ("x_1+2",)), ("2^{3}(4)x", "32x", ("12x", "2^{12}x")), ("-2(3)x", "-6x", ("x", "-5x")),
+    ],
+)  # fmt: skip
+def test_p04_a_product_of_numbers_has_its_value_and_no_other(gold: str, answer: str, others: tuple[str, ...]) -> None:
+    assert right(gold, answer)
+    assert [other for other in others if right(gold, other)] == []
+
+
 SIDES = (
     ("2x+1", "y"), ("x^2", "y-3"), ("\\sin x", "2y"), ("\\sqrt{x}", "y+\\sqrt{3}"), ("\\ln x", "y"),
     ("\\frac{1}{x}", "y"), ("x^2+1", "0"), ("|x|", "-2"),

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from math import isnan
 from typing import Any
 
-from compositionality.domains.math.expressions import SUBSCRIPTS, is_expression, letters_in
+from compositionality.domains.math.expressions import SUBSCRIPTS, is_expression, letters_in, without_mixed_numbers
 from compositionality.domains.math.normal import (
     AND,
     LESS,
@@ -348,7 +348,7 @@ def _parsed(text: str) -> Any:
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
     changes = replace(LatexExtractionConfig().normalization_config, units=False, boxed="none")  # no unit but ours: 5t
     config = [LatexExtractionConfig(normalization_config=changes)]
-    read = parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback")
+    read = parse(f"${without_mixed_numbers(text)}$", config, parsing_timeout=None, fallback_mode="no_fallback")
     return read[0] if read else None
 
 
