@@ -380,6 +380,32 @@ def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:
     assert not right(gold, answer)
 
 
+PARTED = ("{},{}", "({},{})", "[{},{})", "\\{{{},{}\\}}", "{}:{}", "x={},y={}", "x={},x={}", "({},0)\\cup ({},7)")
+
+
+@pytest.mark.parametrize("form", PARTED)
+@pytest.mark.parametrize("braced", ["{{{}}}", "{{{{{}}}}}", "{{ {} }}"])
+def test_p04_braces_around_a_part_are_not_seen(form: str, braced: str) -> None:
+    values = ("2", "3", "-1", "\\frac{1}{2}", "{1\\over 2}", "\\sqrt{2}", "\\frac{x}{2}")
+    for one, other in permutations(values, 2):
+        if {one, other} == {"\\frac{1}{2}", "{1\\over 2}"}:
+            continue
+        gold, answers = form.format(one, other), [(braced.format(one), other), (one, braced.format(other))]
+        answers.append((braced.format(one), braced.format(other)))
+        assert [answer for answer in answers if not right(gold, form.format(*answer))] == [], gold
+        assert all(right(form.format(*answer), gold) for answer in answers), gold
+        assert not right(gold, form.format(braced.format("9"), other)), gold
+        assert not right(gold, form.format(one, braced.format(f"{other}+1"))), gold
+
+
+@pytest.mark.parametrize(("gold", "answer"), [
+    ("({2},3)", "(4/2,3)"), ("{2},3", "\\sqrt{4},3"), ("2,3", "{4\\over 2},3"), ("(1,2,3)", "({1,2},3)"),
+    ("(1,2)", "({2},{1})"), ("2:3", "{3}:{2}"), ("\\{1,2\\}", "({1},{2})"), ("12", "{1},{2}"),
+])  # fmt: skip
+def test_p04_braces_hide_nothing(gold: str, answer: str) -> None:
+    assert not right(gold, answer)
+
+
 FACTORS = (
     ("{0}({1})", "({0})({1})", "{0}{{{1}}}", "({0}){{{1}}}", "{{{0}}}{{{1}}}", "{0}[{1}]", "{0}(({1}))", "{0}({{{1}}})",
      "{0}(+{1})", "\\frac{{{0}0}}{{10}}({1})", "\\frac{{{0}0}}{{10}}\\frac{{{1}0}}{{10}}", "{0}(\\frac{{{1}0}}{{10}})",

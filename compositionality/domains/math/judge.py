@@ -29,6 +29,7 @@ from compositionality.domains.math.normal import (
     number_of,
     of_one_family,
     split_parts,
+    unbraced,
     unnamed,
 )
 from compositionality.errors import UserError
@@ -141,7 +142,7 @@ def _is_right(gold: str, text: str) -> bool:
 
 def _is_worked_out(gold: str, answer: str) -> bool:
     """Return whether a side of the answer is a number where the gold is one; else functions only where it has some."""
-    gold = unnamed(gold)
+    gold, answer = unnamed(unbraced(gold)), unbraced(answer)
     if gold == answer:
         return True
     if (value := number_of(gold)) is not None:
@@ -152,6 +153,7 @@ def _is_worked_out(gold: str, answer: str) -> bool:
 
 
 def _same(gold: str, answer: str) -> bool:
+    gold, answer = unbraced(gold), unbraced(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
         named = unnamed(gold)

@@ -169,6 +169,13 @@ def bare(text: str) -> str:
     return signed[1] + number if signed and number_of(number) is not None else text
 
 
+def unbraced(text: str) -> str:
+    """Return a single answer without the plain braces around it, which are not seen: ``{1\\over 2}``."""
+    while (pair := brackets(text)) and pair[0] == "{" and len(split_parts(pair[2])) == 1:
+        text = pair[2]
+    return text
+
+
 def unnamed(text: str) -> str:
     """Return a normal answer without a name before it: ``x=5`` is ``5``; ``(y,x)=(1,2)`` is not ``(1,2)``."""
     name = _NAME.match(text)
