@@ -1,7 +1,7 @@
 """P4: notations that are read by a list of them, each beside what looks like it and has another value."""
 
 import time
-from itertools import product
+from itertools import permutations, product
 
 import pytest
 
@@ -137,6 +137,21 @@ def test_p04_all_forms_of_an_answer_are_one_and_no_other_is(name: str, values: t
 )  # fmt: skip
 def test_p04_what_only_looks_the_same_is_wrong(gold: str, answers: list[str]) -> None:
     assert [answer for answer in answers if right(gold, answer)] == []
+
+
+def test_p04_a_union_of_families_is_in_any_order_and_of_any_letters() -> None:
+    built = "\\{{{} \\mid {}\\in\\mathbb{{Z}}\\}}"
+    bodies = ("2{}", "3{}", "\\frac{{\\pi}}{{4}}+{}\\pi", "x=-{}+1")
+    for one, other in permutations(bodies, 2):
+        gold = " \\cup ".join(built.format(body.format("k"), "k") for body in (one, other))
+        for first, last in product("kn", repeat=2):
+            sets = [built.format(one.format(first), first), built.format(other.format(last), last)]
+            assert right(gold, "\\cup ".join(sets)), gold
+            assert right(gold, "\\cup".join(reversed(sets))), gold
+            wrong = [sets[0], "\\cup".join([*sets, sets[0]]), "\\cup".join([sets[0], built.format("5k", "k")])]
+            wrong += ["\\cup".join([sets[0], built.format(other.format("m"), last)]), " \\cap ".join(sets)]
+            wrong += ["\\cup".join(sets).replace("Z", "N"), ",".join([one.format(first), other.format(last)])]
+            assert [answer for answer in wrong if right(gold, answer)] == [], gold
 
 
 def test_p04_forms_that_only_symbols_tell_apart() -> None:

@@ -214,6 +214,7 @@ def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
 
 
 def _is_same_part(gold: str, answer: str) -> bool:
+    gold, answer = of_one_family(gold, answer)
     return _is_worked_out(gold, answer) and _same(gold, answer)
 
 

@@ -63,7 +63,9 @@ _INTEGERS = re.compile(
     r"|([a-zA-Z]) ?\\in ?(\\mathbb\{[NZ]\}|Z))\)?"
 )
 """A family and the words that say what its letter stands for; its text is without styles and with single blanks."""
-_BUILT = re.compile(r"\\\{(?:([a-z])(?:\||\\mid ?|:)(?=\1=))?(.+?)(?:,|\||\\mid ?|:)([a-zA-Z]\\in\\mathbb\{[NZ]\})\\\}")
+_BUILT = re.compile(
+    r"\\\{(?:([a-z])(?:\||\\mid ?|:)(?=\1=))?((?:(?!\\\}).)+?)(?:,|\||\\mid ?|:)([a-zA-Z]\\in\\mathbb\{[NZ]\})\\\}"
+)
 """A family between the braces of a set."""
 _NO_SOLUTION = re.compile(
     r"(?:there (?:is|are) |(?:it|the (?:equation|inequality|system)) has )?no solutions?(?: exists?)?"
@@ -118,7 +120,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     )
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    text = bare(_BUILT.sub(r"\2,\3", text))
+    text = bare(_unbuilt(text))
     text = "\\emptyset" if text == "\\{\\}" else text
     return text, all_units
 
@@ -248,9 +250,15 @@ def _bounds(text: str) -> tuple[str, str, str] | None:
 _FAMILY = re.compile(r"(.+),([a-zA-Z])\\in(\\mathbb\{[NZ]\})")
 
 
+def _unbuilt(text: str) -> str:
+    """Return a family without the braces of a set around it."""
+    built = _BUILT.fullmatch(text)
+    return f"{built[2]},{built[3]}" if built else text
+
+
 def of_one_family(gold: str, answer: str) -> tuple[str, str]:
     """Return two families without their letters' set, both in the gold one's letter; other texts as they are."""
-    family, answers = _FAMILY.fullmatch(gold), _FAMILY.fullmatch(answer)
+    family, answers = (_FAMILY.fullmatch(_unbuilt(text)) for text in (gold, answer))
     if not family or not answers or family[3] != answers[3]:
         return gold, answer
     letter, old = family[2], answers[2]
