@@ -380,6 +380,20 @@ def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:
     assert not right(gold, answer)
 
 
+@pytest.mark.parametrize("letter", ["n", "x", "k", "e", "\\delta", "\\omega"])
+@pytest.mark.parametrize(("gold", "answers"), [
+    ("{0}+2{1}", ("3{0}", "3{1}", "2{0}+{1}")), ("{0}^2+{1}", ("{1}^2+{0}", "{0}^2+{0}")),
+    ("\\frac{{{0}}}{{{1}}}", ("\\frac{{{1}}}{{{0}}}", "1")), ("{0}{1}", ("{0}^2", "{1}^2")), ("2{1}", ("{0}+{1}",)),
+])  # fmt: skip
+def test_p04_a_letter_in_both_cases_is_two_letters(gold: str, answers: tuple[str, ...], letter: str) -> None:
+    large = f"\\{letter[1:].title()} " if letter[0] == "\\" else letter.upper()
+    small = letter + " " * (len(letter) > 1)
+    asked = gold.format(small, large)
+    assert right(asked, asked)
+    assert right(f"{asked}+\\pi", f"\\pi+{asked}")
+    assert [answer for answer in answers if right(asked, answer.format(small, large))] == []
+
+
 PARTED = ("{},{}", "({},{})", "[{},{})", "\\{{{},{}\\}}", "{}:{}", "x={},y={}", "x={},x={}", "({},0)\\cup ({},7)")
 
 
@@ -446,6 +460,7 @@ def test_p04_two_numbers_side_by_side_are_a_product(form: str, place: str) -> No
         ("x+2\\frac{1}{3}", "x+\\frac{7}{3}", ("x+\\frac{2}{3}",)), ("x+2{1\\over 3}", "x+\\frac{7}{3}", ()),
         ("x+\\log_{2}(8)", "\\log_{2}(8)+x", ("x+\\log_{2}(16)",)), ("\\sin^{2}(2)", "1-\\cos^{2}(2)", ("2\\sin(2)",)),
         ("\\sqrt[3]{2}(5)", "5\\sqrt[3]{2}", ("5+\\sqrt[3]{2}",)), ("x^{2}(x+1)", "x^3+x^2", ("x^{2x+2}",)),
+        ("\\binom{n}{2}+N", "N+\\binom{n}{2}", ("\\binom{N}{2}+n",)),
         ("x_1(2)", "2x_1", ("x_1+2",)), ("2^{3}(4)x", "32x", ("12x", "2^{12}x")), ("-2(3)x", "-6x", ("x", "-5x")),
     ],
 )  # fmt: skip

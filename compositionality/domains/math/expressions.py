@@ -103,3 +103,18 @@ def without_mixed_numbers(text: str) -> str:
     for number in (_NUMBER_IN_BRACKETS, _NUMBER_IN_BRACES, _WHOLE_FRACTION):
         text = number.sub(r"\1\2+0", text)
     return text
+
+
+_UNUSUAL = ("chi", "xi", "tau", "eta", "kappa", "psi")
+_LETTER = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]")
+
+
+def with_letters_apart(*texts: str) -> list[str]:
+    """Return texts with a Greek letter for ``N`` where there is an ``n`` as well, which math-verify takes for it."""
+    letters = set().union(*map(letters_in, texts))
+    large = sorted(letter for letter in letters if not letter.islower() and letter.lower() in letters)
+    unused = [name for name in _UNUSUAL if name not in {letter.lower() for letter in letters}]
+    renamed = {f"\\{letter}" if len(letter) > 1 else letter: name for letter, name in zip(large, unused, strict=False)}
+    return [
+        _LETTER.sub(lambda sign: f"\\{renamed[sign[0]]} " if sign[0] in renamed else sign[0], text) for text in texts
+    ]

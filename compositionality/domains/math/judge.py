@@ -15,7 +15,13 @@ from importlib.metadata import version
 from math import isnan
 from typing import Any
 
-from compositionality.domains.math.expressions import SUBSCRIPTS, is_expression, letters_in, without_mixed_numbers
+from compositionality.domains.math.expressions import (
+    SUBSCRIPTS,
+    is_expression,
+    letters_in,
+    with_letters_apart,
+    without_mixed_numbers,
+)
 from compositionality.domains.math.normal import (
     AND,
     LESS,
@@ -250,7 +256,7 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
         or not letters_in(answer) <= letters_in(gold) | CONSTANTS
     ):
         return False
-    return _compared(_verified, gold, answer)
+    return _compared(_verified, *with_letters_apart(gold, answer))
 
 
 def _compared(compare: Callable[..., bool], *texts: str) -> bool:
