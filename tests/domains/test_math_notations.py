@@ -154,6 +154,17 @@ def test_p04_a_union_of_families_is_in_any_order_and_of_any_letters() -> None:
             assert [answer for answer in wrong if right(gold, answer)] == [], gold
 
 
+@pytest.mark.parametrize("values", SIDES)
+def test_p04_a_comma_between_inequalities_is_the_and_of_the_gold_answer(values: tuple[str, ...]) -> None:
+    gold, *others = (form.format(*values) for form in (
+        "x{4}{0} \\text{{ and }} x{3}{1}", "x{3}{0}, x{4}{1}", "x{4}{0}, y{3}{1}", "x{4}{0}", "x{4}{0}, x{3}7",
+        "x{4}{0}, x{3}{1}, x<2", "x{4}{0}, x{4}{1}", "x>{0}, x<{1}", "x\\ge {0}, x\\le {1}", "{0},{1}",
+    ))  # fmt: skip
+    same = [form.format(*values) for form in ("x{4}{0}, x{3}{1}", "x{3}{1}; x{4}{0}", "{0}{2}x,\\ x{3}{1}")]
+    assert [answer for answer in same if not right(gold, answer)] == []
+    assert [answer for answer in others if answer not in same and right(gold, answer)] == []
+
+
 def test_p04_forms_that_only_symbols_tell_apart() -> None:
     assert right("k+ax, k\\in\\mathbb{Z}", "n+ax, n\\in\\mathbb{Z}")
     assert right("\\binom{n}{2}+1", "1+\\binom n2")

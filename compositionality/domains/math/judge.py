@@ -139,6 +139,8 @@ def _is_right(gold: str, text: str) -> bool:
     differ = {joint for joint in (AND, OR) if (joint in gold) != (joint in answer)}
     if (AND in differ or (OR in differ and "=" not in gold + answer)) and not LESS.search(gold + answer):
         return False  # of formulas; x=1 \lor x=2 is 1,2
+    if AND in gold and "," in answer and not {AND, OR} & {*answer}:
+        answer = answer.replace(",", f",{AND}")  # x>1, x<3 for x>1 and x<3
     if bool(LESS.search(gold)) != bool(LESS.search(answer)) or (AND in gold) != (AND in answer):
         gold, answer = intervals(gold), intervals(answer)  # an inequality for an interval
     gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
