@@ -165,6 +165,29 @@ def test_p04_a_comma_between_inequalities_is_the_and_of_the_gold_answer(values: 
     assert [answer for answer in others if answer not in same and right(gold, answer)] == []
 
 
+@pytest.mark.parametrize(("gold", "same", "others"), [
+    ("x\\ne {0} \\text{{ and }} x\\ne {1}", ("x\\ne {0}, x\\ne {1}", "x\\neq {1} \\land x\\neq {0}"),
+     ("x\\ne {0} \\text{{ or }} x\\ne {1}", "x\\ne {0} \\lor x\\ne {1}", "x\\ne {0}")),
+    ("x\\ne {0}, x\\ne {1}", ("x\\ne {1} and x\\ne {0}",), ("x\\ne {0} or x\\ne {1}",)),
+    ("x\\ne {0} or x\\ne {1}", ("x\\ne {1} \\lor x\\ne {0}",), ("x\\ne {1}, x\\ne {0}",)),
+    ("({0},{1})", ("x={0}, y={1}", "x={0} and y={1}"), ("x={0} \\text{{ or }} y={1}", "x={0} \\lor y={1}")),
+    ("x={0}, y={1}", ("y={1} and x={0}",), ("x={0} or y={1}", "y={1} \\lor x={0}", "x={0} \\lor {1}")),
+    ("x={0} or y={1}", ("y={1} \\lor x={0}",), ("x={0}, y={1}", "x={0} and y={1}", "({0},{1})", "{0},{1}")),
+    ("x=p{0},q{1}", ("x=p{0}, q{1}",), ("p{0}\\lor q{1}", "x=p{0}\\lor q{1}")),
+    ("p_{0}\\lor q_{1}", ("q_{1} ∨ p_{0}",), ("x=p_{0},q_{1}", "x=p_{0} \\land x=q_{1}")),
+    ("{0},{1}", ("x={0} or x={1}", "x={1} \\lor x={0}", "x_1={0} \\lor x_2={1}", "x={1} or {0}", "x_1={0} or x_2={1}"),
+     ("x={0} \\lor y={1}", "x={0} or y={1}", "x={0} \\land x={1}")),
+    ("x=2k+{0}, x=3k+{1}, k\\in\\mathbb{{Z}}", ("x=2k+{0} \\lor x=3k+{1}, k\\in\\mathbb{{Z}}",),
+     ("x=2k+{0} \\lor y=3k+{1}, k\\in\\mathbb{{Z}}",)),
+])  # fmt: skip
+def test_p04_and_is_not_or(gold: str, same: tuple[str, ...], others: tuple[str, ...]) -> None:
+    for pair in ((1, 2), (3, 7)):
+        asked = gold.format(*pair)
+        assert right(asked, asked)
+        assert [form for form in same if not right(asked, form.format(*pair))] == []
+        assert [form for form in others if right(asked, form.format(*pair))] == []
+
+
 def test_p04_forms_that_only_symbols_tell_apart() -> None:
     assert right("k+ax, k\\in\\mathbb{Z}", "n+ax, n\\in\\mathbb{Z}")
     assert right("\\binom{n}{2}+1", "1+\\binom n2")

@@ -27,6 +27,7 @@ from compositionality.domains.math.normal import (
     LESS,
     OR,
     apart,
+    are_solutions,
     bare,
     brackets,
     intervals,
@@ -137,7 +138,8 @@ def _is_right(gold: str, text: str) -> bool:
     if gold != answer and AND in gold + answer and OR in gold + answer:
         return False
     differ = {joint for joint in (AND, OR) if (joint in gold) != (joint in answer)}
-    if (AND in differ or (OR in differ and "=" not in gold + answer)) and not LESS.search(gold + answer):
+    joined = gold if OR in gold else answer
+    if (AND in differ or (OR in differ and not are_solutions(joined))) and not LESS.search(gold + answer):
         return False  # of formulas; x=1 \lor x=2 is 1,2
     if AND in gold and "," in answer and not {AND, OR} & {*answer}:
         answer = answer.replace(",", f",{AND}")  # x>1, x<3 for x>1 and x<3

@@ -41,11 +41,13 @@ _PRODUCT = re.compile(r"(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``."""
 _JOINED = re.compile(
     r"\s*,?\s*\\(?:text|mathrm)\{\s*(and|or)\s*\}\s*"
-    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*(?:[=<>]|\\[lg]e))|\s*\\(land|lor)(?![a-zA-Z])\s*"
+    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z](?:_\{?\w+\}?)?\s*(?:[=<>]|\\[lgn]e))|\s*\\(land|lor)(?![a-zA-Z])\s*"
 )
 AND, OR = "∧", "∨"
 """Before an inequality, or a part of a formula, that is joined to the one before it; a comma stands before these."""
 _JOINTS = {"and": AND, "land": AND, "or": OR, "lor": OR}
+_UNEQUAL = re.compile(r"\\neq?(?![a-zA-Z])|≠")
+_NAMED = re.compile(r"([A-Za-z])(?:_\{?\w+\}?)?\s*=")
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
 _BLANKS = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")
@@ -126,9 +128,14 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _comma(words: re.Match[str]) -> str:
-    """Return a comma for the word between two answers; after it, for inequalities and signs, which word it was."""
-    word = words[1] or words[2] or words[3]
-    return f", {_JOINTS[word]}" if words[3] or LESS.search(words.string) else ", "
+    """Return a comma for the word between two answers; after it which word it was, where that counts."""
+    joint, text = _JOINTS[words[1] or words[2] or words[3]], words.string
+    letters, unequal = _NAMED.findall(text), _UNEQUAL.search(text)
+    if joint == AND:
+        counts = LESS.search(text) or (words[3] and not unequal)
+    else:  # x=1 or y=2
+        counts = LESS.search(text) or words[3] or unequal or 1 < len(letters) == len(set(letters))
+    return f", {joint}" if counts else ", "
 
 
 def _without_unit(text: str) -> tuple[str, str]:
@@ -192,6 +199,12 @@ def names(parts: Sequence[str]) -> list[str]:
     return [part.removesuffix(unnamed(part)) for part in parts]
 
 
+def are_solutions(text: str) -> bool:
+    """Return whether all parts of a text are values of one letter: ``x=1 \\lor x=2`` is a list of two."""
+    letters = {name[:1] for name in names(split_parts(_LETTERS_SET.sub("", text.replace(OR, ""))))}
+    return len(letters) == 1 and "" not in letters
+
+
 def split_parts(text: str) -> list[str]:
     """Return the parts between the commas that stand in no bracket."""
     parts, start = list[str](), 0
@@ -247,6 +260,7 @@ def _bounds(text: str) -> tuple[str, str, str] | None:
     return letter, f"{'(' if first in '<>' else '['}{low}", f"{high}{')' if second in '<>' else ']'}"
 
 
+_LETTERS_SET = re.compile(r",[a-zA-Z]\\in\\mathbb\{[NZ]\}$")
 _FAMILY = re.compile(r"(.+),([a-zA-Z])\\in(\\mathbb\{[NZ]\})")
 
 
