@@ -412,6 +412,11 @@ def test_p04_braces_around_a_part_are_not_seen(form: str, braced: str) -> None:
         assert not right(gold, form.format(one, braced.format(f"{other}+1"))), gold
 
 
+def test_p04_a_list_in_plain_braces_is_in_any_order() -> None:
+    assert all(right("{1,2,x+1}", f"{{{','.join(parts)}}}") for parts in permutations(("1", "2", "1+x")))
+    assert not any(right("{1,2}", answer) for answer in ("{1,3}", "{1,1}", "(1,2)", "{1,2,2}", "{12}"))
+
+
 @pytest.mark.parametrize(("gold", "answer"), [
     ("({2},3)", "(4/2,3)"), ("{2},3", "\\sqrt{4},3"), ("2,3", "{4\\over 2},3"), ("(1,2,3)", "({1,2},3)"),
     ("(1,2)", "({2},{1})"), ("2:3", "{3}:{2}"), ("\\{1,2\\}", "({1},{2})"), ("12", "{1},{2}"),

@@ -197,7 +197,7 @@ def _same(gold: str, answer: str) -> bool:
     if gold_pair and gold_pair[:2] == ("(", ")") and not pair and is_named:
         return _same_parts(gold_pair[2], answer, ordered=True)  # x=1, y=2 is (1,2)
     if gold_pair and pair:
-        return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered=gold_pair[0] != "\\{")
+        return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered="{" not in gold_pair[0])
     if gold_pair or pair:  # a set may leave out its braces
         opened, _, inner = gold_pair or pair or ("", "", "")
         listed = answer if gold_pair else gold
