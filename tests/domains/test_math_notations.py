@@ -1,7 +1,7 @@
 """P4: notations that are read by a list of them, each beside what looks like it and has another value."""
 
 import time
-from itertools import product
+from itertools import permutations, product
 
 import pytest
 
@@ -137,6 +137,55 @@ def test_p04_all_forms_of_an_answer_are_one_and_no_other_is(name: str, values: t
 )  # fmt: skip
 def test_p04_what_only_looks_the_same_is_wrong(gold: str, answers: list[str]) -> None:
     assert [answer for answer in answers if right(gold, answer)] == []
+
+
+def test_p04_a_union_of_families_is_in_any_order_and_of_any_letters() -> None:
+    built = "\\{{{} \\mid {}\\in\\mathbb{{Z}}\\}}"
+    bodies = ("2{}", "3{}", "\\frac{{\\pi}}{{4}}+{}\\pi", "x=-{}+1")
+    for one, other in permutations(bodies, 2):
+        gold = " \\cup ".join(built.format(body.format("k"), "k") for body in (one, other))
+        for first, last in product("kn", repeat=2):
+            sets = [built.format(one.format(first), first), built.format(other.format(last), last)]
+            assert right(gold, "\\cup ".join(sets)), gold
+            assert right(gold, "\\cup".join(reversed(sets))), gold
+            wrong = [sets[0], "\\cup".join([*sets, sets[0]]), "\\cup".join([sets[0], built.format("5k", "k")])]
+            wrong += ["\\cup".join([sets[0], built.format(other.format("m"), last)]), " \\cap ".join(sets)]
+            wrong += ["\\cup".join(sets).replace("Z", "N"), ",".join([one.format(first), other.format(last)])]
+            assert [answer for answer in wrong if right(gold, answer)] == [], gold
+
+
+@pytest.mark.parametrize("values", SIDES)
+def test_p04_a_comma_between_inequalities_is_the_and_of_the_gold_answer(values: tuple[str, ...]) -> None:
+    gold, *others = (form.format(*values) for form in (
+        "x{4}{0} \\text{{ and }} x{3}{1}", "x{3}{0}, x{4}{1}", "x{4}{0}, y{3}{1}", "x{4}{0}", "x{4}{0}, x{3}7",
+        "x{4}{0}, x{3}{1}, x<2", "x{4}{0}, x{4}{1}", "x>{0}, x<{1}", "x\\ge {0}, x\\le {1}", "{0},{1}",
+    ))  # fmt: skip
+    same = [form.format(*values) for form in ("x{4}{0}, x{3}{1}", "x{3}{1}; x{4}{0}", "{0}{2}x,\\ x{3}{1}")]
+    assert [answer for answer in same if not right(gold, answer)] == []
+    assert [answer for answer in others if answer not in same and right(gold, answer)] == []
+
+
+@pytest.mark.parametrize(("gold", "same", "others"), [
+    ("x\\ne {0} \\text{{ and }} x\\ne {1}", ("x\\ne {0}, x\\ne {1}", "x\\neq {1} \\land x\\neq {0}"),
+     ("x\\ne {0} \\text{{ or }} x\\ne {1}", "x\\ne {0} \\lor x\\ne {1}", "x\\ne {0}")),
+    ("x\\ne {0}, x\\ne {1}", ("x\\ne {1} and x\\ne {0}",), ("x\\ne {0} or x\\ne {1}",)),
+    ("x\\ne {0} or x\\ne {1}", ("x\\ne {1} \\lor x\\ne {0}",), ("x\\ne {1}, x\\ne {0}",)),
+    ("({0},{1})", ("x={0}, y={1}", "x={0} and y={1}"), ("x={0} \\text{{ or }} y={1}", "x={0} \\lor y={1}")),
+    ("x={0}, y={1}", ("y={1} and x={0}",), ("x={0} or y={1}", "y={1} \\lor x={0}", "x={0} \\lor {1}")),
+    ("x={0} or y={1}", ("y={1} \\lor x={0}",), ("x={0}, y={1}", "x={0} and y={1}", "({0},{1})", "{0},{1}")),
+    ("x=p{0},q{1}", ("x=p{0}, q{1}",), ("p{0}\\lor q{1}", "x=p{0}\\lor q{1}")),
+    ("p_{0}\\lor q_{1}", ("q_{1} ∨ p_{0}",), ("x=p_{0},q_{1}", "x=p_{0} \\land x=q_{1}")),
+    ("{0},{1}", ("x={0} or x={1}", "x={1} \\lor x={0}", "x_1={0} \\lor x_2={1}", "x={1} or {0}", "x_1={0} or x_2={1}"),
+     ("x={0} \\lor y={1}", "x={0} or y={1}", "x={0} \\land x={1}")),
+    ("x=2k+{0}, x=3k+{1}, k\\in\\mathbb{{Z}}", ("x=2k+{0} \\lor x=3k+{1}, k\\in\\mathbb{{Z}}",),
+     ("x=2k+{0} \\lor y=3k+{1}, k\\in\\mathbb{{Z}}",)),
+])  # fmt: skip
+def test_p04_and_is_not_or(gold: str, same: tuple[str, ...], others: tuple[str, ...]) -> None:
+    for pair in ((1, 2), (3, 7)):
+        asked = gold.format(*pair)
+        assert right(asked, asked)
+        assert [form for form in same if not right(asked, form.format(*pair))] == []
+        assert [form for form in others if right(asked, form.format(*pair))] == []
 
 
 def test_p04_forms_that_only_symbols_tell_apart() -> None:

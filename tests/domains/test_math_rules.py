@@ -380,6 +380,100 @@ def test_p04_names_and_signs_keep_their_values(gold: str, answer: str) -> None:
     assert not right(gold, answer)
 
 
+@pytest.mark.parametrize("letter", ["n", "x", "k", "e", "\\delta", "\\omega"])
+@pytest.mark.parametrize(("gold", "answers"), [
+    ("{0}+2{1}", ("3{0}", "3{1}", "2{0}+{1}")), ("{0}^2+{1}", ("{1}^2+{0}", "{0}^2+{0}")),
+    ("\\frac{{{0}}}{{{1}}}", ("\\frac{{{1}}}{{{0}}}", "1")), ("{0}{1}", ("{0}^2", "{1}^2")), ("2{1}", ("{0}+{1}",)),
+])  # fmt: skip
+def test_p04_a_letter_in_both_cases_is_two_letters(gold: str, answers: tuple[str, ...], letter: str) -> None:
+    large = f"\\{letter[1:].title()} " if letter[0] == "\\" else letter.upper()
+    small = letter + " " * (len(letter) > 1)
+    asked = gold.format(small, large)
+    assert right(asked, asked)
+    assert right(f"{asked}+\\pi", f"\\pi+{asked}")
+    assert [answer for answer in answers if right(asked, answer.format(small, large))] == []
+
+
+PARTED = ("{},{}", "({},{})", "[{},{})", "\\{{{},{}\\}}", "{}:{}", "x={},y={}", "x={},x={}", "({},0)\\cup ({},7)")
+
+
+@pytest.mark.parametrize("form", PARTED)
+@pytest.mark.parametrize("braced", ["{{{}}}", "{{{{{}}}}}", "{{ {} }}"])
+def test_p04_braces_around_a_part_are_not_seen(form: str, braced: str) -> None:
+    values = ("2", "3", "-1", "\\frac{1}{2}", "{1\\over 2}", "\\sqrt{2}", "\\frac{x}{2}")
+    for one, other in permutations(values, 2):
+        if {one, other} == {"\\frac{1}{2}", "{1\\over 2}"}:
+            continue
+        gold, answers = form.format(one, other), [(braced.format(one), other), (one, braced.format(other))]
+        answers.append((braced.format(one), braced.format(other)))
+        assert [answer for answer in answers if not right(gold, form.format(*answer))] == [], gold
+        assert all(right(form.format(*answer), gold) for answer in answers), gold
+        assert not right(gold, form.format(braced.format("9"), other)), gold
+        assert not right(gold, form.format(one, braced.format(f"{other}+1"))), gold
+
+
+def test_p04_a_list_in_plain_braces_is_in_any_order() -> None:
+    assert all(right("{1,2,x+1}", f"{{{','.join(parts)}}}") for parts in permutations(("1", "2", "1+x")))
+    assert not any(right("{1,2}", answer) for answer in ("{1,3}", "{1,1}", "(1,2)", "{1,2,2}", "{12}"))
+
+
+@pytest.mark.parametrize(("gold", "answer"), [
+    ("({2},3)", "(4/2,3)"), ("{2},3", "\\sqrt{4},3"), ("2,3", "{4\\over 2},3"), ("(1,2,3)", "({1,2},3)"),
+    ("(1,2)", "({2},{1})"), ("2:3", "{3}:{2}"), ("\\{1,2\\}", "({1},{2})"), ("12", "{1},{2}"),
+])  # fmt: skip
+def test_p04_braces_hide_nothing(gold: str, answer: str) -> None:
+    assert not right(gold, answer)
+
+
+FACTORS = (
+    ("{0}({1})", "({0})({1})", "{0}{{{1}}}", "({0}){{{1}}}", "{{{0}}}{{{1}}}", "{0}[{1}]", "{0}(({1}))", "{0}({{{1}}})",
+     "{0}(+{1})", "\\frac{{{0}0}}{{10}}({1})", "\\frac{{{0}0}}{{10}}\\frac{{{1}0}}{{10}}", "{0}(\\frac{{{1}0}}{{10}})",
+     "{0}({1}0/10)", "{0}\\frac{{{1}\\binom{{5}}{{2}}}}{{10}}"),
+    ("{0}\\binom{{{1}}}{{1}}", "\\binom{{{0}}}{{1}}\\binom{{{1}}}{{1}}", "\\binom{{{0}}}{{1}}({1})",
+     "\\frac{{\\binom{{{0}}}{{1}}\\binom{{{1}}}{{1}}}}{{\\binom{{7}}{{0}}}}", "{0}(\\binom{{{1}}}{{1}})"),
+)  # fmt: skip
+PLACES = (
+    "{}x",
+    "x+{}",
+    "x-{}",
+    "\\frac{{x}}{{{}}}",
+    "{}\\pi",
+    "\\sqrt{{{}}}x",
+    "\\frac{{{}}}{{x}}",
+    "\\sqrt{{{}+x}}",
+    "x={}y",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("form", [form for forms in FACTORS for form in forms])
+def test_p04_two_numbers_side_by_side_are_a_product(form: str, place: str) -> None:
+    """math-verify takes each pair for a mixed number, 2(3) for 5."""
+    for pair in ((3, 2), (7, 12)):
+        answer = place.format(form.format(*pair))
+        assert right(place.format(math.prod(pair)), answer), answer
+        assert not right(place.format(sum(pair)), answer), answer
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "others"),
+    [
+        ("2\\binom{8}{4}", "140", ("72", "2+\\binom{8}{4}")), ("\\binom{4}{2}\\binom{5}{2}", "60", ("16",)),
+        ("\\frac{\\binom{4}{2}\\binom{6}{3}}{\\binom{10}{5}}", "\\frac{10}{21}", ("\\frac{13}{126}",)),
+        ("2\\binom{n}{0}x", "2x", ("3x",)), ("3\\binom{n}{2}", "\\frac{3n(n-1)}{2}", ("3+\\frac{n(n-1)}{2}",)),
+        ("2\\frac{-1}{-3}x", "\\frac{2x}{3}", ("\\frac{7x}{3}",)),
+        ("x+2\\frac{1}{3}", "x+\\frac{7}{3}", ("x+\\frac{2}{3}",)), ("x+2{1\\over 3}", "x+\\frac{7}{3}", ()),
+        ("x+\\log_{2}(8)", "\\log_{2}(8)+x", ("x+\\log_{2}(16)",)), ("\\sin^{2}(2)", "1-\\cos^{2}(2)", ("2\\sin(2)",)),
+        ("\\sqrt[3]{2}(5)", "5\\sqrt[3]{2}", ("5+\\sqrt[3]{2}",)), ("x^{2}(x+1)", "x^3+x^2", ("x^{2x+2}",)),
+        ("\\binom{n}{2}+N", "N+\\binom{n}{2}", ("\\binom{N}{2}+n",)),
+        ("x_1(2)", "2x_1", ("x_1+2",)), ("2^{3}(4)x", "32x", ("12x", "2^{12}x")), ("-2(3)x", "-6x", ("x", "-5x")),
+    ],
+)  # fmt: skip
+def test_p04_a_product_of_numbers_has_its_value_and_no_other(gold: str, answer: str, others: tuple[str, ...]) -> None:
+    assert right(gold, answer)
+    assert [other for other in others if right(gold, other)] == []
+
+
 SIDES = (
     ("2x+1", "y"), ("x^2", "y-3"), ("\\sin x", "2y"), ("\\sqrt{x}", "y+\\sqrt{3}"), ("\\ln x", "y"),
     ("\\frac{1}{x}", "y"), ("x^2+1", "0"), ("|x|", "-2"),

@@ -15,12 +15,19 @@ from importlib.metadata import version
 from math import isnan
 from typing import Any
 
-from compositionality.domains.math.expressions import SUBSCRIPTS, is_expression, letters_in
+from compositionality.domains.math.expressions import (
+    SUBSCRIPTS,
+    is_expression,
+    letters_in,
+    with_letters_apart,
+    without_mixed_numbers,
+)
 from compositionality.domains.math.normal import (
     AND,
     LESS,
     OR,
     apart,
+    are_solutions,
     bare,
     brackets,
     intervals,
@@ -29,6 +36,7 @@ from compositionality.domains.math.normal import (
     number_of,
     of_one_family,
     split_parts,
+    unbraced,
     unnamed,
 )
 from compositionality.errors import UserError
@@ -130,8 +138,11 @@ def _is_right(gold: str, text: str) -> bool:
     if gold != answer and AND in gold + answer and OR in gold + answer:
         return False
     differ = {joint for joint in (AND, OR) if (joint in gold) != (joint in answer)}
-    if (AND in differ or (OR in differ and "=" not in gold + answer)) and not LESS.search(gold + answer):
+    joined = gold if OR in gold else answer
+    if (AND in differ or (OR in differ and not are_solutions(joined))) and not LESS.search(gold + answer):
         return False  # of formulas; x=1 \lor x=2 is 1,2
+    if AND in gold and "," in answer and not {AND, OR} & {*answer}:
+        answer = answer.replace(",", f",{AND}")  # x>1, x<3 for x>1 and x<3
     if bool(LESS.search(gold)) != bool(LESS.search(answer)) or (AND in gold) != (AND in answer):
         gold, answer = intervals(gold), intervals(answer)  # an inequality for an interval
     gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
@@ -141,7 +152,7 @@ def _is_right(gold: str, text: str) -> bool:
 
 def _is_worked_out(gold: str, answer: str) -> bool:
     """Return whether a side of the answer is a number where the gold is one; else functions only where it has some."""
-    gold = unnamed(gold)
+    gold, answer = unnamed(unbraced(gold)), unbraced(answer)
     if gold == answer:
         return True
     if (value := number_of(gold)) is not None:
@@ -152,6 +163,7 @@ def _is_worked_out(gold: str, answer: str) -> bool:
 
 
 def _same(gold: str, answer: str) -> bool:
+    gold, answer = unbraced(gold), unbraced(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
         named = unnamed(gold)
@@ -185,7 +197,7 @@ def _same(gold: str, answer: str) -> bool:
     if gold_pair and gold_pair[:2] == ("(", ")") and not pair and is_named:
         return _same_parts(gold_pair[2], answer, ordered=True)  # x=1, y=2 is (1,2)
     if gold_pair and pair:
-        return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered=gold_pair[0] != "\\{")
+        return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered="{" not in gold_pair[0])
     if gold_pair or pair:  # a set may leave out its braces
         opened, _, inner = gold_pair or pair or ("", "", "")
         listed = answer if gold_pair else gold
@@ -212,6 +224,7 @@ def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
 
 
 def _is_same_part(gold: str, answer: str) -> bool:
+    gold, answer = of_one_family(gold, answer)
     return _is_worked_out(gold, answer) and _same(gold, answer)
 
 
@@ -247,7 +260,7 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
         or not letters_in(answer) <= letters_in(gold) | CONSTANTS
     ):
         return False
-    return _compared(_verified, gold, answer)
+    return _compared(_verified, *with_letters_apart(gold, answer))
 
 
 def _compared(compare: Callable[..., bool], *texts: str) -> bool:
@@ -348,7 +361,7 @@ def _parsed(text: str) -> Any:
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
     changes = replace(LatexExtractionConfig().normalization_config, units=False, boxed="none")  # no unit but ours: 5t
     config = [LatexExtractionConfig(normalization_config=changes)]
-    read = parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback")
+    read = parse(f"${without_mixed_numbers(text)}$", config, parsing_timeout=None, fallback_mode="no_fallback")
     return read[0] if read else None
 
 

@@ -41,11 +41,13 @@ _PRODUCT = re.compile(r"(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``."""
 _JOINED = re.compile(
     r"\s*,?\s*\\(?:text|mathrm)\{\s*(and|or)\s*\}\s*"
-    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z]\s*(?:[=<>]|\\[lg]e))|\s*\\(land|lor)(?![a-zA-Z])\s*"
+    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z](?:_\{?\w+\}?)?\s*(?:[=<>]|\\[lgn]e))|\s*\\(land|lor)(?![a-zA-Z])\s*"
 )
 AND, OR = "∧", "∨"
 """Before an inequality, or a part of a formula, that is joined to the one before it; a comma stands before these."""
 _JOINTS = {"and": AND, "land": AND, "or": OR, "lor": OR}
+_UNEQUAL = re.compile(r"\\neq?(?![a-zA-Z])|≠")
+_NAMED = re.compile(r"([A-Za-z])(?:_\{?\w+\}?)?\s*=")
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
 _BLANKS = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")
@@ -63,7 +65,9 @@ _INTEGERS = re.compile(
     r"|([a-zA-Z]) ?\\in ?(\\mathbb\{[NZ]\}|Z))\)?"
 )
 """A family and the words that say what its letter stands for; its text is without styles and with single blanks."""
-_BUILT = re.compile(r"\\\{(?:([a-z])(?:\||\\mid ?|:)(?=\1=))?(.+?)(?:,|\||\\mid ?|:)([a-zA-Z]\\in\\mathbb\{[NZ]\})\\\}")
+_BUILT = re.compile(
+    r"\\\{(?:([a-z])(?:\||\\mid ?|:)(?=\1=))?((?:(?!\\\}).)+?)(?:,|\||\\mid ?|:)([a-zA-Z]\\in\\mathbb\{[NZ]\})\\\}"
+)
 """A family between the braces of a set."""
 _NO_SOLUTION = re.compile(
     r"(?:there (?:is|are) |(?:it|the (?:equation|inequality|system)) has )?no solutions?(?: exists?)?"
@@ -118,15 +122,20 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     )
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    text = bare(_BUILT.sub(r"\2,\3", text))
+    text = bare(_unbuilt(text))
     text = "\\emptyset" if text == "\\{\\}" else text
     return text, all_units
 
 
 def _comma(words: re.Match[str]) -> str:
-    """Return a comma for the word between two answers; after it, for inequalities and signs, which word it was."""
-    word = words[1] or words[2] or words[3]
-    return f", {_JOINTS[word]}" if words[3] or LESS.search(words.string) else ", "
+    """Return a comma for the word between two answers; after it which word it was, where that counts."""
+    joint, text = _JOINTS[words[1] or words[2] or words[3]], words.string
+    letters, unequal = _NAMED.findall(text), _UNEQUAL.search(text)
+    if joint == AND:
+        counts = LESS.search(text) or (words[3] and not unequal)
+    else:  # x=1 or y=2
+        counts = LESS.search(text) or words[3] or unequal or 1 < len(letters) == len(set(letters))
+    return f", {joint}" if counts else ", "
 
 
 def _without_unit(text: str) -> tuple[str, str]:
@@ -169,6 +178,13 @@ def bare(text: str) -> str:
     return signed[1] + number if signed and number_of(number) is not None else text
 
 
+def unbraced(text: str) -> str:
+    """Return a single answer without the plain braces around it, which are not seen: ``{1\\over 2}``."""
+    while (pair := brackets(text)) and pair[0] == "{" and len(split_parts(pair[2])) == 1:
+        text = pair[2]
+    return text
+
+
 def unnamed(text: str) -> str:
     """Return a normal answer without a name before it: ``x=5`` is ``5``; ``(y,x)=(1,2)`` is not ``(1,2)``."""
     name = _NAME.match(text)
@@ -181,6 +197,12 @@ def unnamed(text: str) -> str:
 
 def names(parts: Sequence[str]) -> list[str]:
     return [part.removesuffix(unnamed(part)) for part in parts]
+
+
+def are_solutions(text: str) -> bool:
+    """Return whether all parts of a text are values of one letter: ``x=1 \\lor x=2`` is a list of two."""
+    letters = {name[:1] for name in names(split_parts(_LETTERS_SET.sub("", text.replace(OR, ""))))}
+    return len(letters) == 1 and "" not in letters
 
 
 def split_parts(text: str) -> list[str]:
@@ -238,12 +260,19 @@ def _bounds(text: str) -> tuple[str, str, str] | None:
     return letter, f"{'(' if first in '<>' else '['}{low}", f"{high}{')' if second in '<>' else ']'}"
 
 
+_LETTERS_SET = re.compile(r",[a-zA-Z]\\in\\mathbb\{[NZ]\}$")
 _FAMILY = re.compile(r"(.+),([a-zA-Z])\\in(\\mathbb\{[NZ]\})")
+
+
+def _unbuilt(text: str) -> str:
+    """Return a family without the braces of a set around it."""
+    built = _BUILT.fullmatch(text)
+    return f"{built[2]},{built[3]}" if built else text
 
 
 def of_one_family(gold: str, answer: str) -> tuple[str, str]:
     """Return two families without their letters' set, both in the gold one's letter; other texts as they are."""
-    family, answers = _FAMILY.fullmatch(gold), _FAMILY.fullmatch(answer)
+    family, answers = (_FAMILY.fullmatch(_unbuilt(text)) for text in (gold, answer))
     if not family or not answers or family[3] != answers[3]:
         return gold, answer
     letter, old = family[2], answers[2]
