@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -157,7 +158,7 @@ def test_measures_of_a_model_against_its_base() -> None:
     results = results_of([rows])
     problems = results.sets[0]
     for measure, value in {
-        "beyond@1e-6": 2 / 4, "beyond@1e-2": 3 / 4,
+        "beyond@1e-6": 2 / 4, "beyond@1e-2": 3 / 4, "new@1e-6": 2 / 6, "new@1e-2": 3 / 6,
         "support_kept": 1 / 6, "support_gained": 3 / 6, "support_lost": 1 / 6,
     }.items():  # fmt: skip
         assert share_of(results, "rl", problems, measure, "stage1").value == pytest.approx(value), measure
@@ -186,6 +187,8 @@ def test_a_share_of_no_problem_in_one_replicate_is_not_testable_and_told_of_the_
     nothing = results.only([empty])
     outcome = compare(claimed, {"accuracy": nothing})
     assert (outcome.estimate, outcome.reason) == (None, f"no problem counts in {empty}")
+    of_all = compare(replace(claimed, measure="new@1e-6"), {"accuracy": results})
+    assert of_all.estimate.by_seed == pytest.approx([0.5, 0.0, 0.5]), "a share of all problems has a value"
     unknown = results_of([[one.assign(gold_log_prob=np.nan) for one in table] for table in tables])
     assert compare(claimed, {"accuracy": unknown}).decision is Decision.NOT_RUN, "nobody has measured it"
 

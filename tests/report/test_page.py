@@ -619,6 +619,11 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
             "Stage 1 (single functions) gave P under 1e−6.",
         ),
         (
+            {"measure": "new@1e-6", "threshold": 0.1},
+            "On held-out functions, level 3: over 10 % of all problems are solved by RL on level 2 and had P under "
+            "1e−6 with Stage 1 (single functions).",
+        ),
+        (
             {"times": 2},
             "On held-out functions, level 3, RL on level 2 has more than 2 times as many right answers as "
             "Stage 1 (single functions).",

@@ -129,9 +129,11 @@ def sentence(row: Row, styles: Styles) -> str:
     limit, model = f"{100 * abs(row['threshold']):.3g}", styles[row["model"]].title
     at = {DEEPEST: ", deepest level", ALL_LEVELS: ""}.get(level, f", level {level}")
     where, other = f"On {group_title(row['group'])}{at}", styles[base].title if base else ""
-    if measure.startswith("beyond@") and rule == Rule.ABOVE:
-        least = measure.removeprefix("beyond@").replace("-", "−")
+    share, _, least = measure.replace("-", "−").partition("@")
+    if share == "beyond" and rule == Rule.ABOVE:
         return f"{where}: to over {limit} % of the problems that {model} solves, {other} gave P under {least}."
+    if share == "new" and rule == Rule.ABOVE:
+        return f"{where}: over {limit} % of all problems are solved by {model} and had P under {least} with {other}."
     several = row.get("base_measure") or ", over " in row["comparison"]
     if several or row.get("metric") == Metric.SCALING or measure in QUERY_VALUES or measure.startswith("support"):
         return str(row["comparison"])
