@@ -310,7 +310,7 @@ def test_of_a_registered_study_problems_are_made_again_with_each_steps_probabili
     (level,) = {int(found) for found in re.findall(r"One problem of level (\d), and how likely", html)}
     shown = html[html.index('<section id="problem"') :].partition("</section>")[0]
     assert "of which only the verdict was kept" in shown
-    assert "first of this level that RL on level 2 solves and" in shown
+    assert "first of this level that RL on level 2 answers right and" in shown
     gold = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)[1].splitlines()
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", shown, re.DOTALL)]
     assert [row[0] for row in rows] == ["answer", *gold[:level], "all steps"]

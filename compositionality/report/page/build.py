@@ -148,11 +148,7 @@ def render(
         spec = specs[dots := explored["figure"]]
         specs[dots] = {**spec, "datasets": {name: [] for name in spec["datasets"]}}
     points = run_points(inputs)
-    parts: dict[str, Any] = {
-        "runs": validation(inputs),
-        "samples": samples(inputs),
-        "audit": content.audit_table(inputs),
-    }
+    parts = dict[str, Any](runs=validation(inputs), samples=samples(inputs), audit=content.audit_table(inputs))
     problem = worked_problem(inputs, subject) if subject else {}
     groups = unique([*parts["samples"], *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
