@@ -11,7 +11,7 @@ import pytest
 
 from compositionality.domains.math.expressions import is_expression
 from compositionality.domains.math.judge import judge_math
-from compositionality.domains.math.normal import _COUNTED, _UNITS, unit_of
+from compositionality.domains.math.units import _COUNTED, _UNITS, unit_of
 from compositionality.types import Reason
 
 NUMBERS = ("5", "120", "-3", "1000000", "\\frac{2}{7}", "2.5")
@@ -496,7 +496,7 @@ def test_p04_a_relation_is_right_times_a_number_and_with_its_sides_exchanged(sid
 
 def test_p05_a_failure_of_sympy_finds_no_equality_and_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert right("x(x+1)", "x^2+x")
-    monkeypatch.setattr("compositionality.domains.math.judge._are_equal", lambda *_: 1 / 0)
+    monkeypatch.setattr("compositionality.domains.math.symbols._are_equal", lambda *_: 1 / 0)
     assert judge_math("\\boxed{x^2+x}", ["x(x+1)"]).reason is Reason.WRONG
 
 
@@ -548,7 +548,7 @@ def test_p04_all_comparisons_of_an_answer_have_one_limit_of_time(monkeypatch: py
 
     right("x(x+1)", "x^2+x")
     monkeypatch.setattr("compositionality.domains.math.judge.SYMBOLS_S", 0.3)
-    monkeypatch.setattr("compositionality.domains.math.judge._are_equal", compare_for_long)
+    monkeypatch.setattr("compositionality.domains.math.symbols._are_equal", compare_for_long)
     begun = time.process_time()
     verdict = judge_math("\\boxed{\\{x,2x,3x,4x\\}}", ["\\{5x,6x,7x,8x\\}", "\\{9x,x,x,x\\}"])
     assert (verdict.reason, time.process_time() - begun < 0.7) == (Reason.WRONG, True)

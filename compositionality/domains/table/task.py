@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-from compositionality.domains.math.normal import unit_of
+from compositionality.domains.math.units import unit_of
 from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box, read_json, without_styles
 from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
