@@ -155,6 +155,20 @@ SPELLINGS = (
     ("{};{}", "{}, {}"),
     ("x={},x={}", "{}; {}"), (r"\frac{{{}}}{{{}}}", r"{{{}\over {}}}"), (r"\frac{{{}}}{{{}}}", r"{}\over{}"),
     (r"\sqrt{{\frac{{{}}}{{{}}}}}", r"\sqrt{{{} \over {}}}"), (r"x+\frac{{{}}}{{{}}}", r"x+{{{}\over {}}}"),
+    (r"\frac{{{}}}{{{}}}", r"{{{{{}}}\over{{{}}}}}"), (r"\frac{{{}}}{{{}}}", r"x={}\over{}"),
+    (r"\frac{{{}\pi}}{{{}}}", r"{{{{{}\pi}}\over {}}}"), (r"\frac{{{}}}{{{}}}", r"\frac{{{{{}}}}}{{{{{}}}}}"),
+    (r"-{}", r"-{{{}}}"), (r"x=-{}", r"-{{{{{}}}}}"), ("{}", r"\text{{The answer is: }}{}"), ("{}", r"\bf {}"),
+    ("y={}x+{}", "f(x)={}x+{}"), ("f(x)={}x+{}", "y={}x+{}"), ("{}:{}", r"{} \colon {}"),
+    ("x={}, x={}", "x_1={}, x_2={}"),
+    (r"\frac{{\sqrt{{{}}}}}{{{}}}", r"{{{{\sqrt{{{}}}}}\over{{{}}}}}"),
+    (r"{}\times 10^{{5}}", r"{}\times {{10}}^{{5}}"),
+    (r"5\frac{{{}}}{{1009}}", r"5{{{}\over 1009}}"),
+    (r"{}\sqrt{{{}}}", "{}√{}"), (r"\frac{{\sqrt{{{}}}}}{{2}}", r"\frac{{\sqrt{{{}}}}}2"),
+    ("{}:{}", r"{}\text{{ to }}{}"), ("{}:{}", "a:b={}:{}"),
+    (r"\pm {}", r"\pm{{{}}}"), (r"-{0}, {0}", r"\{{\pm {0}\}}"),
+    (r"({},{})", r"(x,y)=({},{})"), (r"(x,y)=({},{})", "x={}, y={}"), ("{},{}", "x={}, y={}"), ("{}_8", "({})_{{8}}"),
+    (r"\begin{{pmatrix}}{}\\{}\end{{pmatrix}}", r"\left[\begin{{array}}{{c}}{} \\ {}\end{{array}}\right]"),
+    (r"\begin{{pmatrix}}{}\\{}\end{{pmatrix}}", r"(\begin{{matrix}}{} \\ {}\end{{matrix}})"),
     (r"\frac{{{}}}{{{}}}", r"({}\over {})"), (r"\frac{{{}}}{{{}}}", r"\left({} \over {}\right)"),
     ("({},{})", "({} cm,{} cm)"),
     ("[{},{}]", r"[{}\text{{ m}}, {}\text{{ m}}]"), (r"\{{{},{}\}}", r"\{{{}\text{{ s}}, {}\text{{ s}}\}}"),
@@ -371,6 +385,12 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
     [
         ("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3"), ("(1,2)", "(y,x)=(1,2)"),
         ("5s", "5\\cdots"), ("2x", "2\\cdotx"), ("C", "C1"), ("x+1", "x1+1"), ("x+1", 'x"+1'), ("x+1", "x#+1"),
+        *(("1,2", f"x={one},y={other}") for one, other in ((2, 1), (2, 2), (1, 3))), ("\\{1,2\\}", "x=1,y=2"),
+        *((gold, answer) for gold, answer in permutations(("\\{1,2\\}", "\\{1,\\{2\\}\\}", "\\{\\{1,2\\}\\}"), 2)),
+        ("1,2", "\\{1,\\{2\\}\\}"), ("\\{1,\\{2\\}\\}", "1,2"), ("(x,y)=(1,2)", "x=2, y=1"), ("1:2", "b:a=1:2"),
+        *((gold, f"{other}=C") for gold in ("C", "\\text{C}", "(C)") for other in ("A", "\\text{A}", "AB", "A=C=B")),
+        *((gold, f"{given}\\text{{{other}}}") for gold in ("D", "(D)", "\\text{D}") for other in (" A", "C", "min")
+          for given in ("D", "\\text{D}", "(D)", "\\text{(D)}")),
         ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
         *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),
         *(("-\\infty", f"-{before}\\infty{after}") for before in ("2", "\\frac{1}{2}") for after in ("", "^2")),
@@ -552,6 +572,25 @@ def test_p04_all_comparisons_of_an_answer_have_one_limit_of_time(monkeypatch: py
     begun = time.process_time()
     verdict = judge_math("\\boxed{\\{x,2x,3x,4x\\}}", ["\\{5x,6x,7x,8x\\}", "\\{9x,x,x,x\\}"])
     assert (verdict.reason, time.process_time() - begun < 0.7) == (Reason.WRONG, True)
+
+
+@pytest.mark.parametrize(("text", "readings"), [
+    ("{0}/{1}x", ("\\frac{{{0}x}}{{{1}}}", "\\frac{{{0}}}{{{1}x}}")),
+    ("{0}/{1}(3)x", ("\\frac{{{0}\\cdot 3}}{{{1}}}x", "\\frac{{{0}}}{{{1}\\cdot 3}}x")),
+    ("{0}/{1}\\pi", ("\\frac{{{0}\\pi}}{{{1}}}", "\\frac{{{0}}}{{{1}\\pi}}")),
+    ("x/{1}\\sqrt{{3}}", ("\\frac{{x\\sqrt{{3}}}}{{{1}}}", "\\frac{{x}}{{{1}\\sqrt{{3}}}}")),
+    ("{0}/x^2y", ("\\frac{{{0}y}}{{x^2}}", "\\frac{{{0}}}{{x^2y}}")),
+    ("{0}/(x+1)(x-1)", ("\\frac{{{0}(x-1)}}{{x+1}}", "\\frac{{{0}}}{{(x+1)(x-1)}}")),
+    ("{1}\\frac{{{0}}}{{17}}x", ("{1}\\cdot\\frac{{{0}x}}{{17}}", "({1}+\\frac{{{0}}}{{17}})x")),
+])  # fmt: skip
+def test_p04_what_has_two_readings_is_neither(text: str, readings: tuple[str, ...]) -> None:
+    for numbers in ((7, 2), (3, 5)):
+        answer = text.format(*numbers)
+        assert right(answer, answer)
+        assert [reading for reading in readings if right(reading.format(*numbers), answer)] == []
+        assert all(right(reading.format(*numbers), f"0+{reading.format(*numbers)}") for reading in readings)
+    assert right("\\frac{x}{2}", "1/2\\cdot x")
+    assert not right("\\frac{1}{2x}", "1/2\\cdot x")
 
 
 @pytest.mark.parametrize("size", range(-12, 4))

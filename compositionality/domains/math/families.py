@@ -15,9 +15,10 @@ _INTEGERS = re.compile(
 )
 """A family and the words that say what its letter stands for; its text is without styles and with single blanks."""
 _BUILT = re.compile(
-    r"\\\{(?:([a-z])(?:\||\\mid ?|:)(?=\1=))?((?:(?!\\\}).)+?)(?:,|\||\\mid ?|:)([a-zA-Z]\\in\\mathbb\{[NZ]\})\\\}"
+    r"(?:([a-z])\\in)?\\\{(?:([a-z])(?:\||\\mid ?|:)(?=\2=))?((?:(?!\\\}).)+?)"
+    r"(?:,|\||\\mid ?|:)([a-zA-Z])(\\in\\mathbb\{[NZ]\})\\\}"
 )
-"""A family between the braces of a set."""
+"""A family between the braces of a set, perhaps after the letter of its numbers."""
 _LETTERS_SET = re.compile(r",[a-zA-Z]\\in\\mathbb\{[NZ]\}$")
 _FAMILY = re.compile(r"(.+),([a-zA-Z])\\in(\\mathbb\{[NZ]\})")
 
@@ -38,18 +39,26 @@ def are_solutions(text: str) -> bool:
 
 
 def unbuilt(text: str) -> str:
-    """Return a family without the braces of a set around it."""
+    """Return a family without the braces of a set around it; one for its own letter, as in k=2k, with that."""
     built = _BUILT.fullmatch(text)
-    return f"{built[2]},{built[3]}" if built else text
+    if not built:
+        return text
+    own = f"{built[4]}=" if built[1] == built[4] else ""
+    return f"{own}{built[3]},{built[4]}{built[5]}"
 
 
-def of_one_family(gold: str, answer: str) -> tuple[str, str]:
-    """Return two families without their letters' set, both in the gold one's letter; other texts as they are."""
+def of_one_family(gold: str, answer: str) -> tuple[str, str, str]:
+    """Return two families without their letters' set, both in the gold one's letter, and that.
+
+    Other texts as they are, but no text for the answer k=2k, which is 0.
+    """
     family, answers = (_FAMILY.fullmatch(unbuilt(text)) for text in (gold, answer))
     if not family or not answers or family[3] != answers[3]:
-        return gold, answer
+        return gold, answer, ""
     letter, old = family[2], answers[2]
+    if gold != answer and any(one[1].startswith((f"{one[2]}=", f"{one[2]}\\in")) for one in (family, answers)):
+        return gold, "", ""
     renamed = re.sub(rf"(?<![\\a-zA-Z]){old}(?![a-zA-Z])", letter, answers[1])
     if letter != old and (letter in letters_in(answers[1]) or old in letters_in(renamed)):
-        return gold, answer
-    return family[1], renamed
+        return gold, answer, ""
+    return family[1], renamed, letter

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compositionality.domains.math.expressions import letters_in
 from compositionality.domains.math.families import are_solutions, of_one_family
-from compositionality.domains.math.inequalities import AND, LESS, OR, intervals
+from compositionality.domains.math.inequalities import AND, EMPTY, LESS, OR, intervals
 from compositionality.domains.math.normal import normal
 from compositionality.domains.math.numbers import RELATIVE, number_of
 from compositionality.domains.math.parts import bare, brackets, names, split_parts, unbraced, unnamed
@@ -108,12 +108,19 @@ def _is_right(gold: str, text: str) -> bool:
     joined = gold if OR in gold else answer
     if (AND in differ or (OR in differ and not are_solutions(joined))) and not LESS.search(gold + answer):
         return False  # of formulas; x=1 \lor x=2 is 1,2
-    if AND in gold and "," in answer and not {AND, OR} & {*answer}:
+    if AND in gold and "," in answer and not {AND, OR} & {*answer} and intervals(gold)[1] != EMPTY:
         answer = answer.replace(",", f",{AND}")  # x>1, x<3 for x>1 and x<3
-    if bool(LESS.search(gold)) != bool(LESS.search(answer)) or (AND in gold) != (AND in answer):
-        gold, answer = intervals(gold), intervals(answer)  # an inequality for an interval
+    gold, answer, family = of_one_family(gold, answer)
+    (variable, right), (other, found) = intervals(gold, family), intervals(answer, family)
+    if variable:
+        if other not in ("", variable) or (not other and LESS.search(answer)):
+            return False  # x+1<5 is the question to x<4
+        gold, answer = right, found
+    elif other and not LESS.search(gold):
+        if found == EMPTY:
+            return False  # it is not said that x<1 and x>3 is empty
+        answer = found
     gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
-    gold, answer = of_one_family(gold, answer)
     return _is_worked_out(gold, answer) and _same(gold, answer) and (not about or rounds_to(answer, decimal))
 
 
@@ -133,12 +140,19 @@ def _same(gold: str, answer: str) -> bool:
     gold, answer = unbraced(gold), unbraced(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
+        gold, answer = (re.sub(r"^f\(x\)=", "y=", side) for side in (gold, answer))
         named = unnamed(gold)
         name = gold.removesuffix(named)
+        if len(name) == 2:
+            answer = re.sub(rf"^{name[0]}_\w=", name, answer)  # x_1=5 is x=5
         if name and single and answer.startswith(name):
             gold, answer = bare(named), bare(answer.removeprefix(name))
+        elif name[:1] == "(" and not single:
+            gold = named  # x=1, y=2 is (x,y)=(1,2)
         elif number_of(bare(named)) is not None or (single and answer.count("=") > 1):
             return gold == answer  # x-3=2 is the question to x=5
+    elif gold.isalpha() and gold.isupper() and "=" in answer and answer.partition("=")[0].isupper():
+        return False  # B=C is no C
     else:
         gold, answer = (bare(unnamed(text)) if "=" in text else unnamed(text) for text in (gold, answer))
     if gold == answer:
@@ -156,11 +170,13 @@ def _same(gold: str, answer: str) -> bool:
         answer = _QUOTIENT.sub(r"\1\3:\2\4", answer)
         parts = gold.replace(":", ","), answer.replace(":", ",")
         return gold.count(":") == answer.count(":") and _same_parts(*parts, ordered=True)
-    if "∪" in gold and "∪" in answer:
-        return _same_in_any_order(gold.split("∪"), answer.split("∪"))
+    joined = split_parts(answer) if "∪" not in answer else answer.split("∪")
+    if "∪" in gold and len(joined) > 1 and all(map(brackets, joined)):
+        return _same_in_any_order(gold.split("∪"), joined)
     gold_pair, pair = brackets(gold), brackets(answer)
     gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
     is_named = all(part_names) and part_names == sorted(set(part_names))
+    has_letters = len({name[0] for name in part_names if name}) > 1  # x=5,y=6
     if gold_pair and gold_pair[:2] == ("(", ")") and not pair and is_named:
         return _same_parts(gold_pair[2], answer, ordered=True)  # x=1, y=2 is (1,2)
     if gold_pair and pair:
@@ -169,9 +185,12 @@ def _same(gold: str, answer: str) -> bool:
         opened, _, inner = gold_pair or pair or ("", "", "")
         listed = answer if gold_pair else gold
         is_list = gold_pair is not None or len(split_parts(listed)) > 1
-        return opened == "\\{" and inner != "\\emptyset" and is_list and _same_parts(inner, listed, ordered=False)
+        if opened != "\\{" or inner == EMPTY or not is_list or has_letters:
+            return False
+        return _same_parts(*((inner, listed) if gold_pair else (listed, inner)), ordered=False)
     if len(gold_names) > 1 or len(part_names) > 1:  # x=5,y=6 is no 6,5
-        return _same_parts(gold, answer, ordered=len(set(gold_names)) > 1 and not any(part_names))
+        ordered = (has_letters and not any(gold_names)) or (len(set(gold_names)) > 1 and not any(part_names))
+        return _same_parts(gold, answer, ordered=ordered)
     return same_by_symbols(gold, answer)
 
 
@@ -191,8 +210,9 @@ def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
 
 
 def _is_same_part(gold: str, answer: str) -> bool:
-    gold, answer = of_one_family(gold, answer)
-    return _is_worked_out(gold, answer) and _same(gold, answer)
+    gold, answer, _ = of_one_family(bare(gold), bare(answer))
+    is_nested = "\\{" in gold + answer and gold.count("\\{") != answer.count("\\{")  # {1,{2}} is no {1,2}
+    return not is_nested and _is_worked_out(gold, answer) and _same(gold, answer)
 
 
 def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:

@@ -4,7 +4,7 @@ import re
 
 from compositionality.domains.math.families import spelled_family, unbuilt
 from compositionality.domains.math.inequalities import AND, LESS, OR
-from compositionality.domains.math.parts import PLUS_MINUS, bare, split_parts
+from compositionality.domains.math.parts import PLUS_MINUS, bare, brackets, split_parts, unbraced
 from compositionality.domains.math.units import without_unit
 
 _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between thousands: 12 000
@@ -14,7 +14,7 @@ _UNIT_SIGNS = {
 _WRITTEN = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~", "\\!"), _BLANK), ",\\!": ",",
     **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right"), _GAP),
-    **dict.fromkeys(("\\quad", "\\qquad", "\\displaystyle"), _GAP),
+    **dict.fromkeys(("\\quad", "\\qquad", "\\displaystyle", "\\bf", "\\rm", "\\large"), _GAP), "\\colon": ":",
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
     **dict.fromkeys(_UNIT_SIGNS, _GAP), "\\%": "%",
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
@@ -23,19 +23,33 @@ _WRITTEN = {
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
     "∅": "\\emptyset ", "±": "\\pm ", "≤": "\\le ", "≥": "\\ge ", "\\mathbb{R}": "(-\\infty,\\infty)",
     "∈": "\\in ", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ", "∧": "\\land ",
-    "∨": "\\lor ", "ℤ": "\\mathbb{Z}",
+    "∨": "\\lor ", "ℤ": "\\mathbb{Z}", "\\wedge": "\\land", "\\vee": "\\lor", "\\lnot": "\\neg", "¬": "\\neg ",
+    "\\bigcup": "∪", "√": "\\sqrt",
 }  # fmt: skip
 _SIGN = re.compile(
     r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|[πℤ]", re.DOTALL
 )
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
+_NESTED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*?"
+_UNPARTED = r"(?:[^{}()=,]|\{[^{}]*\})*?"
 _OVER = re.compile(
-    r"\{(?P<above>[^{}]*)\\(?P<sign>over|choose)(?![a-zA-Z])(?P<below>[^{}]*)\}"
-    r"|(?:(?<=\()|^)([^{}()=,]*)\\over(?![a-zA-Z])([^{}()=,]*)(?=\)|$)"
+    rf"\{{(?P<above>{_NESTED})\\(?P<sign>over|choose)(?![a-zA-Z])(?P<below>{_NESTED})\}}"
+    rf"|(?:(?<=[(=])|^)({_UNPARTED})\\over(?![a-zA-Z])({_UNPARTED})(?=\)|$)"
 )
-_PRODUCT = re.compile(r"(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))")
-"""A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``."""
+_GROUP = re.compile(
+    r"(^|[-+=<>(,\[{:*/]|\\(?:over|choose|times|cdot|pm|mp|div) ?)\{(\d+(?:\.\d+)?|[a-zA-Z])\}(?![\d{])"
+)
+"""A number or a letter in braces that no command needs, which are not seen: ``-{5}``."""
+_ROOT_OF = re.compile(r"√\s*(?:(\d+|[a-zA-Z])|\(([^()]*)\))")
+_ARRAY = re.compile(r"[(\[]\\begin\{(?:matrix\}|array\}\{[clr ]*\})(.*)\\end\{(?:matrix|array)\}[)\]]")
+_LEAD = re.compile(r"\s*\\text\{\s*(?:the )?(?:final )?answer(?: is|:| is:)?\s*\}:?(?=.)", re.IGNORECASE)
+_TO = re.compile(r"(?<=\d)\s*(?:\\text\{\s*to\s*\}|\sto\s)\s*(?=\d)")
+_BASE = re.compile(r"[({](\w+)[)}](?=_\{?\d+\}?)")
+_PRODUCT = re.compile(
+    r"(?<!/\d)(?<!/\d\d)(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))"
+)
+"""A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``, and ``1/2\\cdot x``, which is no ``1/2x``."""
 _JOINED = re.compile(
     r"\s*,?\s*\\(?:text|mathrm)\{\s*(and|or)\s*\}\s*"
     r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z](?:_\{?\w+\}?)?\s*(?:[=<>]|\\[lgn]e))|\s*\\(land|lor)(?![a-zA-Z])\s*"
@@ -58,6 +72,7 @@ _NO_SOLUTION = re.compile(
     r"|(?:the )?empty set"
 )
 _SHORT_FRACTION = re.compile(r"\\(frac|binom) ?(?:\{([^{}]*)\}|(\w)) ?(?:\{([^{}]*)\}|(\w))")
+_SHORT_BELOW = re.compile(rf"(\\frac\{{{_NESTED}\}})(\w)")
 _SHORT_ROOT = re.compile(r"\\sqrt ?(\w)")
 _LAST_SIGN = re.compile(r"\s*[.,;]$")
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf)?|math(?:rm|bf|it|sf)|mbox|boldsymbol|bm|operatorname)\s*\{([^{}]*)\}")
@@ -69,7 +84,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
 
     Then its units: those signs, and what stood after a number. A text by itself is its words in small letters.
     """
-    text = _DEGREES.sub(r"\\text{ degree\1}", text)
+    text = _DEGREES.sub(r"\\text{ degree\1}", _ROOT_OF.sub(r"\\sqrt{\1\2}", _LEAD.sub("", text, count=1)))
     units = {_UNIT_SIGNS[sign] for sign in _SIGN.findall(text) if sign in _UNIT_SIGNS}
     text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
     text = _LETTER_OF_SET.sub(r"\\mathbb{\1}", _INVERSE.sub(lambda name: f"\\arc{name[1] or name[2]} ", text))
@@ -78,10 +93,10 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     text = spelled_family(_TEXT.sub(r" \1 ", text)) or text
     styled = _TEXT.fullmatch(text)
     text = _LAST_SIGN.sub("", styled[1].strip()) if styled else text
-    text, unit = without_unit(_JOINED.sub(_comma, text).strip())
+    text, unit = without_unit(_JOINED.sub(_comma, _TO.sub(":", text)).strip())
     all_units = frozenset(units | {unit} - {""})
     text = _TEXT.sub(r"\1", text)
-    if _WORDS.fullmatch(word := " ".join(text.split())) and len(word) > 1:
+    if _WORDS.fullmatch(word := bare(" ".join(text.split()))) and len(word) > 1:
         is_product = len(word) == 2 and not styled and not word.istitle()  # xy is no XY
         said = word if is_product else word.lower()
         return "\\emptyset" if _NO_SOLUTION.fullmatch(said) else said, all_units
@@ -89,14 +104,15 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)
     text = _BLANKS.sub(lambda blank: f"{blank[1]} " if blank[1] else "", _LISTED.sub(",+", text))
-    text = _OVER.sub(_fraction, _PRODUCT.sub("", text))
-    text = ",".join(
-        f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
-        for part in split_parts(text)
-    )
+    while (shorter := _GROUP.sub(_ungrouped, text)) != text:
+        text = shorter
+    text = _ARRAY.sub(r"\\begin{pmatrix}\1\\end{pmatrix}", _BASE.sub(r"\1", text))
+    text = _with_both_signs(_OVER.sub(_fraction, _PRODUCT.sub("", text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    text = bare(unbuilt(text))
+    text = bare(unbuilt(_SHORT_BELOW.sub(r"\1{\2}", text)))
+    if (pair := brackets(text)) and pair[0] == "(" and {AND, OR} & {*text}:
+        text = pair[2]
     text = "\\emptyset" if text == "\\{\\}" else text
     return text, all_units
 
@@ -114,7 +130,23 @@ def _comma(words: re.Match[str]) -> str:
 
 def _fraction(over: re.Match[str]) -> str:
     """Return ``{1\\over 2}`` as ``\\frac``, in braces where it had some: they may be another command's."""
-    numerator, denominator = (over["above"] or over[4] or "", over["below"] or over[5] or "")
+    numerator, denominator = (unbraced((over[one] or over[other] or "").strip()) for one, other in ((1, 4), (3, 5)))
     name = "binom" if over["sign"] == "choose" else "frac"
-    fraction = f"\\{name}{{{numerator.strip()}}}{{{denominator.strip()}}}"
-    return fraction if over["above"] is None or over[0] == over.string else f"{{{fraction}}}"
+    fraction = f"\\{name}{{{numerator}}}{{{denominator}}}"
+    is_mixed = over.string[: over.start()][-1:].isdigit()
+    return fraction if over["above"] is None or over[0] == over.string or is_mixed else f"{{{fraction}}}"
+
+
+def _ungrouped(group: re.Match[str]) -> str:
+    blank = " " if group[1][:1] == "\\" and group[2].isalpha() else ""
+    return group[1].rstrip() + blank + group[2]
+
+
+def _with_both_signs(text: str) -> str:
+    """Return both values of each part with one sign ±, within the braces of a set too."""
+    if (pair := brackets(text)) and pair[0] == "\\{":
+        return f"{pair[0]}{_with_both_signs(pair[2])}{pair[1]}"
+    return ",".join(
+        f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
+        for part in split_parts(text)
+    )

@@ -10,7 +10,7 @@ PLUS_MINUS = "\\pm"
 
 _SIGNED = re.compile(r"([+-])\(([^(),+-]+)\)")
 _NAME = re.compile(
-    r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{|\\emptyset))"
+    r"(?:[a-z](?::[a-z])+=|[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{|\\emptyset))"
 )
 
 
@@ -33,7 +33,7 @@ def unbraced(text: str) -> str:
 def unnamed(text: str) -> str:
     """Return a normal answer without a name before it: ``x=5`` is ``5``; ``(y,x)=(1,2)`` is not ``(1,2)``."""
     name = _NAME.match(text)
-    letters = re.findall("[a-z]", name[0]) if name and name[0][0] == "(" else []
+    letters = re.findall("[a-z]", name[0]) if name and re.search("[,:]", name[0]) else []
     if letters != sorted(letters):
         return text
     rest = text[name.end() :] if name else ""

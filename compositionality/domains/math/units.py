@@ -32,6 +32,7 @@ _UNIT_WORD = re.compile(
 )
 _BETWEEN_UNITS = re.compile(r"\s*/\s*|\s+per\s+|(?:\s*[·⋅-]\s*|\s*\\cdot\s*|\s+)")
 _UNIT = re.compile(r"(.*\S)\s*\\(?:text(?:rm)?|mathrm|mbox)\{([^{}]*)\}((?:\^\{?\d\}?)?)")
+_WORD = re.compile(r"\(?(?:[A-Z]|\\text\{[^\d{}]*\})\)?")  # has no unit: B A is no B
 _OPERATION = re.compile(r"\*|\\(?:pm|mp|cdot|times|div)(?![a-zA-Z])")
 _PERCENT = re.compile(r"(.*\S)\s*(%)()")
 _PLAIN_UNIT = re.compile(r"(\s*-?[\d.,:/]*\d)\s+([a-zA-Z].+)()")
@@ -40,7 +41,7 @@ _PLAIN_UNIT = re.compile(r"(\s*-?[\d.,:/]*\d)\s+([a-zA-Z].+)()")
 def unit_of(text: str) -> str | None:
     """Return one way of writing a unit, as of ``m/s^2`` or ``square feet``; None if a word is not on the list."""
     unit, place = "", 0
-    text = text.strip()
+    text = text.strip().removesuffix(".")
     while word := _UNIT_WORD.match(text, place):
         square, name, power, raised = word.groups()
         symbol = _known(name)
@@ -94,7 +95,7 @@ def without_unit(text: str) -> tuple[str, str]:
         return f"{pair[0]}{inner}{pair[1]}", unit
     parts = split_parts(text)
     matches = [_UNIT.fullmatch(part) or _percent(part) or _PLAIN_UNIT.fullmatch(part) for part in parts]
-    units = {unit_of(measured[2] + measured[3]) for measured in matches if measured}
+    units = {None if _WORD.fullmatch(one[1].strip()) else unit_of(one[2] + one[3]) for one in matches if one}
     if len(units) != 1 or None in units:
         return text, ""
     comma = "," if matches.count(None) == len(matches) - 1 else ", "  # of 1 cm,234 cm is no thousand
