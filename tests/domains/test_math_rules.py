@@ -414,6 +414,17 @@ def test_p04_a_letter_in_both_cases_is_two_letters(gold: str, answers: tuple[str
     assert [answer for answer in answers if right(asked, answer.format(small, large))] == []
 
 
+@pytest.mark.parametrize("dress", ["{{ {} }}", "\\mathbf{{{}}}", "\\boldsymbol {{{}}}", "{{\\bm{{ {} }}}}"])
+def test_p04_braces_and_styles_around_an_answer_are_not_seen(dress: str) -> None:
+    answers = (
+        "\\frac{1}{2}", "x=\\frac{\\pi}{3}+2k\\pi, k\\in\\mathbb{Z}", "x<1 \\text{ or } x>3", "\\text{even}",
+        "5 \\text{ cm}", "-{7}", "\\{1,\\frac{3}{2}\\}", "\\text{no solution}", "(\\text{B})", "y=x+\\sqrt{2}",
+        "p\\land \\neg q",
+    )  # fmt: skip
+    for gold, answer in product(answers, repeat=2):
+        assert right(gold, dress.format(answer)) == (gold == answer), (gold, answer)
+
+
 PARTED = ("{},{}", "({},{})", "[{},{})", "\\{{{},{}\\}}", "{}:{}", "x={},y={}", "x={},x={}", "({},0)\\cup ({},7)")
 
 
@@ -439,6 +450,7 @@ def test_p04_a_list_in_plain_braces_is_in_any_order() -> None:
 
 @pytest.mark.parametrize(("gold", "answer"), [
     ("({2},3)", "(4/2,3)"), ("{2},3", "\\sqrt{4},3"), ("2,3", "{4\\over 2},3"), ("(1,2,3)", "({1,2},3)"),
+    *(("1200", form) for form in ("{1},{200}", "1,{200}", "{1},200")),
     ("(1,2)", "({2},{1})"), ("2:3", "{3}:{2}"), ("\\{1,2\\}", "({1},{2})"), ("12", "{1},{2}"),
 ])  # fmt: skip
 def test_p04_braces_hide_nothing(gold: str, answer: str) -> None:
@@ -590,6 +602,7 @@ def test_p04_what_has_two_readings_is_neither(text: str, readings: tuple[str, ..
         assert [reading for reading in readings if right(reading.format(*numbers), answer)] == []
         assert all(right(reading.format(*numbers), f"0+{reading.format(*numbers)}") for reading in readings)
     assert right("\\frac{x}{2}", "1/2\\cdot x")
+    assert right("\\frac{x^2y}{2}", "x^2\\frac{1}{2}y")
     assert not right("\\frac{1}{2x}", "1/2\\cdot x")
 
 

@@ -38,7 +38,7 @@ _BINOMIAL = re.compile(r"\\binom\{(?:\w|\d\d|\d?[a-z](?:[+-]\d)?)\}\{(?:\w|\d\d|
 _FACTOR = r"(?=[a-zA-Z({\[]|\\(?!(?:cdot|times|div|pm|mp|leq?|geq?|lt|gt|neq?|in|mid|end)(?![a-zA-Z]))[a-zA-Z])"
 _UNCLEAR = re.compile(
     rf"/(?:\d+(?:\.\d+)?|[a-zA-Z]|\\(?:{'|'.join(_LETTERS.split())})(?![a-zA-Z]) ?|\\sqrt\{{[^{{}}]*\}}|\([^()]*\))"
-    rf"(?:\^(?:\w|\{{[^{{}}]*\}}))?{_FACTOR}|\d\\frac\{{(\d+)\}}\{{(\d+)\}}{_FACTOR}"
+    rf"(?:\^(?:\w|\{{[^{{}}]*\}}))?{_FACTOR}|(?<![\^_\d.])\d+\\frac\{{(\d+)\}}\{{(\d+)\}}{_FACTOR}"
 )
 """What has two readings: ``1/2x``, ``12/2(3)``, ``2\\frac{1}{2}x``."""
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")

@@ -31,16 +31,16 @@ _SIGN = re.compile(
 )
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
-_NESTED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*?"
-_UNPARTED = r"(?:[^{}()=,]|\{[^{}]*\})*?"
+_BRACED = r"\{(?:[^{}]|\{[^{}]*\})*\}"
+_NESTED, _UNPARTED = rf"(?:[^{{}}]|{_BRACED})*?", rf"(?:[^{{}}()=,]|{_BRACED})*?"
 _OVER = re.compile(
     rf"\{{(?P<above>{_NESTED})\\(?P<sign>over|choose)(?![a-zA-Z])(?P<below>{_NESTED})\}}"
     rf"|(?:(?<=[(=])|^)({_UNPARTED})\\over(?![a-zA-Z])({_UNPARTED})(?=\)|$)"
 )
 _GROUP = re.compile(
-    r"(^|[-+=<>(,\[{:*/]|\\(?:over|choose|times|cdot|pm|mp|div) ?)\{(\d+(?:\.\d+)?|[a-zA-Z])\}(?![\d{])"
+    r"(^|[-+=<>(,\[{:*/]|\\(?:over|choose|times|cdot|pm|mp|div) ?)\{(\d+(?:\.\d+)?|[a-zA-Z])\}(?![\d{]|,\{|,\d{3})"
 )
-"""A number or a letter in braces that no command needs, which are not seen: ``-{5}``."""
+"""A number or a letter in braces that no command needs, which are not seen: ``-{5}``; ``{1},200`` stays a list."""
 _ROOT_OF = re.compile(r"√\s*(?:(\d+|[a-zA-Z])|\(([^()]*)\))")
 _ARRAY = re.compile(r"[(\[]\\begin\{(?:matrix\}|array\}\{[clr ]*\})(.*)\\end\{(?:matrix|array)\}[)\]]")
 _LEAD = re.compile(r"\s*\\text\{\s*(?:the )?(?:final )?answer(?: is|:| is:)?\s*\}:?(?=.)", re.IGNORECASE)
@@ -76,6 +76,7 @@ _SHORT_BELOW = re.compile(rf"(\\frac\{{{_NESTED}\}})(\w)")
 _SHORT_ROOT = re.compile(r"\\sqrt ?(\w)")
 _LAST_SIGN = re.compile(r"\s*[.,;]$")
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf)?|math(?:rm|bf|it|sf)|mbox|boldsymbol|bm|operatorname)\s*\{([^{}]*)\}")
+_STYLE = re.compile(r"\s*(?:\\(?:math(?:bf|rm|it|sf)|boldsymbol|bm|textbf)\s*)?(?=\{)")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
 
 
@@ -84,7 +85,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
 
     Then its units: those signs, and what stood after a number. A text by itself is its words in small letters.
     """
-    text = _DEGREES.sub(r"\\text{ degree\1}", _ROOT_OF.sub(r"\\sqrt{\1\2}", _LEAD.sub("", text, count=1)))
+    text = _DEGREES.sub(r"\\text{ degree\1}", _ROOT_OF.sub(r"\\sqrt{\1\2}", _LEAD.sub("", _undressed(text), count=1)))
     units = {_UNIT_SIGNS[sign] for sign in _SIGN.findall(text) if sign in _UNIT_SIGNS}
     text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
     text = _LETTER_OF_SET.sub(r"\\mathbb{\1}", _INVERSE.sub(lambda name: f"\\arc{name[1] or name[2]} ", text))
@@ -117,6 +118,15 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     return text, all_units
 
 
+def _undressed(text: str) -> str:
+    """Return what stands in braces around a whole text that has commands or letters, perhaps with a style before."""
+    while (style := _STYLE.match(text)) and (pair := brackets(text[style.end() :].strip())):
+        if not re.search(r"\\|[a-zA-Z]" if style[0].isspace() or not style[0] else r"[\\{]", pair[2]):
+            break
+        text = pair[2]
+    return text
+
+
 def _comma(words: re.Match[str]) -> str:
     """Return a comma for the word between two answers; after it which word it was, where that counts."""
     joint, text = _JOINTS[words[1] or words[2] or words[3]], words.string
@@ -138,8 +148,8 @@ def _fraction(over: re.Match[str]) -> str:
 
 
 def _ungrouped(group: re.Match[str]) -> str:
-    blank = " " if group[1][:1] == "\\" and group[2].isalpha() else ""
-    return group[1].rstrip() + blank + group[2]
+    between = " " if group[1][:1] == "\\" and group[2].isalpha() else "+" * (group[1] == "," and group[2].isdigit())
+    return group[1].rstrip() + between + group[2]
 
 
 def _with_both_signs(text: str) -> str:
