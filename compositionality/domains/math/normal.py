@@ -34,8 +34,8 @@ _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mat
 _BRACED = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _NESTED, _UNPARTED = rf"(?:[^{{}}]|{_BRACED})*?", rf"(?:[^{{}}()=,]|{_BRACED})*?"
 _OVER = re.compile(
-    rf"\{{(?P<above>{_NESTED})\\(?P<sign>over|choose)(?![a-zA-Z])(?P<below>{_NESTED})\}}"
-    rf"|(?:(?<=[(=])|^)({_UNPARTED})\\over(?![a-zA-Z])({_UNPARTED})(?=\)|$)"
+    rf"\{{(?P<above>{_NESTED})\\(over|choose)(?![a-zA-Z])({_NESTED})\}}"
+    rf"|(?:(?<=[(=])|^)({_UNPARTED})\\(over|choose)(?![a-zA-Z])({_UNPARTED})(?=\)|$)"
 )
 _GROUP = re.compile(
     r"(^|[-+=<>(,\[{:*/]|\\(?:over|choose|times|cdot|pm|mp|div) ?)\{(\d+(?:\.\d+)?|[a-zA-Z])\}(?![\d{]|,\{|,\d{3})"
@@ -140,8 +140,8 @@ def _comma(words: re.Match[str]) -> str:
 
 def _fraction(over: re.Match[str]) -> str:
     """Return ``{1\\over 2}`` as ``\\frac``, in braces where it had some: they may be another command's."""
-    numerator, denominator = (unbraced((over[one] or over[other] or "").strip()) for one, other in ((1, 4), (3, 5)))
-    name = "binom" if over["sign"] == "choose" else "frac"
+    numerator, denominator = (unbraced((over[one] or over[other] or "").strip()) for one, other in ((1, 4), (3, 6)))
+    name = "binom" if "choose" in (over[2], over[5]) else "frac"
     fraction = f"\\{name}{{{numerator}}}{{{denominator}}}"
     is_mixed = over.string[: over.start()][-1:].isdigit()
     return fraction if over["above"] is None or over[0] == over.string or is_mixed else f"{{{fraction}}}"
