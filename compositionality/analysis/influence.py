@@ -30,10 +30,11 @@ from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, 
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
+from compositionality.evaluate.types import CORRECT
 from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveFloat, PositiveInt
 from compositionality.rollout.model_folder import check_family, check_model, resolve_model
 from compositionality.rollout.store import check_answers, read_by_problem
-from compositionality.types import CORRECT, STOP, Message, Problem, TrainSample
+from compositionality.types import STOP, Message, Problem, TrainSample
 from compositionality.validation import check_ranges
 
 if TYPE_CHECKING:

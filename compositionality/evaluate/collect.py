@@ -32,6 +32,7 @@ from compositionality.evaluate.gold import gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
+from compositionality.evaluate.types import CHAIN
 from compositionality.ranges import REQUIRED, NonNegativeInt
 from compositionality.rollout.collect import check as check_collection
 from compositionality.rollout.collect import collect, settle_engine
@@ -44,7 +45,7 @@ from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.rollout.store import is_of_others, rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
-from compositionality.types import CHAIN, Problem, Reason
+from compositionality.types import Problem, Reason
 from compositionality.validation import check_ranges
 
 EXPORTED = "exported"  # beside the shards of a checkpoint of verl, the same weights as a model folder

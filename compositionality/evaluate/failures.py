@@ -32,11 +32,13 @@ from compositionality.evaluate.summary import Row, columns, share
 from compositionality.evaluate.summary import labels as about
 from compositionality.evaluate.table import FAILURE, KEYS, REASONS, RESULTS, SCHEMA, write
 from compositionality.evaluate.tables import WORDS, rich_table, share_cell
+from compositionality.evaluate.types import CHAIN, CORRECT, Metric
 from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 from compositionality.stats.estimate import over_problems
+from compositionality.tasks.diagnosis import FAILURES
 from compositionality.tasks.registry import task_of
-from compositionality.types import CHAIN, CORRECT, FAILURES, Completion, Metric, Problem, Reason, Verdict
+from compositionality.types import Completion, Problem, Reason, Verdict
 from compositionality.validation import check_ranges
 
 STEP = "find_failures"

@@ -26,11 +26,11 @@ from compositionality.evaluate.failures import FailureSettings, class_shares
 from compositionality.evaluate.passk import PasskSettings, spaced_curves
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_rows
+from compositionality.evaluate.types import Metric
 from compositionality.report.dashboard import JOBS, Content, SendSettings, send_made, send_result, send_runs
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.log import RunLog
 from compositionality.train.wandb_runs import send_artifacts, send_models
-from compositionality.types import Metric
 
 POINTS = Path(__file__).parents[2] / "results/records/tiny-scaling-2cores/flops.csv"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="

@@ -44,6 +44,7 @@ from compositionality.data.git import code_version
 from compositionality.errors import UserError
 from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
+from compositionality.evaluate.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 from compositionality.report import figures
 from compositionality.report.page import figure as page_figure
 from compositionality.report.page import problems as page_problems
@@ -65,7 +66,6 @@ from compositionality.report.page.problems import (
 )
 from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
-from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 
 ROOT = Path(__file__).parents[2]
 EXACT = ("gold_probability", "gold_roles", "hand_over")

@@ -18,6 +18,7 @@ from compositionality.train.metrics import (
     SAMPLED_TOKENS,
     TRAINED,
     ComputeMeter,
+    TrainingReport,
     non_embedding_parameters,
     read_metrics,
     rl_report,
@@ -25,7 +26,6 @@ from compositionality.train.metrics import (
 )
 from compositionality.train.run_folder import mark_complete, publish_models, record_score
 from compositionality.train.training_report import report_from, report_of, run_until, sft_report
-from compositionality.types import TrainingReport
 
 
 @pytest.mark.parametrize("torn", [b'{"step": 3, "tr', b'{"step": 3', b'{"a": "\xc3', b"\x00\x00"])

@@ -8,10 +8,10 @@ from typing import Any
 from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
 from compositionality.evaluate.claims.run import by_origin, decision_words, holm_words, seeds_words, status_words
 from compositionality.evaluate.tables import decimals
+from compositionality.evaluate.types import ALL_LEVELS, CORRECT, DEEPEST, QUERY_VALUES, Metric
 from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import Styles, group_title
-from compositionality.types import ALL_LEVELS, CORRECT, DEEPEST, QUERY_VALUES, Metric
 
 Row = Mapping[str, Any]
 DECISIONS = {
