@@ -162,6 +162,35 @@ def test_a_dry_run_needs_no_input(entry: str, tmp_path: Path, monkeypatch: pytes
     assert not list(tmp_path.iterdir())
 
 
+INPUTS = ("MODEL", "TRAIN", "OTHER", "ROWS", "ROLLOUTS")
+INPUTS_OF = [(entry, name) for entry, words in {**BASES, **OTHERS}.items() for name in INPUTS if name in words]
+
+
+def refused_damaged(entry: str, words: str, name: str, folder: Path) -> bool:
+    """Whether a dry run exits with 2 for a damaged input, a file or a folder, where no other input is there."""
+    places = {word: folder / word for word in (*INPUTS, "NOWHERE", "OUT")}
+    places |= {word: folder / f"{word}.parquet" for word in ("TRAIN", "OTHER", "ROWS")}
+    if places[name].suffix:
+        places[name].write_text("damaged")
+    else:
+        places[name].mkdir()
+        (places[name] / "config.json").write_text("damaged")
+    code = typed(entry, words, places, "--dry-run")
+    assert list(folder.iterdir()) == [places[name]]
+    return code == 2
+
+
+@pytest.mark.parametrize(("entry", "name"), INPUTS_OF)
+def test_p26_a_dry_run_refuses_a_damaged_input_where_no_other_is_there(entry: str, name: str, tmp_path: Path) -> None:
+    assert refused_damaged(entry, {**BASES, **OTHERS}[entry], name, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("entry", "name"), [("train_grpo", "TRAIN"), ("train_sft", "ROWS")])
+def test_p26_so_it_does_with_verl(entry: str, name: str, tmp_path: Path) -> None:
+    assert refused_damaged(entry, f"{BASES[entry]} engine=verl", name, tmp_path)
+
+
 def test_every_verb_has_a_dry_run_here() -> None:
     assert {*VERBS} - {*BASES, *OTHERS} == {"run_study", "wandb"}  # no steps
 

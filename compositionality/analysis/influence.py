@@ -165,10 +165,15 @@ def check(settings: InfluenceSettings) -> None:
     """Check, for a dry run, the settings, and the model, rollouts and problems that exist."""
     check_ranges(settings)
     settings.projection.check()
+    model = problems = None
     if is_to_be_checked(settings.model, dry=True):
-        check_model(settings.model)
-        if is_to_be_checked(settings.rollouts, settings.problems, dry=True):
-            check_answers(settings.rollouts, settings.problems, resolve_model(settings.model))
+        model = check_model(settings.model).path
+        check_family(model)
+    if is_to_be_checked(settings.problems, dry=True):
+        problems = settings.problems
+        read_problems(problems)
+    if is_to_be_checked(settings.rollouts, dry=True):
+        check_answers(settings.rollouts, problems, model)
 
 
 def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[str, Any]]:

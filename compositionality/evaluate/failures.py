@@ -130,13 +130,20 @@ def find_failures(settings: FailureSettings) -> Path:
 
 
 def check(settings: FailureSettings) -> None:
-    """Refuse in a dry run invalid settings, and rollouts and problem files, if all exist, that do not fit them."""
+    """Refuse in a dry run invalid settings, and of the rollouts and problem files that exist what a start refuses."""
     files = _check_settings(settings)
     for name in (LABELS, RESULTS):
         check_maker(settings.output / name, STEP, force=settings.force)
     folders = [path for entry in settings.rollouts for path in named_paths("rollouts", [entry]).values()]
     if is_to_be_checked(*files.values(), *(folders or [settings.evaluation]), dry=True):
         find_sources(settings)
+        return
+    for path in files.values():
+        if path.exists():
+            read_problems(path)
+    for folder in map(Path, folders):
+        if folder.exists():
+            rollout_manifest(folder)
 
 
 def _check_settings(settings: FailureSettings) -> dict[str, Path]:
