@@ -144,6 +144,19 @@ def refused(
         assert not [path for path in out.rglob("*") if not path.name.endswith((".lock", ".owner"))]
 
 
+@pytest.mark.parametrize("entry", [entry for entry in BASES if re.search(r"=OUT\b(?!\.)", BASES[entry])])
+def test_p26_the_working_folder_is_no_place_for_a_result(
+    entry: str,
+    places: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = ".: not a place for a result" if "NOWHERE" not in BASES[entry] else ""  # the start misses its input first
+    refused((entry, re.search(r"\S+=OUT\b", BASES[entry])[0].replace("OUT", "."), said), places, tmp_path, capsys)
+
+
 @pytest.mark.parametrize("entry", BASES)
 def test_a_dry_run_without_a_fault_passes_and_writes_nothing(
     entry: str, places: dict[str, Path], tmp_path: Path

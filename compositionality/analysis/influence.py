@@ -26,7 +26,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, make, write_derived
+from compositionality.data.artefact import Recipe, beside, exclusive, is_to_be_checked, make, write_derived
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -165,6 +165,7 @@ def check(settings: InfluenceSettings) -> None:
     """Check, for a dry run, the settings, and the model, rollouts and problems that exist."""
     check_ranges(settings)
     settings.projection.check()
+    beside(settings.output, "lock")  # refuses a path without a name
     model = problems = None
     if is_to_be_checked(settings.model, dry=True):
         model = check_model(settings.model).path

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from compositionality.data.artefact import (
     Recipe,
+    beside,
     check_maker,
     exclusive,
     is_done,
@@ -125,7 +126,8 @@ def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
 
 
 def check_table(settings: EvaluationSettings, step: str) -> None:
-    """UserError if another than ``step`` made the table that is there."""
+    """UserError if another than ``step`` made the table that is there, or for an output that has no name."""
+    beside(settings.output, "lock")
     if not settings.answers_only:
         check_maker(settings.output / RESULTS, step, force=settings.force)
 

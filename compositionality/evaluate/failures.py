@@ -15,6 +15,7 @@ from rich.console import Console
 from compositionality.console import natural_key, new_console
 from compositionality.data.artefact import (
     Recipe,
+    beside,
     check_maker,
     exclusive,
     file_hash,
@@ -150,6 +151,7 @@ def _check_settings(settings: FailureSettings) -> dict[str, Path]:
     """Return the problem files by name. UserError for invalid settings."""
     if bool(settings.evaluation) == bool(settings.rollouts):
         raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
+    beside(settings.output, "lock")  # refuses a path without a name
     for name in settings.models:
         check_name("models", name)
     check_ranges(settings)
