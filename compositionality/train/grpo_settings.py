@@ -1,6 +1,6 @@
 """The settings of GRPO with either engine, and their only defaults; ``grpo_checks.py`` says what no run can have."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from compositionality.ranges import (
 from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Control, Shape, overlong_penalty, replace_rewards, reward, shape_of
-from compositionality.train.metrics import entropies
+from compositionality.train.metrics import ROLLOUT_ENTROPY, entropies
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
     NOT_THE_RESULT,
@@ -114,6 +114,10 @@ class AlgorithmSettings:
     def drops_equal_groups(self) -> bool:
         """Return whether groups that are all right or all wrong are left out of the update."""
         return self.dynamic_sampling if self.drop_equal_groups is None else self.drop_equal_groups
+
+    def entropy_weight(self, metrics: Mapping[str, float], target: float | None) -> float:
+        """Return the entropy's weight in a step's loss; with a ``target``, negative where the rollouts' is above it."""
+        return self.entropy_coef if target is None else self.entropy_coef * (target - metrics[ROLLOUT_ENTROPY])
 
     def penalty(self, n_tokens: int, max_tokens: int) -> float:
         """Return what is added to the reward of a completion of this length: 0 or less."""
