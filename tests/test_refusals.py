@@ -243,6 +243,8 @@ def test_p21_a_foreign_folder_is_refused_and_left_alone(
     for more in ((), ("--dry-run",)) if entry != "export_checkpoint" else ((),):  # whose checkpoint is not there
         assert typed(entry, BASES[entry], {**places, "OUT": tmp_path / "new"}, *more) == 2, more
         errors.add(capsys.readouterr().err.strip().splitlines()[-1])
+    absent = {name: tmp_path / "absent" / path.name for name, path in places.items()}
+    assert typed(entry, BASES[entry], {**absent, "OUT": tmp_path / "new"}, "--dry-run") == 2
     assert [error[:7] for error in errors] == ["error: "]
     assert all(note.read_text() == "my notes" for note in notes)
     asks_first = entry in ("evaluate", "passk", "failure_modes")  # what it makes of the answers is refused
