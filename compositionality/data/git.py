@@ -31,6 +31,11 @@ def changed_files(folder: Path, names: Sequence[str]) -> list[str]:
     return [line.strip() for line in lines.splitlines()]
 
 
+def commit_date(commit: str) -> str:
+    """Return the day of a commit of this repository, 2026-01-31; empty if it does not hold it."""
+    return _git(Path(__file__).parent, "show", "--no-patch", "--format=%cs", commit) or ""
+
+
 def check_ancestor(folder: Path, commit: str, of: str) -> None:
     """Raise UserError unless ``commit`` is one of those that the present one is built on."""
     if _git(folder, "merge-base", "--is-ancestor", commit, "HEAD") is None:

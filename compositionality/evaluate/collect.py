@@ -31,7 +31,7 @@ from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
 from compositionality.evaluate.gold import gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.results import replicate_of
+from compositionality.evaluate.results import ROLLOUTS, replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
 from compositionality.evaluate.types import CHAIN
 from compositionality.ranges import REQUIRED, NonNegativeInt
@@ -117,7 +117,7 @@ def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
     problems = {name: _choose(settings, name, Path(path)) for name, path in files.items()}
     jobs = {}
     for (model, path), (file, sampled) in product(models.items(), problems.items()):
-        job = settings.collection(path, str(sampled.path), settings.output / "rollouts" / model / file)
+        job = settings.collection(path, str(sampled.path), settings.output / ROLLOUTS / model / file)
         # A part of a file is in our columns, whatever those of the file are.
         jobs[model, file] = job if sampled.path == sampled.source else replace(job, **vars(RowSettings()))
     sampled_before = {(name, file): Path(folder) for name, folder in rollouts.items() for file in files}
@@ -144,7 +144,7 @@ def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None
         settings = _with_engine(settings, models)
     for model, path in models.items():
         for name, file in files.items():
-            output = settings.output / "rollouts" / model / name
+            output = settings.output / ROLLOUTS / model / name
             check_collection(replace(settings.collection(path, file, output), force=settings.force or not settled))
 
 

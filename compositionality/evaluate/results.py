@@ -27,6 +27,7 @@ from compositionality.train.metrics import TrainingReport
 from compositionality.train.training_report import report_from
 
 TRAINING = "training.json"  # beside the table: the training report of each model that has one
+ROLLOUTS = "rollouts"  # beside the table: the completions that it counts, MODEL/FILE
 LABELS = "labels.parquet"
 SPLIT = "function_split"  # the option of a task that divides its functions, as the manifest of a problem file holds it
 MAKERS = {

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ from compositionality.evaluate.registration import (
     read_registration,
     registration_path,
 )
-from compositionality.evaluate.results import TRAINING
+from compositionality.evaluate.results import ROLLOUTS, TRAINING
 from compositionality.evaluate.table import RESULTS as TABLE
 from compositionality.evaluate.table import SCHEMA
 from compositionality.study.model import ROOTS, Replicate, Request, find_arm, load_study, study_folder
@@ -110,6 +111,7 @@ def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> St
     results = [f"{kind}/{place.name}:{place.folder('results')}/{file}" for kind, file in files.items()]
     runs = [f"{location.name}:{location.folder('checkpoints')}" for location in dict.fromkeys((place.shared, place))]
     words = {"results": flow_list(results), "runs": flow_list(runs), "replicate": "true", "output": request.kept(place)}
+    words |= {"completions": "true"} if place == request.replicates[0] else {}  # which the page lets read
     after = tuple(step.key for step in steps if step.place in (place, place.shared) and not step.whole)
     key_values = tuple(f"{key}={value}" for key, value in words.items())
     return Step(
@@ -144,6 +146,8 @@ def restore(request: Request) -> None:
             if kind == "accuracy":
                 write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
                 seal(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
+                if (folder / ROLLOUTS).is_dir():
+                    copytree(folder / ROLLOUTS, table.with_name(ROLLOUTS))
 
 
 def seal(target: Path, content: Mapping[str, Any]) -> None:

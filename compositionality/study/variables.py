@@ -16,12 +16,16 @@ from pathlib import Path
 BASH = Path(__file__).parents[2] / "bash"
 OF_A_MACHINE = {"N_GPUS", "NNODES", "RAY_ADDRESS"}
 OF_A_STUDY = {"SEEDS", "ARMS", "BACKEND", "BASE_MODEL", "CHAT_TEMPLATE"}
-_OF_A_STEP = "give key=value to the script of the step, or STEP:key=value to a study"
+_OF_STEPS = """
+    ALGORITHM CLAIMS CONTROL CONTROLS_LR DOMAINS DOMAIN_COUNT DOMAIN_HOLDOUT INFLUENCE_MODELS MODELS PASSK_FILES
+    PROBLEM_SEED RESOURCES RFT_BUDGET RFT_FILTER RFT_SAMPLES RFT_STAGE1_SAMPLES RUNS SFT_BUDGET SFT_LIKE SFT_PART
+    STRING_LEVELS
+"""
 _OTHER_ENGINE = "give PROFILE=NAME/verl, or engine=verl after the name of a script that trains"
 OF_OTHERS = {
     "MODEL_PATH": "give BASE_MODEL to a study",
     **dict.fromkeys(("TRAIN_FILES", "VAL_FILES", "N_SAMPLES", "OUTPUT"), "give it to a script that does"),
-    **dict.fromkeys(("ENGINE", "STUDY_ENGINE"), _OTHER_ENGINE),
+    **dict.fromkeys(("ENGINE", "ENGINES", "STUDY_ENGINE"), _OTHER_ENGINE),
     "ROLLOUT_ENGINE": "give rollout.engine=NAME",
     "FUNCTION_SPLIT": "give SPLIT",
     "EVALUATE_ON": "give DATA",
@@ -29,8 +33,12 @@ OF_OTHERS = {
     "LANES": "give lanes=N to a study",
     "LEFT_OUT": "ARMS names what is trained",
     **dict.fromkeys(("LIST_STEPS", "DRY_STEPS"), "give print=list to a study, or DRY_RUN=1"),
-    **dict.fromkeys(("RFT_SAMPLES", "RFT_STAGE1_SAMPLES", "RFT_BUDGET", "RFT_FILTER"), _OF_A_STEP),
-    **dict.fromkeys(("SFT_LIKE", "SFT_BUDGET", "STRING_LEVELS"), _OF_A_STEP),
+    "ONLY": "give only=[STEP] to a study",
+    "VARIANTS": "give variants=[NAME] to a study",
+    "PASSK_MODELS": "give passk=[NAME] to a study",
+    **dict.fromkeys(("OTHER_RESULTS_DIR", "STRING_RESULTS_DIR"), "give countdown=STUDY to a study"),
+    **dict.fromkeys(("RATES", "TUNING_SEEDS"), "tune_lr.sh has an arm for each rate, and takes SEED"),
+    **dict.fromkeys(_OF_STEPS.split(), "give key=value to the script of the step, or STEP:key=value to a study"),
 }
 """Variable of other scripts, or of earlier versions → what to do where a script does not read it."""
 _READ, _RUNS_A_STUDY = re.compile(r"\$\{?!?([A-Z][A-Z_]{3,})"), re.compile("^run run_study ", re.MULTILINE)
