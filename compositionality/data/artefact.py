@@ -1,10 +1,9 @@
 """Results that appear whole or not at all, with a manifest of what they were made from.
 
-A result is a file or a folder with a manifest (``.NAME.manifest.json`` beside a file, hidden so that readers of a
-whole folder pass over it; ``manifest.json`` inside a folder). The manifest holds the step, its settings, the hash of
-every input and of every file of the result. The same step with the same settings and inputs finds the result and does
-nothing; any other refuses to overwrite it unless forced. An input that has a manifest is checked against it. Nothing in
-a manifest depends on the time or the machine.
+A result is a file or a folder with a manifest (``.NAME.manifest.json`` beside a file, hidden from readers of a whole
+folder; ``manifest.json`` inside a folder): the step, its settings, the hash of every input and of every file of the
+result, nothing that depends on the time or the machine. The same step with the same settings and inputs finds the
+result and does nothing; any other refuses to overwrite it unless forced. An input with a manifest is checked by it.
 """
 
 import contextlib
@@ -201,7 +200,8 @@ def _refuse_other(target: Path, changed: Sequence[str]) -> None:
 
 
 def check_place(target: Path, recipe: Recipe) -> None:
-    """Raise UserError if ``target`` is a link, which would be replaced, or an input, or lies in one, or holds one."""
+    """Raise UserError if ``target`` has no name, is a link, or is an input, lies in one or holds one."""
+    beside(target, MANIFEST)
     if target.is_symlink():
         raise UserError(f"{target}: a link; give the place that it leads to")
     place = target.resolve()

@@ -186,11 +186,11 @@ def merge_data(settings: MergeSettings) -> Path:
 
 
 def check_merge(settings: MergeSettings) -> None:
-    """Check settings, place of the result, and columns and prompts of the inputs if all exist, for a dry run."""
+    """Check settings, place of the result, and columns and prompts of the inputs that exist, for a dry run."""
     inputs = named_inputs(settings)
     check_target(Path(settings.output), _merge_recipe(settings, inputs), force=settings.force)
-    if is_to_be_checked(*inputs, dry=True):
-        check_prompts(parts_of(inputs), allow=settings.allow_shared_prompts)
+    existing = [path for path in inputs if is_to_be_checked(path, dry=True)]
+    check_prompts(parts_of(existing), allow=settings.allow_shared_prompts)
 
 
 def _merge_recipe(settings: MergeSettings, inputs: Sequence[Path]) -> Recipe:

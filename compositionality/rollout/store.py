@@ -194,8 +194,8 @@ def rollout_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def check_answers(folder: Path, problems: Path, model: Path | None = None) -> None:
-    """Raise UserError if rollouts answer another problem file than ``problems``, or are of another ``model``."""
+def check_answers(folder: Path, problems: Path | None, model: Path | None = None) -> None:
+    """Raise UserError for no rollouts, for those of another problem file, or of another ``model``; None: any."""
     inputs = rollout_manifest(folder).inputs
     others = (("problems", problems, "of another problem file"), ("model", model, "by another model"))
     for name, path, difference in others:

@@ -19,7 +19,8 @@ from compositionality.evaluate.claims.run import ClaimsSettings, claims_text, de
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.table import FAILURE, read, write
 from compositionality.evaluate.tables import WIDTH
-from compositionality.types import FAILURES, Metric
+from compositionality.evaluate.types import Metric
+from compositionality.tasks.diagnosis import FAILURES
 
 LEVEL = "string-heldout-level3"
 ARMS = {"stage1": 10, "rl-level1": 11, "rl-level2": 40}

@@ -36,6 +36,7 @@ from compositionality.evaluate.gold_tables import (
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
 from compositionality.evaluate.table import RESULTS, SCHEMA, gold_pass, joined, measure_of, problem_columns, read, write
+from compositionality.evaluate.types import Decision
 from compositionality.report import gold_figures
 from compositionality.report.page.build import packed, vega_bundle
 from compositionality.report.page.figures import FIGURES
@@ -46,8 +47,9 @@ from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.store import read_rollouts
 from compositionality.stats.estimate import wilson
 from compositionality.stats.pass_at_k import pass_at_k
+from compositionality.tasks.diagnosis import ROLES, Span
 from compositionality.tasks.string.task import TASK
-from compositionality.types import ROLES, Decision, Problem, Span
+from compositionality.types import Problem
 
 SAMPLES = 10_000
 RECORD = Path(__file__).parents[2] / "results/records/composition-3"
