@@ -55,12 +55,18 @@ def last_between(text: str, opening: str, closing: str) -> tuple[int, str]:
 
 
 def last_box(response: str) -> str | None:
-    r"""Return what the last ``\boxed{`` or ``\fbox{`` that is closed holds, by matching braces, or None.
+    r"""Return what the last ``\boxed{`` or ``\fbox{`` that is closed holds, as ``box_span`` finds it, or None."""
+    start, end = box_span(response)
+    return response[start:end].strip() if start >= 0 else None
+
+
+def box_span(response: str) -> tuple[int, int]:
+    r"""Return where the content of the last box that is closed begins and ends, by matching braces; (-1, -1): none.
 
     ``\{`` and ``\}`` are text, so they neither open nor close. A box in a box counts if that holds nothing else.
     """
     if not has_box(response):
-        return None
+        return -1, -1
     open_braces: list[tuple[int, int]] = []  # where a box and its content begin, -1 for any other brace
     box, start, end, closed = -1, -1, -1, -1
     for part in _BOX_PART.finditer(response):
@@ -76,7 +82,7 @@ def last_box(response: str) -> str | None:
             box, closed = outer, part.end()
         elif token.endswith("{") and len(token) > 2:
             open_braces.append((part.start(), part.end()))
-    return response[start:end].strip() if start >= 0 else None
+    return start, end
 
 
 def has_box(response: str) -> bool:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.answers import CLOSE, OPEN, last_between, last_box
+from compositionality.tasks.answers import CLOSE, OPEN, box_span, last_between
 from compositionality.tasks.arithmetic import parse, value_of
 from compositionality.tasks.igsm.graph import (
     Equation,
@@ -317,9 +317,10 @@ def judge_igsm(answer_text: str, ground_truth: str) -> Verdict:
         line = answer_text.rpartition("\n")[2]
         answer = line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
     else:
-        _, inside = max(last_between(answer_text, "\\boxed{", "}"), last_between(answer_text, OPEN, CLOSE))
-        box = last_box(answer_text) or ""
-        holds_more = "\\boxed{" in box or OPEN in box  # two answers in one
+        start, inside = max(last_between(answer_text, "\\boxed{", "}"), last_between(answer_text, OPEN, CLOSE))
+        box_start, box_end = box_span(answer_text)
+        box = answer_text[box_start:box_end].strip() if box_start <= start < box_end else ""  # around the answer
+        holds_more = box not in ("", f"{OPEN}{inside}{CLOSE}")
         answer = (box if holds_more else inside.strip(" \n")) or None
     if answer is None:
         return Verdict(0.0, Reason.NO_ANSWER)
