@@ -41,7 +41,7 @@ BASES = {  # words with which a dry run passes; what is in capitals is made belo
     "set_chat_template": "model=MODEL output=OUT chat_template=own",
 }
 OTHERS = {  # that only test_refusals.py starts, without inputs
-    "draw_figure": "inputs=[seed0:NOWHERE] output=OUT",
+    "draw_figure": "inputs=[seed0:NOWHERE] output=OUT.png",
     "publish": "what=[NOWHERE] output=OUT licence=mit",
     "report": "study=NOWHERE output=OUT",
     "write_record": "results=[accuracy/seed0:NOWHERE/results.parquet] output=OUT",

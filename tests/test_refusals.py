@@ -144,6 +144,10 @@ def refused(
         assert not [path for path in out.rglob("*") if not path.name.endswith((".lock", ".owner"))]
 
 
+INPUTS = ("MODEL", "TRAIN", "OTHER", "ROWS", "ROLLOUTS")
+WRITING = sorted({*BASES, *OTHERS} - {"gpu_check", "preflight"})
+
+
 @pytest.mark.parametrize("entry", [entry for entry in BASES if re.search(r"=OUT\b(?!\.)", BASES[entry])])
 def test_p26_the_working_folder_is_no_place_for_a_result(
     entry: str,
@@ -155,6 +159,14 @@ def test_p26_the_working_folder_is_no_place_for_a_result(
     monkeypatch.chdir(tmp_path)
     said = ".: not a place for a result" if "NOWHERE" not in BASES[entry] else ""  # the start misses its input first
     refused((entry, re.search(r"\S+=OUT\b", BASES[entry])[0].replace("OUT", "."), said), places, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("entry", WRITING)
+def test_p26_nor_is_it_where_no_input_is_there(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {name: tmp_path / "absent" / name for name in (*INPUTS, "NOWHERE")}
+    words = re.sub(r"OUT(\.\w+)?", ".", {**BASES, **OTHERS}[entry])
+    assert typed(entry, words, places, "--dry-run") == 2
 
 
 @pytest.mark.parametrize("entry", BASES)
@@ -175,7 +187,6 @@ def test_a_dry_run_needs_no_input(entry: str, tmp_path: Path, monkeypatch: pytes
     assert not list(tmp_path.iterdir())
 
 
-INPUTS = ("MODEL", "TRAIN", "OTHER", "ROWS", "ROLLOUTS")
 INPUTS_OF = [(entry, name) for entry, words in {**BASES, **OTHERS}.items() for name in INPUTS if name in words]
 
 
@@ -230,21 +241,24 @@ def test_a_dry_run_with_verl_and_no_validation_file_passes(entry: str, places: d
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("entry", [entry for entry in BASES if entry != "influence"])
+@pytest.mark.parametrize("entry", WRITING)
 def test_p21_a_foreign_folder_is_refused_and_left_alone(
     entry: str, places: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / re.sub(r".*OUT(\.\w+)?.*", r"new\1", BASES[entry])
-    notes = [out / name for name in ("steps/notes.txt", "results.parquet", "scaling.json", "p/notes.txt")]
+    words = {**BASES, **OTHERS}[entry]
+    out = tmp_path / re.sub(r".*OUT(\.\w+)?.*", r"new\1", words)
+    files = ("steps/notes.txt", "results.parquet", "influence.parquet", "scaling.json", "p/notes.txt")
+    notes = [out / name for name in files]
     for note in notes:
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text("my notes")
     errors = set()
-    for more in ((), ("--dry-run",)) if entry != "export_checkpoint" else ((),):  # whose checkpoint is not there
-        assert typed(entry, BASES[entry], {**places, "OUT": tmp_path / "new"}, *more) == 2, more
+    no_inputs = entry in OTHERS or entry == "export_checkpoint"
+    for more in ((),) if no_inputs else ((), ("--dry-run",)):
+        assert typed(entry, words, {**places, "OUT": tmp_path / "new"}, *more) == 2, more
         errors.add(capsys.readouterr().err.strip().splitlines()[-1])
     absent = {name: tmp_path / "absent" / path.name for name, path in places.items()}
-    assert typed(entry, BASES[entry], {**absent, "OUT": tmp_path / "new"}, "--dry-run") == 2
+    assert typed(entry, words, {**absent, "OUT": tmp_path / "new"}, "--dry-run") == 2
     assert [error[:7] for error in errors] == ["error: "]
     assert all(note.read_text() == "my notes" for note in notes)
     asks_first = entry in ("evaluate", "passk", "failure_modes")  # what it makes of the answers is refused

@@ -26,10 +26,11 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from compositionality.data.artefact import Recipe, beside, exclusive, is_to_be_checked, make, write_derived
+from compositionality.data.artefact import Recipe, beside, check_maker, exclusive, is_to_be_checked, make, write_derived
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
+from compositionality.evaluate.results import INFLUENCE
 from compositionality.evaluate.types import CORRECT
 from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveFloat, PositiveInt
 from compositionality.rollout.model_folder import check_family, check_model, resolve_model
@@ -135,11 +136,10 @@ class InfluenceSettings:
 
 def measure_influence(settings: InfluenceSettings) -> Path:
     """Write ``output``/influence.parquet (a row a query) and influence.json (means); print the means by accuracy."""
-    check_ranges(settings)
-    settings.projection.check()
+    _check_settings(settings)
     model = resolve_model(settings.model)
     check_answers(settings.rollouts, settings.problems, model)
-    path = settings.output / "influence.parquet"
+    path = settings.output / INFLUENCE
     free = ("model", "rollouts", "problems", "output", "micro_batch_tokens", "force")
     own = {key: value for key, value in asdict(settings).items() if key not in free}
     recipe = Recipe(STEP, own, {"model": model, "rollouts": settings.rollouts, "problems": settings.problems})
@@ -163,9 +163,7 @@ def measure_influence(settings: InfluenceSettings) -> Path:
 
 def check(settings: InfluenceSettings) -> None:
     """Check, for a dry run, the settings, and the model, rollouts and problems that exist."""
-    check_ranges(settings)
-    settings.projection.check()
-    beside(settings.output, "lock")  # refuses a path without a name
+    _check_settings(settings)
     model = problems = None
     if is_to_be_checked(settings.model, dry=True):
         model = check_model(settings.model).path
@@ -175,6 +173,13 @@ def check(settings: InfluenceSettings) -> None:
         read_problems(problems)
     if is_to_be_checked(settings.rollouts, dry=True):
         check_answers(settings.rollouts, problems, model)
+
+
+def _check_settings(settings: InfluenceSettings) -> None:
+    check_ranges(settings)
+    settings.projection.check()
+    beside(settings.output, "lock")  # refuses a path without a name
+    check_maker(settings.output / INFLUENCE, STEP, force=settings.force)
 
 
 def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[str, Any]]:

@@ -183,8 +183,8 @@ def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
 
 def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | None:
     """Return the manifest of what is at ``target`` and would stay; UserError if another step or nobody here made it."""
-    empty = target.is_dir() and not any(target.iterdir())
-    if force or empty or not target.exists() or beside(target, PENDING).is_file():
+    pending, empty = beside(target, PENDING).is_file(), target.is_dir() and not any(target.iterdir())
+    if force or empty or pending or not target.exists():
         return None
     manifest = read_manifest(target)
     if manifest is None:

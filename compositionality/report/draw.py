@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from compositionality.analysis.scaling import STEP as FIT_STEP
-from compositionality.data.artefact import Recipe, is_to_be_checked, make, verify
+from compositionality.data.artefact import Recipe, beside, check_maker, is_to_be_checked, make, verify
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import class_shares, read_labels
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 AGAIN = "run examples/fit_scaling.py again with --force"
+STEP = "draw_figure"
 FORMATS = (".png", ".svg", ".pdf")
 SCALING = "scaling"
 METRICS = {
@@ -81,7 +82,7 @@ def draw_figure(settings: FigureSettings) -> Path:
         looks = {"arms": {name: asdict(style) for name, style in styles.items()}}
     ending = path.suffix[1:]
     made = {"figure": settings.figure, "title": settings.title, **looks, "format": ending, **renderer_versions()}
-    spec, recipe = spec_of(chart), Recipe("draw_figure", made, sources)
+    spec, recipe = spec_of(chart), Recipe(STEP, made, sources)
     make(path, recipe, lambda partial: partial.write_bytes(rendered(spec, ending)), force=settings.force, follows=True)
     print(path)
     return path
@@ -91,6 +92,7 @@ def file_of(output: Path) -> Path:
     """Return the file to draw: a .png if its name has no ending (of three or four letters). UserError for another."""
     if output.suffix not in FORMATS and re.fullmatch(r"\.[A-Za-z]{3,4}", output.suffix):
         raise UserError(f"output={output}: must end in {', '.join(FORMATS)}, or in nothing")
+    beside(output, "lock")  # refuses a path without a name
     return output if output.suffix in FORMATS else output.with_name(f"{output.name}.png")
 
 
@@ -121,9 +123,9 @@ def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt
 
 
 def check(settings: FigureSettings) -> None:
-    """Refuse in a dry run names of inputs that cannot be, and inputs, where they exist, that a start would refuse."""
+    """Refuse in a dry run names of inputs that cannot be, and what exists of inputs and output as a start would."""
     check_ranges(settings)
-    file_of(settings.output)
+    check_maker(file_of(settings.output), STEP, force=settings.force)
     scaling = settings.figure == SCALING
     paths = settings.inputs if scaling else named_paths("inputs", with_run_names(settings.inputs)).values()
     if is_to_be_checked(*paths, dry=True):

@@ -118,7 +118,8 @@ def publish(settings: PublishSettings) -> Path:
 
 
 def check(settings: PublishSettings) -> None:
-    """Refuse in a dry run what a start refuses, if what is published is there."""
+    """Refuse in a dry run what a start refuses: a place that somebody else uses, and what is published, if there."""
+    artefact.check_maker(settings.output, STEP, force=settings.force)
     paths = [path for _, path in _named(settings.what)]
     if artefact.is_to_be_checked(*paths, dry=True):
         parts_of(settings)

@@ -91,6 +91,7 @@ def check(settings: RecordSettings) -> None:
     files = inputs_of(settings)
     if settings.replicate and not all(path.is_file() for path in files.values()):
         artefact.check_place(settings.output, artefact.Recipe("write_record", {}, files))
+        artefact.check_maker(settings.output, "write_record", force=settings.force)
     else:
         artefact.check_target(settings.output, recipe_of(settings), force=settings.force)
 

@@ -74,7 +74,8 @@ def report(settings: ReportSettings) -> Path:
 
 
 def check_inputs(settings: ReportSettings) -> None:
-    """Refuse in a dry run inputs that a start would refuse, where the study has been evaluated."""
+    """Refuse in a dry run what somebody else made at the output; inputs too, where the study has been evaluated."""
+    artefact.check_maker(settings.output, STEP, force=settings.force)
     if any(settings.study.glob(f"seed*/{settings.section}/{RESULTS}")):
         find_inputs(settings)
 
