@@ -99,6 +99,8 @@ def check(settings: RecordSettings) -> None:
 def inputs_of(settings: RecordSettings) -> dict[str, Path]:
     """Return tables and claims by name. UserError for what is not RESULTS/SEED:PATH."""
     files = {"claims": Path(settings.claims)} if settings.claims else {}
+    if settings.completions and not settings.replicate:
+        raise UserError("completions=true: goes with replicate=true; leave it out")
     if not settings.results:
         raise UserError("results: give at least one table, as results=[RESULTS/SEED:PATH,...]")
     for entry in settings.results:
@@ -155,8 +157,12 @@ def fill(folder: Path, settings: RecordSettings) -> None:
         write_text(folder / METRICS, "".join(f"{json.dumps(step)}\n" for step in steps(runs)))
         pq.write_table(joined_tables(recipe_of(settings)), folder / RESULTS, compression="zstd")
         if settings.completions:
-            first = next(iter(inputs_of(settings).values()))  # of accuracy
-            shutil.copytree(first.with_name(ROLLOUTS), folder / ROLLOUTS, ignore=shutil.ignore_patterns("*.lock"))
+            rollouts = next(iter(inputs_of(settings).values())).with_name(ROLLOUTS)  # of accuracy
+            if not (answers := [*rollouts.glob("*/[!.]*")]):
+                raise UserError(f"{rollouts}: no completions there; evaluate again, or leave out completions=true")
+            for place in answers:
+                artefact.verify(place)
+            shutil.copytree(rollouts, folder / ROLLOUTS, ignore=shutil.ignore_patterns(".*"))  # locks
         return
     record = without_places(record_of(settings))
     texts = {

@@ -17,7 +17,16 @@ import pyarrow.parquet as pq
 
 from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import load_profile
-from compositionality.data.artefact import Manifest, beside, file_hash, manifest_path, remove, verify, write_text
+from compositionality.data.artefact import (
+    Manifest,
+    beside,
+    exclusive,
+    file_hash,
+    manifest_path,
+    remove,
+    verify,
+    write_text,
+)
 from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of, tree_ids
 from compositionality.data.json_files import read_text
 from compositionality.errors import UserError
@@ -134,20 +143,29 @@ def restore(request: Request) -> None:
         manifest = verify(folder)
         if results.is_dir():
             continue
-        rows = pq.read_table(folder / TABLE)
-        for kind, content in manifest.settings["tables"].items():
-            table = results / request.loaded.claimed[kind]
-            table.parent.mkdir(parents=True, exist_ok=True)
-            columns = [field for field in SCHEMA if field.name in rows.column_names]  # a table of before may lack one
-            table_rows = rows.filter(pc.field("evaluation") == kind).select([field.name for field in columns])
-            table_rows = table_rows.cast(pa.schema(columns)).combine_chunks()
-            pq.write_table(table_rows, table, compression="zstd")  # the bytes that it had
-            seal(table, {**content, "facts": {"kept": str(folder)}})
-            if kind == "accuracy":
-                write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
-                seal(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
-                if (folder / ROLLOUTS).is_dir():
-                    copytree(folder / ROLLOUTS, table.with_name(ROLLOUTS))
+        with exclusive(results, wait=60):  # seconds; replicates may be started at the same moment
+            if not results.is_dir():
+                remove(partial := beside(results, "partial"))
+                put_back(folder, manifest, partial, request.loaded.claimed)
+                partial.replace(results)
+
+
+def put_back(folder: Path, manifest: Manifest, results: Path, places: Mapping[str, str]) -> None:
+    """Write the tables and completions that are kept in ``folder`` below ``results``; ``places``: files by kind."""
+    rows = pq.read_table(folder / TABLE)
+    for kind, content in manifest.settings["tables"].items():
+        table = results / places[kind]
+        table.parent.mkdir(parents=True, exist_ok=True)
+        columns = [field for field in SCHEMA if field.name in rows.column_names]  # a table of before may lack one
+        table_rows = rows.filter(pc.field("evaluation") == kind).select([field.name for field in columns])
+        table_rows = table_rows.cast(pa.schema(columns)).combine_chunks()
+        pq.write_table(table_rows, table, compression="zstd")  # the bytes that it had
+        seal(table, {**content, "facts": {"kept": str(folder)}})
+        if kind == "accuracy":
+            write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
+            seal(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
+            if (folder / ROLLOUTS).is_dir():
+                copytree(folder / ROLLOUTS, table.with_name(ROLLOUTS))
 
 
 def seal(target: Path, content: Mapping[str, Any]) -> None:

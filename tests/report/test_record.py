@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -22,6 +23,7 @@ from compositionality.evaluate.tables import summary_markdown
 from compositionality.evaluate.types import Metric
 from compositionality.report.draw import FigureSettings, draw_figure
 from compositionality.report.record import FILES, RecordSettings, read_times, steps, without_places, write_record
+from compositionality.study import registered
 from compositionality.study.model import Replicate, Request
 from compositionality.study.registered import restore
 
@@ -125,13 +127,31 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
     kept = request.kept(request.replicates[0])
     results = [f"{kind}/seed0:{file}" for kind, file in files.items() if Path(file).is_file()]
     runs = [f"seed0:{run_folder(tmp_path).parent}"]
-    write_record(RecordSettings(results, kept, runs=runs, replicate=True, completions=True))
+    settings = RecordSettings(results, kept, runs=runs, replicate=True, completions=True)
+    with pytest.raises(UserError, match=r"^completions=true: goes with replicate=true"):
+        write_record(replace(settings, replicate=False))
+    answers, away = seed / "section41_42/rollouts", tmp_path / "away"
+    answers.rename(away)
+    with pytest.raises(UserError, match=r"rollouts: no completions there; evaluate again"):
+        write_record(settings)
+    shutil.copytree(away, answers)
+    next(answers.rglob("*.parquet")).write_bytes(b"x")
+    with pytest.raises(UserError, match=r"parquet: altered or truncated"):
+        write_record(settings)
+    shutil.rmtree(answers)
+    away.rename(answers)
+    write_record(settings)
     names = ["manifest.json", "metrics.jsonl", "results.parquet", "rollouts"]
     assert sorted(path.name for path in kept.iterdir()) == names
     assert [json.loads(line)["run"] for line in (kept / "metrics.jsonl").open()] == ["stage2-rl-level2"] * 2
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid"]
     for words in (["init", "-q"], ["add", "results"], ["commit", "-q", "-m", "kept"]):
         subprocess.run([*git, *words], check=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(registered, "copytree", Mock(side_effect=KeyboardInterrupt))  # nothing is tidied up
+        with pytest.raises(KeyboardInterrupt):
+            restore(request)
+    assert not Path("clone/small/seed0").exists(), "all of it, or nothing"
     restore(request)
     metrics = {"accuracy": Metric.ACCURACY, "passk": Metric.PASS_AT_K, "failures": Metric.FAILURES}
     for entry in results:
@@ -144,7 +164,7 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
         assert (before.replicates[0].training, before.replicates[0].inputs) == (
             after.replicates[0].training, after.replicates[0].inputs
         )  # fmt: skip
-    answers, there = seed / "section41_42/rollouts", Path("clone/small/seed0/section41_42/rollouts")
+    there = Path("clone/small/seed0/section41_42/rollouts")
     assert {path.relative_to(there): path.read_bytes() for path in there.rglob("*.parquet")} == {
         path.relative_to(answers): path.read_bytes() for path in answers.rglob("*.parquet")
     }
