@@ -78,10 +78,11 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
 def check(settings: ChatTemplateSettings) -> None:
     """Check, for a dry run, the template, and what the tokenizer has of it; if the model is not there, say so."""
     check_name(settings.chat_template, "chat_template")
-    check_place(Path(settings.output), Recipe(STEP, {}, {"model": Path(settings.model)}))
-    check_maker(Path(settings.output), STEP, force=settings.force)
+    model, output = Path(settings.model).expanduser(), Path(settings.output)
+    check_place(output, Recipe(STEP, {}, {"model": model} if model.exists() else {}))  # else perhaps a Hub id
+    check_maker(output, STEP, force=settings.force)
     if is_to_be_checked(settings.model, dry=True):
-        chosen(settings, Path(settings.model).expanduser())
+        chosen(settings, model)
     else:
         print(f"{settings.model}: no such folder here, so the model is not checked", file=sys.stderr)
 

@@ -101,6 +101,14 @@ def test_the_links_lead_past_those_of_the_cache(bases: dict[str, Path], tmp_path
         check_model(tmp_path / "made")
 
 
+def test_a_hub_id_is_no_folder_that_holds_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    check(ChatTemplateSettings("owner/name", "owner/name/plain", "plain"))
+    (tmp_path / "owner/name").mkdir(parents=True)
+    with pytest.raises(UserError, match="lies in the input owner/name"):
+        check(ChatTemplateSettings("owner/name", "owner/name/plain", "plain"))
+
+
 def test_a_template_of_an_earlier_folder_gives_way(made: dict[str, Path], tmp_path: Path) -> None:
     """Also that of a model which has one: what is made from it is what is made from the base."""
     set_chat_template(ChatTemplateSettings(str(made["llama-3.1"]), str(tmp_path / "plain"), "plain"))
