@@ -187,7 +187,14 @@ def test_a_dry_run_needs_no_input(entry: str, tmp_path: Path, monkeypatch: pytes
     assert not list(tmp_path.iterdir())
 
 
-INPUTS_OF = [(entry, name) for entry, words in {**BASES, **OTHERS}.items() for name in INPUTS if name in words]
+INPUTS_OF = [(entry, words, name) for entry, words in {**BASES, **OTHERS}.items() for name in INPUTS if name in words]
+INPUTS_OF += [  # not of the shortest words
+    ("evaluate", f"{BASES['evaluate']} rollouts=[r:ROLLOUTS]", "ROLLOUTS"),
+    ("filter_rollouts", f"{BASES['filter_rollouts']} tokenizer=MODEL max_length=9", "MODEL"),
+    ("split_chunks", f"{BASES['split_chunks']} prompts_of=NOWHERE", "TRAIN"),
+    ("prepare_guru", "files=[TRAIN,OTHER] output=OUT", "OTHER"),
+    ("publish", "what=[ROLLOUTS,NOWHERE] output=OUT licence=mit", "ROLLOUTS"),
+]
 
 
 def refused_damaged(entry: str, words: str, name: str, folder: Path) -> bool:
@@ -204,9 +211,11 @@ def refused_damaged(entry: str, words: str, name: str, folder: Path) -> bool:
     return code == 2
 
 
-@pytest.mark.parametrize(("entry", "name"), INPUTS_OF)
-def test_p26_a_dry_run_refuses_a_damaged_input_where_no_other_is_there(entry: str, name: str, tmp_path: Path) -> None:
-    assert refused_damaged(entry, {**BASES, **OTHERS}[entry], name, tmp_path)
+@pytest.mark.parametrize(("entry", "words", "name"), INPUTS_OF)
+def test_p26_a_dry_run_refuses_a_damaged_input_where_no_other_is_there(
+    entry: str, words: str, name: str, tmp_path: Path
+) -> None:
+    assert refused_damaged(entry, words, name, tmp_path)
 
 
 @pytest.mark.full

@@ -133,9 +133,12 @@ def check_table(settings: EvaluationSettings, step: str) -> None:
 
 
 def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None:
-    """Check names and settings, and the table, models and problem files that exist, as a start of ``step`` does."""
-    models, _, files = names_of(settings)
+    """Check names, settings, and the table and inputs that exist, as a start of ``step`` does."""
+    models, rollouts, files = names_of(settings)
     check_table(settings, step)
+    for path in rollouts.values():
+        if is_to_be_checked(path, dry=True):
+            rollout_manifest(Path(path))
     for path in files.values():
         if is_to_be_checked(path, dry=True) and (settings.levels or settings.per_level):
             _rows(settings, Path(path))

@@ -70,6 +70,8 @@ def check_rollouts(settings: FilterSettings, *, dry: bool = True) -> None:
     _check_inputs(settings, Path(settings.problems), folders, dry=dry)
     if settings.tokenizer is None or is_to_be_checked(settings.tokenizer, dry=dry):
         check_target(Path(settings.output), _rollouts_recipe(settings), force=settings.force)
+        if dry and settings.tokenizer is not None:
+            load_tokenizer(settings.tokenizer)
 
 
 def _check_inputs(settings: RowSettings, problems: Path, rollouts: Sequence[Path], *, dry: bool) -> None:

@@ -122,8 +122,10 @@ def check_chunks(settings: ChunkSettings, *, dry: bool = True) -> None:
     check_ranges(settings)
     settings.size(settings.chunks)
     check_target(Path(settings.output), _chunks_recipe(settings), force=settings.force)
-    if dry and not settings.prompts_of and is_to_be_checked(settings.problems, dry=True):
-        checked_size(settings, read_problems(Path(settings.problems)).num_rows)
+    if dry and is_to_be_checked(settings.problems, dry=True):
+        n_problems = read_problems(Path(settings.problems)).num_rows
+        if not settings.prompts_of:
+            checked_size(settings, n_problems)
 
 
 def checked_size(settings: ChunkSettings, n_problems: int) -> int:
