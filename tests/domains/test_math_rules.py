@@ -166,7 +166,11 @@ SPELLINGS = (
     (r"{}\sqrt{{{}}}", "{}√{}"), (r"\frac{{\sqrt{{{}}}}}{{2}}", r"\frac{{\sqrt{{{}}}}}2"),
     ("{}:{}", r"{}\text{{ to }}{}"), ("{}:{}", "a:b={}:{}"),
     (r"\pm {}", r"\pm{{{}}}"), (r"-{0}, {0}", r"\{{\pm {0}\}}"),
-    (r"({},{})", r"(x,y)=({},{})"), (r"(x,y)=({},{})", "x={}, y={}"), ("{},{}", "x={}, y={}"), ("{}_8", "({})_{{8}}"),
+    (r"({},{})", r"(x,y)=({},{})"), (r"(x,y)=({},{})", "x={}, y={}"), ("x={}, y={}", "(x,y)=({},{})"),
+    ("(x,y)=({0},{1})", "y={1}, x={0}"), (r"\sqrt{{{}.5}}", "√{}.5"), (r"\frac{{x}}{{1{}}}", r"1/1{}\cdot x"),
+    *((f"x{less} {{}}", f"x {sign} {{}}") for less, signs in (
+        ("<", ("\\lt",)), (">", ("\\gt",)), (r"\le", ("<=", "⩽", r"\leqq")), (r"\ge", (">=", "⩾", r"\geqq")))
+      for sign in signs), ("{},{}", "x={}, y={}"), ("{}_8", "({})_{{8}}"),
     (r"\begin{{pmatrix}}{}\\{}\end{{pmatrix}}", r"\left[\begin{{array}}{{c}}{} \\ {}\end{{array}}\right]"),
     (r"\begin{{pmatrix}}{}\\{}\end{{pmatrix}}", r"(\begin{{matrix}}{} \\ {}\end{{matrix}})"),
     (r"\frac{{{}}}{{{}}}", r"({}\over {})"), (r"\frac{{{}}}{{{}}}", r"\left({} \over {}\right)"),
@@ -298,6 +302,7 @@ def test_p04_case_and_base_count(gold: str) -> None:
         ("\\sin x", "\\sin(x)"), ("\\cos 2\\theta", "\\cos{2 \\theta}"), ("\\pi r^2", "r^2 \\pi"), ("2 \\cdot x", "2x"),
         ("\\frac{x}{y}", "\\frac x y"), ("\\frac{1}{2}", "\\frac 1 2"), ("x\\sqrt{3}", "\\sqrt 3 \\times x"),
         ("\\log_2 x", "\\log_{2}(x)"), ("\\log_{10} 2", "\\log_{10}(2)"),
+        *((letter, f"\\left({text}\\right)") for letter in "Bx" for text in (letter, f"\\text{{{letter}}}")),
         ("\\text{No}", "no"), ("No", "\\text{NO}"), ("Yes", "YES"), ("no", "No"), ("12", "\\text{12 cm}"),
         ("2\\sqrt{3}", "\\left(2\\sqrt{3}\\right)"), ("-x", "((-x))"), ("3:4", "(3:4)"), ("12", "\\boldsymbol{12}"),
         ("12", "12 \\textrm{ cm}"), ("12", "\\mbox{12}"), ("x^{2}", "\\mathbf{x^2}"), ("\\emptyset", "\\{\\}"),
@@ -392,6 +397,8 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
         *((gold, f"{given}\\text{{{other}}}") for gold in ("D", "(D)", "\\text{D}") for other in (" A", "C", "min")
           for given in ("D", "\\text{D}", "(D)", "\\text{(D)}")),
         ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
+        *((gold, answer) for gold, answer in permutations(("(x,y)=(1,2)", "a=1,b=2", "1<x<2"), 2)),
+        ("1<x<2", "x_1=1,x_2=2"), ("(x,y)=(1,2),(3,4)", "x=1,y=2"), ("(x,y,z)=(1,2,3)", "x=1,y=2"),
         *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),
         *(("-\\infty", f"-{before}\\infty{after}") for before in ("2", "\\frac{1}{2}") for after in ("", "^2")),
     ],

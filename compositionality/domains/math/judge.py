@@ -9,7 +9,7 @@ from compositionality.domains.math.families import are_solutions, of_one_family
 from compositionality.domains.math.inequalities import AND, EMPTY, LESS, OR, intervals
 from compositionality.domains.math.normal import normal
 from compositionality.domains.math.numbers import RELATIVE, number_of
-from compositionality.domains.math.parts import bare, brackets, names, split_parts, unbraced, unnamed
+from compositionality.domains.math.parts import bare, brackets, names, point, split_parts, unbraced, unnamed
 from compositionality.domains.math.symbols import TooLongError, rounds_to, same_by_symbols
 from compositionality.domains.math.units import apart
 from compositionality.errors import UserError
@@ -113,11 +113,11 @@ def _is_right(gold: str, text: str) -> bool:
     gold, answer, family = of_one_family(gold, answer)
     (variable, right), (other, found) = intervals(gold, family), intervals(answer, family)
     if variable:
-        if other not in ("", variable) or (not other and LESS.search(answer)):
-            return False  # x+1<5 is the question to x<4
+        if other not in ("", variable) or (not other and (LESS.search(answer) or point(answer))):
+            return False  # x+1<5 is the question to x<4; (x,y)=(1,4) is no interval
         gold, answer = right, found
     elif other and not LESS.search(gold):
-        if found == EMPTY:
+        if found == EMPTY or point(gold):
             return False  # it is not said that x<1 and x>3 is empty
         answer = found
     gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
@@ -147,8 +147,9 @@ def _same(gold: str, answer: str) -> bool:
             answer = re.sub(rf"^{name[0]}_\w=", name, answer)  # x_1=5 is x=5
         if name and single and answer.startswith(name):
             gold, answer = bare(named), bare(answer.removeprefix(name))
-        elif name[:1] == "(" and not single:
-            gold = named  # x=1, y=2 is (x,y)=(1,2)
+        elif (name + answer)[:1] == "(" and (values := point(gold)):  # (x,y)=(1,2) is x=1, y=2
+            others = point(answer)
+            return values.keys() == others.keys() and all(_is_same_part(values[one], others[one]) for one in values)
         elif number_of(bare(named)) is not None or (single and answer.count("=") > 1):
             return gold == answer  # x-3=2 is the question to x=5
     elif gold.isalpha() and gold.isupper() and "=" in answer and answer.partition("=")[0].isupper():
