@@ -18,6 +18,7 @@ UNREADABLE = object()  # what is returned for text that is no literal
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
+_NO_BLANK = re.compile(r"\S")
 _FENCE = re.compile(r"```[a-zA-Z]*")
 _STYLED = re.compile(r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|boldsymbol|mbox)\s*\{([^{}]*)\}")
 
@@ -68,7 +69,8 @@ def last_box(response: str) -> str | None:
             outer, opened = open_braces.pop() if open_braces else (-1, -1)
             if opened < 0:
                 continue
-            if opened > start or response[opened:box].strip() or response[closed : part.start()].strip():
+            gaps = (opened, box), (closed, part.start())  # before the box in this one, and after it
+            if opened > start or any(_NO_BLANK.search(response, *gap) for gap in gaps):
                 start, end = opened, part.start()
             box, closed = outer, part.end()
         elif token.endswith("{") and len(token) > 2:

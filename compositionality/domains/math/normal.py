@@ -47,7 +47,7 @@ _ROOT_OF = re.compile(r"√\s*(?:(\d+(?:\.\d+)?|[a-zA-Z])|\(([^()]*)\))")
 _ARRAY = re.compile(r"[(\[]\\begin\{(?:matrix\}|array\}\{[clr ]*\})(.*)\\end\{(?:matrix|array)\}[)\]]")
 _LEAD = re.compile(r"\s*\\text\{\s*(?:the )?(?:final )?answer(?: is|:| is:)?\s*\}:?(?=.)", re.IGNORECASE)
 _TO = re.compile(r"(?<=\d)\s*(?:\\text\{\s*to\s*\}|\sto\s)\s*(?=\d)")
-_BASE = re.compile(r"[({](\w+)[)}](?=_\{?\d+\}?)")
+_BASE = re.compile(r"(?<![\w^)}\]])[({](\w+)[)}](?=_\{?\d+\}?)")
 _PRODUCT = re.compile(
     r"(?<![\d./])(\d+(?:\.\d*)?|\.\d+)"
     r"(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))"
