@@ -158,6 +158,8 @@ SPELLINGS = (
     (r"\frac{{{}}}{{{}}}", r"{{{{{}}}\over{{{}}}}}"), (r"\frac{{{}}}{{{}}}", r"x={}\over{}"),
     (r"\frac{{{}\pi}}{{{}}}", r"{{{{{}\pi}}\over {}}}"), (r"\frac{{{}}}{{{}}}", r"\frac{{{{{}}}}}{{{{{}}}}}"),
     (r"-{}", r"-{{{}}}"), (r"x=-{}", r"-{{{{{}}}}}"), ("{}", r"\text{{The answer is: }}{}"), ("{}", r"\bf {}"),
+    *((r"\frac{{n(n+{})}}{{1{}}}", form) for form in (
+        r"{{n(n+{})\over 1{}}}", r"n(n+{})\over 1{}", r"\mathbf{{n(n+{})\over 1{}}}", r"S=n(n+{}) \over 1{}")),
     ("y={}x+{}", "f(x)={}x+{}"), ("f(x)={}x+{}", "y={}x+{}"), ("{}:{}", r"{} \colon {}"),
     ("x={}, x={}", "x_1={}, x_2={}"),
     (r"\frac{{\sqrt{{{}}}}}{{{}}}", r"{{{{\sqrt{{{}}}}}\over{{{}}}}}"),
@@ -390,6 +392,7 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
 @pytest.mark.parametrize(
     ("gold", "answer"),
     [
+        ("f(x)=2x+3", "2x-y+3=0"), ("2x-y+3=0", "f(x)=2x+3"),
         ("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3"), ("(1,2)", "(y,x)=(1,2)"),
         ("5s", "5\\cdots"), ("2x", "2\\cdotx"), ("C", "C1"), ("x+1", "x1+1"), ("x+1", 'x"+1'), ("x+1", "x#+1"),
         *(("1,2", f"x={one},y={other}") for one, other in ((2, 1), (2, 2), (1, 3))), ("\\{1,2\\}", "x=1,y=2"),

@@ -140,7 +140,8 @@ def _same(gold: str, answer: str) -> bool:
     gold, answer = unbraced(gold), unbraced(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
-        gold, answer = (re.sub(r"^f\(x\)=", "y=", side) for side in (gold, answer))
+        if all(side.startswith(("y=", "f(x)=")) for side in (gold, answer)):
+            gold, answer = (re.sub(r"^f\(x\)=", "y=", side) for side in (gold, answer))
         named = unnamed(gold)
         name = gold.removesuffix(named)
         if len(name) == 2:

@@ -34,7 +34,7 @@ _SIGN = re.compile(
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
 _BRACED = r"\{(?:[^{}]|\{[^{}]*\})*\}"
-_NESTED, _UNPARTED = rf"(?:[^{{}}]|{_BRACED})*?", rf"(?:[^{{}}()=,]|{_BRACED})*?"
+_NESTED, _UNPARTED = rf"(?:[^{{}}]|{_BRACED})*?", rf"(?:[^{{}}()=,]|{_BRACED}|\([^{{}}()=,]*\))*?"
 _OVER = re.compile(
     rf"\{{(?P<above>{_NESTED})\\(over|choose)(?![a-zA-Z])({_NESTED})\}}"
     rf"|(?:(?<=[(=])|^)({_UNPARTED})\\(over|choose)(?![a-zA-Z])({_UNPARTED})(?=\)|$)"
@@ -127,6 +127,8 @@ def _undressed(text: str) -> str:
         if not re.search(r"\\|[a-zA-Z]" if style[0].isspace() or not style[0] else r"[\\{]", pair[2]):
             break
         text = pair[2]
+        if re.search(r"\\(?:over|choose)(?![a-zA-Z])", text):
+            return f"{{{text}}}"  # which may be theirs
     return text
 
 
