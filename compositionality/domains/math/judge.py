@@ -173,7 +173,7 @@ def _same(gold: str, answer: str) -> bool:
         parts = gold.replace(":", ","), answer.replace(":", ",")
         return gold.count(":") == answer.count(":") and _same_parts(*parts, ordered=True)
     joined = split_parts(answer) if "∪" not in answer else answer.split("∪")
-    if "∪" in gold and len(joined) > 1 and all(map(brackets, joined)):
+    if "∪" in gold and ("∪" in answer or (len(joined) > 1 and all(map(brackets, joined)))):
         return _same_in_any_order(gold.split("∪"), joined)
     gold_pair, pair = brackets(gold), brackets(answer)
     gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
@@ -187,7 +187,8 @@ def _same(gold: str, answer: str) -> bool:
         opened, _, inner = gold_pair or pair or ("", "", "")
         listed = answer if gold_pair else gold
         is_list = gold_pair is not None or len(split_parts(listed)) > 1
-        if opened != "\\{" or inner == EMPTY or not is_list or has_letters:
+        is_named_apart = has_letters and not any(names(split_parts(inner)))  # a=1,b=2 is no {1,2}
+        if opened != "\\{" or inner == EMPTY or not is_list or is_named_apart:
             return False
         return _same_parts(*((inner, listed) if gold_pair else (listed, inner)), ordered=False)
     if len(gold_names) > 1 or len(part_names) > 1:  # x=5,y=6 is no 6,5
