@@ -46,6 +46,8 @@ TRUTH = json.dumps({"answer": 27, "asked": "b1a", "style": "text"})
         (r"\boxed{\boxed{27}}", "correct"),
         (r"\boxed{3 \boxed{27}}", "malformed"),
         (r"\boxed{<answer>27</answer> 3}", "malformed"),
+        (r"\boxed{3 \boxed{1}} <answer>27</answer>", "correct"),
+        (r"<answer>27</answer> \boxed{<answer>3</answer> 27}", "malformed"),
         (r"\boxed{27", "no_answer"),
         (r"\boxed{}", "no_answer"),
         ("27", "no_answer"),

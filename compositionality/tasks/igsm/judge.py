@@ -317,10 +317,11 @@ def judge_igsm(answer_text: str, ground_truth: str) -> Verdict:
         line = answer_text.rpartition("\n")[2]
         answer = line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
     else:
-        _, inside = max(last_between(answer_text, "\\boxed{", "}"), last_between(answer_text, OPEN, CLOSE))
+        start, inside = max(last_between(answer_text, "\\boxed{", "}"), last_between(answer_text, OPEN, CLOSE))
         box = last_box(answer_text) or ""
-        holds_more = "\\boxed{" in box or OPEN in box  # two answers in one
-        answer = (box if holds_more else inside.strip(" \n")) or None
+        box_start = answer_text.rfind(box)
+        is_in_box = box_start <= start < box_start + len(box)  # beside something else: two answers in one
+        answer = (box if is_in_box else inside.strip(" \n")) or None
     if answer is None:
         return Verdict(0.0, Reason.NO_ANSWER)
     if not _NUMBER.fullmatch(answer):
