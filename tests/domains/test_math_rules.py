@@ -157,7 +157,8 @@ SPELLINGS = (
     (r"\sqrt{{\frac{{{}}}{{{}}}}}", r"\sqrt{{{} \over {}}}"), (r"x+\frac{{{}}}{{{}}}", r"x+{{{}\over {}}}"),
     (r"\frac{{{}}}{{{}}}", r"{{{{{}}}\over{{{}}}}}"), (r"\frac{{{}}}{{{}}}", r"x={}\over{}"),
     (r"\frac{{{}\pi}}{{{}}}", r"{{{{{}\pi}}\over {}}}"), (r"\frac{{{}}}{{{}}}", r"\frac{{{{{}}}}}{{{{{}}}}}"),
-    (r"-{}", r"-{{{}}}"), (r"x=-{}", r"-{{{{{}}}}}"), ("{}", r"\text{{The answer is: }}{}"), ("{}", r"\bf {}"),
+    (r"-{}", r"-{{{}}}"), (r"x=-{}", r"-{{{{{}}}}}"), ("{}", r"\text{{The answer is: }}{}"),
+    *(("{}", rf"\{style} {{}}") for style in ("bf", "it", "textstyle", "Large")),
     *((r"\frac{{n(n+{})}}{{1{}}}", form) for form in (
         r"{{n(n+{})\over 1{}}}", r"n(n+{})\over 1{}", r"\mathbf{{n(n+{})\over 1{}}}", r"S=n(n+{}) \over 1{}")),
     ("y={}x+{}", "f(x)={}x+{}"), ("f(x)={}x+{}", "y={}x+{}"), ("{}:{}", r"{} \colon {}"),
@@ -171,7 +172,8 @@ SPELLINGS = (
     (r"\frac{{x}}{{{}}}\le y", r"x/{}\leqslant y"),
     (r"\pm {}", r"\pm{{{}}}"), (r"-{0}, {0}", r"\{{\pm {0}\}}"),
     (r"({},{})", r"(x,y)=({},{})"), (r"(x,y)=({},{})", "x={}, y={}"), ("x={}, y={}", "(x,y)=({},{})"),
-    ("(x,y)=({0},{1})", "y={1}, x={0}"), (r"\sqrt{{{}.5}}", "√{}.5"), (r"\frac{{x}}{{1{}}}", r"1/1{}\cdot x"),
+    ("(x,y)=({0},{1})", "y={1}, x={0}"), ("x={}, y={}", "({},{})"),
+    (r"\sqrt{{{}.5}}", "√{}.5"), (r"\frac{{x}}{{1{}}}", r"1/1{}\cdot x"),
     *((f"x{less} {{}}", f"x {sign} {{}}") for less, signs in (
         ("<", ("\\lt",)), (">", ("\\gt",)), (r"\le", ("<=", "⩽", r"\leqq")), (r"\ge", (">=", "⩾", r"\geqq")))
       for sign in signs), ("{},{}", "x={}, y={}"), ("{}_8", "({})_{{8}}"),
@@ -404,6 +406,7 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
           for given in ("D", "\\text{D}", "(D)", "\\text{(D)}")),
         ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
         *((gold, answer) for gold, answer in permutations(("(x,y)=(1,2)", "a=1,b=2", "1<x<2"), 2)),
+        ("x=1,x=2", "(1,2)"), ("x=1", "(1,1)"), ("y=2,x=1", "(2,1)"), ("x=1,y=2", "[1,2]"),
         ("1<x<2", "x_1=1,x_2=2"), ("(x,y)=(1,2),(3,4)", "x=1,y=2"), ("(x,y,z)=(1,2,3)", "x=1,y=2"),
         *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),
         *(("-\\infty", f"-{before}\\infty{after}") for before in ("2", "\\frac{1}{2}") for after in ("", "^2")),

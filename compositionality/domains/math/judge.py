@@ -177,10 +177,11 @@ def _same(gold: str, answer: str) -> bool:
         return _same_in_any_order(gold.split("∪"), joined)
     gold_pair, pair = brackets(gold), brackets(answer)
     gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
-    is_named = all(part_names) and part_names == sorted(set(part_names))
     has_letters = len({name[0] for name in part_names if name}) > 1  # x=5,y=6
-    if gold_pair and gold_pair[:2] == ("(", ")") and not pair and is_named:
-        return _same_parts(gold_pair[2], answer, ordered=True)  # x=1, y=2 is (1,2)
+    for one, other, named in ((gold_pair, pair, part_names), (pair, gold_pair, gold_names)):
+        if one and one[:2] == ("(", ")") and not other and all(named) and named == sorted(set(named)):
+            sides = (gold_pair[2], answer) if gold_pair else (gold, one[2])  # x=1, y=2 is (1,2)
+            return _same_parts(*sides, ordered=True)
     if gold_pair and pair:
         return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered="{" not in gold_pair[0])
     if gold_pair or pair:  # a set may leave out its braces

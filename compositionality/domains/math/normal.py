@@ -11,10 +11,11 @@ _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between t
 _UNIT_SIGNS = {
     **dict.fromkeys(("^{\\circ}", "^\\circ", "°", "\\degree"), "°"), "\\$": "USD", "¢": "cent",
 }  # fmt: skip
+_STYLES = "quad qquad displaystyle textstyle bf rm it sf small normalsize large Large LARGE huge Huge"
 _WRITTEN = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~", "\\!"), _BLANK), ",\\!": ",",
     **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right"), _GAP),
-    **dict.fromkeys(("\\quad", "\\qquad", "\\displaystyle", "\\bf", "\\rm", "\\large"), _GAP), "\\colon": ":",
+    **dict.fromkeys((f"\\{style}" for style in _STYLES.split()), _GAP), "\\colon": ":",
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
     **dict.fromkeys(_UNIT_SIGNS, _GAP), "\\%": "%",
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
