@@ -21,6 +21,7 @@ UNREADABLE = object()  # what is returned for text that is no literal
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
 _FENCE_OF_LITERAL = re.compile(r"```[a-zA-Z]*")
+_NO_BLANK = re.compile(r"\S")
 _STYLED = re.compile(r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|boldsymbol|mbox)\s*\{([^{}]*)\}")
 _ANSWER_LINE = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)\s*(.*)", re.IGNORECASE)
 
@@ -77,7 +78,8 @@ def box_span(response: str) -> tuple[int, int]:
             outer, opened = open_braces.pop() if open_braces else (-1, -1)
             if opened < 0:
                 continue
-            if opened > start or response[opened:box].strip() or response[closed : part.start()].strip():
+            gaps = (opened, box), (closed, part.start())  # before the box in this one, and after it
+            if opened > start or any(_NO_BLANK.search(response, *gap) for gap in gaps):
                 start, end = opened, part.start()
             box, closed = outer, part.end()
         elif token.endswith("{") and len(token) > 2:

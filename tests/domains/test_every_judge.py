@@ -13,6 +13,7 @@ from compositionality.domains.simulation.task import SimulationTruth
 from compositionality.domains.stem.judge import LETTERS
 from compositionality.errors import UserError
 from compositionality.tasks import find_task
+from compositionality.tasks.answers import last_box
 from compositionality.tasks.registry import task_of
 from compositionality.types import Reason
 
@@ -143,6 +144,13 @@ def test_p04_a_box_in_a_box_counts_if_that_holds_nothing_else(form: str) -> None
         assert task_of(source).verdict(form.replace("R", right).replace("W", wrong), truth).score == NESTED[form], (
             source
         )
+
+
+def test_p04_boxes_beside_boxes_in_boxes_take_linear_time() -> None:
+    levels = 150_000
+    started = time.process_time()
+    assert (last_box("\\boxed{" * levels + "x" + "\\boxed{y}}" * levels) or "").startswith("\\boxed{")
+    assert time.process_time() - started < 5
 
 
 LOOK_ALIKES = [chr(code) for code in range(128, 0x3000) if {chr(code).casefold(), chr(code).upper()} & {*ascii_letters}]

@@ -50,6 +50,8 @@ TRUTH = json.dumps({"answer": 27, "asked": "b1a", "style": "text"})
         (r"\boxed{3 \boxed{4}}, no: <answer>27</answer>", "correct"),
         (r"\boxed{<answer>4</answer> 3}, no: \boxed{27}", "correct"),
         (r"\boxed{<answer>4</answer> 3}, no: <answer>27</answer>", "correct"),
+        (r"\boxed{3 \boxed{1}} <answer>27</answer>", "correct"),
+        (r"<answer>27</answer> \boxed{<answer>3</answer> 27}", "malformed"),
         (r"\boxed{27", "no_answer"),
         (r"\boxed{}", "no_answer"),
         ("27", "no_answer"),

@@ -35,7 +35,8 @@ _COMMANDS = re.compile(
 )
 SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
 _BINOMIAL = re.compile(r"\\binom\{(?:\w|\d\d|\d?[a-z](?:[+-]\d)?)\}\{(?:\w|\d\d|[a-z][+-]\d)\}")
-_FACTOR = r"(?=[a-zA-Z({\[]|\\(?!(?:cdot|times|div|pm|mp|leq?|geq?|lt|gt|neq?|in|mid|end)(?![a-zA-Z]))[a-zA-Z])"
+_NO_FACTOR = "cdot times div pm mp le leq leqslant ge geq geqslant lt gt ne neq in mid end rfloor rceil rvert vert"
+_FACTOR = rf"(?=[a-zA-Z({{\[]|\\(?!(?:{'|'.join(_NO_FACTOR.split())})(?![a-zA-Z]))[a-zA-Z])"
 _UNCLEAR = re.compile(
     rf"/(?:\d+(?:\.\d+)?|[a-zA-Z]|\\(?:{'|'.join(_LETTERS.split())})(?![a-zA-Z]) ?|\\sqrt\{{[^{{}}]*\}}|\([^()]*\))"
     rf"(?:\^(?:\w|\{{[^{{}}]*\}}))?{_FACTOR}|(?<![\^_\d.])\d+\\frac\{{(\d+)\}}\{{(\d+)\}}{_FACTOR}"

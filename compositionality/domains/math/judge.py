@@ -9,7 +9,7 @@ from compositionality.domains.math.families import are_solutions, of_one_family
 from compositionality.domains.math.inequalities import AND, EMPTY, LESS, OR, intervals
 from compositionality.domains.math.normal import normal
 from compositionality.domains.math.numbers import RELATIVE, number_of
-from compositionality.domains.math.parts import bare, brackets, names, split_parts, unbraced, unnamed
+from compositionality.domains.math.parts import bare, brackets, names, point, split_parts, unbraced, unnamed
 from compositionality.domains.math.symbols import TooLongError, rounds_to, same_by_symbols
 from compositionality.domains.math.units import apart
 from compositionality.errors import UserError
@@ -113,11 +113,11 @@ def _is_right(gold: str, text: str) -> bool:
     gold, answer, family = of_one_family(gold, answer)
     (variable, right), (other, found) = intervals(gold, family), intervals(answer, family)
     if variable:
-        if other not in ("", variable) or (not other and LESS.search(answer)):
-            return False  # x+1<5 is the question to x<4
+        if other not in ("", variable) or (not other and (LESS.search(answer) or point(answer))):
+            return False  # x+1<5 is the question to x<4; (x,y)=(1,4) is no interval
         gold, answer = right, found
     elif other and not LESS.search(gold):
-        if found == EMPTY:
+        if found == EMPTY or point(gold):
             return False  # it is not said that x<1 and x>3 is empty
         answer = found
     gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
@@ -140,15 +140,17 @@ def _same(gold: str, answer: str) -> bool:
     gold, answer = unbraced(gold), unbraced(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
-        gold, answer = (re.sub(r"^f\(x\)=", "y=", side) for side in (gold, answer))
+        if all(side.startswith(("y=", "f(x)=")) for side in (gold, answer)):
+            gold, answer = (re.sub(r"^f\(x\)=", "y=", side) for side in (gold, answer))
         named = unnamed(gold)
         name = gold.removesuffix(named)
         if len(name) == 2:
             answer = re.sub(rf"^{name[0]}_\w=", name, answer)  # x_1=5 is x=5
         if name and single and answer.startswith(name):
             gold, answer = bare(named), bare(answer.removeprefix(name))
-        elif name[:1] == "(" and not single:
-            gold = named  # x=1, y=2 is (x,y)=(1,2)
+        elif (name + answer)[:1] == "(" and (values := point(gold)):  # (x,y)=(1,2) is x=1, y=2
+            others = point(answer)
+            return values.keys() == others.keys() and all(_is_same_part(values[one], others[one]) for one in values)
         elif number_of(bare(named)) is not None or (single and answer.count("=") > 1):
             return gold == answer  # x-3=2 is the question to x=5
     elif gold.isalpha() and gold.isupper() and "=" in answer and answer.partition("=")[0].isupper():
@@ -171,21 +173,23 @@ def _same(gold: str, answer: str) -> bool:
         parts = gold.replace(":", ","), answer.replace(":", ",")
         return gold.count(":") == answer.count(":") and _same_parts(*parts, ordered=True)
     joined = split_parts(answer) if "∪" not in answer else answer.split("∪")
-    if "∪" in gold and len(joined) > 1 and all(map(brackets, joined)):
+    if "∪" in gold and ("∪" in answer or (len(joined) > 1 and all(map(brackets, joined)))):
         return _same_in_any_order(gold.split("∪"), joined)
     gold_pair, pair = brackets(gold), brackets(answer)
     gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
-    is_named = all(part_names) and part_names == sorted(set(part_names))
     has_letters = len({name[0] for name in part_names if name}) > 1  # x=5,y=6
-    if gold_pair and gold_pair[:2] == ("(", ")") and not pair and is_named:
-        return _same_parts(gold_pair[2], answer, ordered=True)  # x=1, y=2 is (1,2)
+    for one, other, named in ((gold_pair, pair, part_names), (pair, gold_pair, gold_names)):
+        if one and one[:2] == ("(", ")") and not other and all(named) and named == sorted(set(named)):
+            sides = (gold_pair[2], answer) if gold_pair else (gold, one[2])  # x=1, y=2 is (1,2)
+            return _same_parts(*sides, ordered=True)
     if gold_pair and pair:
         return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered="{" not in gold_pair[0])
     if gold_pair or pair:  # a set may leave out its braces
         opened, _, inner = gold_pair or pair or ("", "", "")
         listed = answer if gold_pair else gold
         is_list = gold_pair is not None or len(split_parts(listed)) > 1
-        if opened != "\\{" or inner == EMPTY or not is_list or has_letters:
+        is_named_apart = has_letters and not any(names(split_parts(inner)))  # a=1,b=2 is no {1,2}
+        if opened != "\\{" or inner == EMPTY or not is_list or is_named_apart:
             return False
         return _same_parts(*((inner, listed) if gold_pair else (listed, inner)), ordered=False)
     if len(gold_names) > 1 or len(part_names) > 1:  # x=5,y=6 is no 6,5

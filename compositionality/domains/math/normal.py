@@ -11,28 +11,31 @@ _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between t
 _UNIT_SIGNS = {
     **dict.fromkeys(("^{\\circ}", "^\\circ", "°", "\\degree"), "°"), "\\$": "USD", "¢": "cent",
 }  # fmt: skip
+_STYLES = "quad qquad displaystyle textstyle bf rm it sf small normalsize large Large LARGE huge Huge"
 _WRITTEN = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "~", "\\!"), _BLANK), ",\\!": ",",
     **dict.fromkeys(("\\(", "\\)", "\\[", "\\]", "$", "\\left", "\\right"), _GAP),
-    **dict.fromkeys(("\\quad", "\\qquad", "\\displaystyle", "\\bf", "\\rm", "\\large"), _GAP), "\\colon": ":",
+    **dict.fromkeys((f"\\{style}" for style in _STYLES.split()), _GAP), "\\colon": ":",
     **{f"\\{size}{side}": _GAP for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")},
     **dict.fromkeys(_UNIT_SIGNS, _GAP), "\\%": "%",
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
     "\\dbinom": "\\binom", "\\tbinom": "\\binom",
     "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "≈": "\\approx ", "{,}": ",", "\\varnothing": "\\emptyset",
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
-    "∅": "\\emptyset ", "±": "\\pm ", "≤": "\\le ", "≥": "\\ge ", "\\mathbb{R}": "(-\\infty,\\infty)",
+    "∅": "\\emptyset ", "±": "\\pm ", "\\mathbb{R}": "(-\\infty,\\infty)", "\\lt": "<", "\\gt": ">",
+    **dict.fromkeys(("≤", "⩽", "<=", "\\leqq"), "\\le "), **dict.fromkeys(("≥", "⩾", ">=", "\\geqq"), "\\ge "),
     "∈": "\\in ", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ", "∧": "\\land ",
     "∨": "\\lor ", "ℤ": "\\mathbb{Z}", "\\wedge": "\\land", "\\vee": "\\lor", "\\lnot": "\\neg", "¬": "\\neg ",
     "\\bigcup": "∪", "√": "\\sqrt",
 }  # fmt: skip
 _SIGN = re.compile(
-    r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[^\w\s\\]|[πℤ]", re.DOTALL
+    r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[<>]=|[^\w\s\\]|[πℤ]",
+    re.DOTALL,
 )
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
 _BRACED = r"\{(?:[^{}]|\{[^{}]*\})*\}"
-_NESTED, _UNPARTED = rf"(?:[^{{}}]|{_BRACED})*?", rf"(?:[^{{}}()=,]|{_BRACED})*?"
+_NESTED, _UNPARTED = rf"(?:[^{{}}]|{_BRACED})*?", rf"(?:[^{{}}()=,]|{_BRACED}|\([^{{}}()=,]*\))*?"
 _OVER = re.compile(
     rf"\{{(?P<above>{_NESTED})\\(over|choose)(?![a-zA-Z])({_NESTED})\}}"
     rf"|(?:(?<=[(=])|^)({_UNPARTED})\\(over|choose)(?![a-zA-Z])({_UNPARTED})(?=\)|$)"
@@ -41,13 +44,14 @@ _GROUP = re.compile(
     r"(^|[-+=<>(,\[{:*/]|\\(?:over|choose|times|cdot|pm|mp|div) ?)\{(\d+(?:\.\d+)?|[a-zA-Z])\}(?![\d{]|,\{|,\d{3})"
 )
 """A number or a letter in braces that no command needs, which are not seen: ``-{5}``; ``{1},200`` stays a list."""
-_ROOT_OF = re.compile(r"√\s*(?:(\d+|[a-zA-Z])|\(([^()]*)\))")
+_ROOT_OF = re.compile(r"√\s*(?:(\d+(?:\.\d+)?|[a-zA-Z])|\(([^()]*)\))")
 _ARRAY = re.compile(r"[(\[]\\begin\{(?:matrix\}|array\}\{[clr ]*\})(.*)\\end\{(?:matrix|array)\}[)\]]")
 _LEAD = re.compile(r"\s*\\text\{\s*(?:the )?(?:final )?answer(?: is|:| is:)?\s*\}:?(?=.)", re.IGNORECASE)
 _TO = re.compile(r"(?<=\d)\s*(?:\\text\{\s*to\s*\}|\sto\s)\s*(?=\d)")
-_BASE = re.compile(r"[({](\w+)[)}](?=_\{?\d+\}?)")
+_BASE = re.compile(r"(?<![\w^)}\]])[({](\w+)[)}](?=_\{?\d+\}?)")
 _PRODUCT = re.compile(
-    r"(?<!/\d)(?<!/\d\d)(?<=\d)(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))"
+    r"(?<![\d./])(\d+(?:\.\d*)?|\.\d+)"
+    r"(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))"
 )
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``, and ``1/2\\cdot x``, which is no ``1/2x``."""
 _JOINED = re.compile(
@@ -108,7 +112,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     while (shorter := _GROUP.sub(_ungrouped, text)) != text:
         text = shorter
     text = _ARRAY.sub(r"\\begin{pmatrix}\1\\end{pmatrix}", _BASE.sub(r"\1", text))
-    text = _with_both_signs(_OVER.sub(_fraction, _PRODUCT.sub("", text)))
+    text = _with_both_signs(_OVER.sub(_fraction, _PRODUCT.sub(r"\1", text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
     text = bare(unbuilt(_SHORT_BELOW.sub(r"\1{\2}", text)))
@@ -124,6 +128,8 @@ def _undressed(text: str) -> str:
         if not re.search(r"\\|[a-zA-Z]" if style[0].isspace() or not style[0] else r"[\\{]", pair[2]):
             break
         text = pair[2]
+        if re.search(r"\\(?:over|choose)(?![a-zA-Z])", text):
+            return f"{{{text}}}"  # which may be theirs
     return text
 
 

@@ -17,7 +17,7 @@ _NAME = re.compile(
 def bare(text: str) -> str:
     """Return what stands in round brackets around all of a single answer, or around a number after its sign."""
     while (pair := brackets(text)) and pair[:2] in (("(", ")"), ("{", "}")) and len(split_parts(pair[2])) == 1:
-        text = pair[2]
+        text = pair[2].strip()
     signed = _SIGNED.fullmatch(text)
     number = bare(signed[2]) if signed else ""
     return signed[1] + number if signed and number_of(number) is not None else text
@@ -42,6 +42,16 @@ def unnamed(text: str) -> str:
 
 def names(parts: Sequence[str]) -> list[str]:
     return [part.removesuffix(unnamed(part)) for part in parts]
+
+
+def point(text: str) -> dict[str, str]:
+    """Return the values of ``(x,y)=(1,2)`` and of ``x=1,y=2`` by their letters; none of what is no such text."""
+    parts = split_parts(text)
+    letters = [name[:-1] for name in names(parts) if name.endswith("=")]
+    values = [unnamed(part) for part in parts]
+    if len(parts) == len(letters) == 1 and letters[0][0] == "(" and (pair := brackets(values[0])):
+        letters, values = letters[0][1:-1].split(","), split_parts(pair[2])
+    return dict(zip(letters, values, strict=True)) if 1 < len({*letters}) == len(letters) == len(values) else {}
 
 
 def split_parts(text: str) -> list[str]:

@@ -173,8 +173,9 @@ def _entry(text: str) -> TableEntry:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case, but for letters that only look like those of ASCII, as the Kelvin sign."""
-    return "".join(char if char.casefold().isascii() > char.isascii() else char.casefold() for char in text)
+    """Return a text in lower case, but for letters that only look like one of ASCII, as the Kelvin sign; ß is ss."""
+    folded = ((char, char.casefold()) for char in text)
+    return "".join(char if len(lower) == 1 and lower.isascii() > char.isascii() else lower for char, lower in folded)
 
 
 def _amount(text: str) -> Amount | None:
