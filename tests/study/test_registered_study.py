@@ -180,6 +180,8 @@ def test_replicates_are_run_so_many_at_a_time_at_the_registered_code_and_counted
     steps, _ = registered_study(str(committed), [], {}, dry=True)
     for name in ("claims", "record"):  # the registration is kept when the study begins: not there yet
         next(step for step in steps if step.name == name).check()
+    keeps = {step.place.name: step.settings.completions for step in steps if step.name == "record-replicate"}
+    assert keeps == {"seed20-split61": True, "seed20-split62": False, "seed21-split63": False}, "of the first alone"
     assert planned(2) == ["seed20", "seed20-split61", "seed20-split62"]
     finish("seed20-split61")
     assert planned() == ["seed20", "seed20-split62", "seed21", "seed21-split63", "seed20-split61"]  # of the whole study
