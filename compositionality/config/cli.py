@@ -134,6 +134,14 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
     A field of type ``dict`` takes any key below it. UserError for an unknown key, a bad or a missing value, a value out
     of its type's range.
     """
+    values = _given(schema, overrides, layers)
+    if missing := missing_keys(values):
+        raise UserError(f"no value for {missing}; give it as key=value")
+    return validated(schema, values)
+
+
+def _given(schema: type[Any], overrides: Sequence[str], layers: Sequence[Layer]) -> dict[str, Any]:
+    """Return the values of ``parse`` before the settings settle one by another, as ``auto`` by what else is given."""
     defaults = _defaults(schema)  # not of an instance, which may settle one of its values by another
     values = {key: asdict(value) if is_dataclass(value) else value for key, value in defaults.items()}  # type: ignore[arg-type]
     for layer in layers:
@@ -142,9 +150,7 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
         values = merge(values, layer.values)
     for word in overrides:
         values = with_key(values, *_read_word(schema, word))
-    if missing := missing_keys(values):
-        raise UserError(f"no value for {missing}; give it as key=value")
-    return validated(schema, values)
+    return values
 
 
 def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
@@ -270,13 +276,26 @@ def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) 
 
 
 def with_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:
-    """Return the settings as a command line takes them, a key a line, each with a comment on where it comes from."""
+    """Return the settings as a command line takes them, a key a line, each with a comment on where it comes from.
+
+    Of a value that the settings settle by others, that is what was given, and where: ``# auto, default``.
+    """
     sources = {key: layer.source for layer in layers for key in flatten(layer.values)}
     sources |= {word.partition("=")[0].lstrip("+"): "command line" for word in overrides}
-    lines = []
+    lines, given = [], flatten(_given(type(settings), overrides, layers))
     for key, value in flatten(asdict(settings)).items():  # type: ignore[call-overload]
         names = [key[: match.start()] for match in re.finditer(r"\.|$", key)]  # a, a.b, a.b.c: a mapping may come whole
         source = next((sources[name] for name in reversed(names) if name in sources), "default")
         text = flow_list(map(str, value)) if isinstance(value, list) else typed_text(value)
+        if isinstance(value, str | int | float) and not _is_same(value, before := given.get(key, value)):
+            source = f"{typed_text(before)}, {source}"
         lines.append(f"{f'{key}={text}':<48}  # {source}")
     return "\n".join(lines)
+
+
+def _is_same(value: str | float, given: Any) -> bool:
+    """Return whether a value is what was given, but perhaps for its type."""
+    try:
+        return str(value) == str(given) or float(value) == float(given)
+    except (TypeError, ValueError):
+        return False

@@ -1,5 +1,6 @@
 """algorithm=NAME: what makes a published algorithm, in one word."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,17 @@ def test_the_kl_term_of_a_profile_can_be_left_out_by_one_key(words: list[str], k
     found = settings_of("profile=paper/verl", "engine=verl", "step=behavior_injection/rl", *words)
     check_settings(found)
     assert (found.algorithm.kl, found.algorithm.kl_coef) == (kl, weight)
+
+
+def test_a_value_that_follows_from_others_is_shown_with_what_was_given() -> None:
+    words = [*FILES, "profile=paper/verl", "engine=verl", "step=behavior_injection/rl", "algorithm.kl=none"]
+    overrides, layers = split_layers(GrpoSettings, [*words, "optim.lr=1e-3"], "train_grpo")
+    shown = with_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
+    assert re.search(
+        r"^algorithm\.kl_coef=0\.0 +# 0\.001, .*paper\.yaml: steps\.behavior_injection/rl$", shown, re.MULTILINE
+    )
+    assert re.search("^algorithm.kl=none +# auto, default$", with_sources(settings_of(), FILES, ()), re.MULTILINE)
+    assert re.search("^optim.lr=0.001 +# command line$", shown, re.MULTILINE), "only its type is another"
 
 
 def test_a_kl_term_needs_its_weight_and_no_more() -> None:
