@@ -1,6 +1,6 @@
-# shellcheck shell=bash disable=SC2154 # its variables are those of the script that sources it
-# Sourced by the scripts run_MODEL.sh, after their variables: RL by verl on a node of 8 × 80 GB, in verl's words and in the form of
-# its examples. examples/train_grpo.py runs verl.trainer.main_ppo with them, with our reward, and exports the model at the end.
+# shellcheck shell=bash disable=SC2154 # the script that sources it sets the variables
+# Sourced by the scripts run_MODEL.sh, after their variables: RL with verl on a node of 8 × 80 GB, with verl's keys and in the form
+# of its examples. examples/train_grpo.py runs verl.trainer.main_ppo with them and our reward, and exports the model at the end.
 : "${max_prompt:?bash/verl.sh is sourced by scripts run_MODEL.sh}"
 [[ -n $VAL_FILES ]] || test_freq=-1
 
@@ -42,7 +42,7 @@ TRAINER=(
   trainer.save_freq="$save_freq"
   trainer.test_freq="$test_freq"
 )
-OURS=( # of the program, as several of verl's keys follow from each
+OURS=( # keys of train_grpo.py, each of which sets several of verl's
   data.prompts_per_step="$batch"
   algorithm.updates_per_step="$updates"
   algorithm.dynamic_sampling="$dynamic_sampling"

@@ -51,11 +51,11 @@ def main(verb: str = "") -> NoReturn:
 
 
 def _run(name: str) -> NoReturn:
-    from compositionality.config.cli import run, with_errors_in_one_line
+    from compositionality.config.cli import exit_after, run
     from compositionality.train.log import wandb_is_usable
 
     if program := VERBS[name].main:
-        with_errors_in_one_line(lambda: function(program)(helps()[name]))
+        exit_after(lambda: function(program)(helps()[name]))
     schema, step, check, show = entry_point(name)
 
     def step_and_send(settings: Any) -> None:

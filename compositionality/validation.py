@@ -95,7 +95,7 @@ def _fault(schema: Any, error: ValidationError) -> str:
         kind = _kinds(schema).get(str(part)) if is_dataclass(schema) else inner[-1] if inner else Any  # type: ignore[arg-type]
         key += "" if isinstance(part, int) else f".{part}" if key else str(part)
     if first["type"] == UNKNOWN:
-        return f"{key}: {no_such_setting(schema, str(part))}"
+        return f"{key}: {unknown_setting(schema, str(part))}"
     if first["type"] == "missing":
         return f"no value for {key}"
     plain, must = _plain(kind), f"must {range_of(kind)}"
@@ -114,7 +114,7 @@ def _fault(schema: Any, error: ValidationError) -> str:
     return f"{key}={typed_text(value)}: {must}"
 
 
-def no_such_setting(schema: Any, key: str) -> str:
+def unknown_setting(schema: Any, key: str) -> str:
     """Return what to say of a key that ``schema`` does not have, with the nearest that it has."""
     if ":" in key:
         return f"no such setting; in {{key: value}} a space stands after the colon: {key.replace(':', ': ')}"

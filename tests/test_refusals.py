@@ -28,7 +28,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("train_grpo", "trainer.epochs=1 data.train_limit=9", "with data.train_limit give trainer.steps"),
     ("train_grpo", "rollout.max_tokens=9999", "data.max_prompt_tokens + rollout.max_tokens"),
     ("train_grpo", "data.train_files=[ROWS]", "has no column"),
-    ("train_grpo", "trainer.output=MODEL", "lies in the input"),
+    ("train_grpo", "trainer.output=MODEL", "is inside the input"),
     ("train_grpo", "algorithm.dynamic_sampling=true algorithm.drop_equal_groups=false", "=false contradicts it"),
     ("train_grpo", "algorithm.overlong_buffer=99", "algorithm.overlong_buffer=99 is more than rollout.max_tokens"),
     ("train_grpo", "data.max_prompt_tokens=5", "prompts are longer than max_prompt_tokens=5"),

@@ -140,7 +140,7 @@ def test_p18_files_that_a_script_cannot_take_are_answered() -> None:
 
 def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> None:
     seeds = ("abc", "08", "-1", "1.5", "1000000000", "SEED[$(touch ran)0]")
-    said = "give a whole number from 0 to 999999999, no zeros before it"
+    said = "give a whole number from 0 to 999999999 without leading zeros"
     refusals = [("SEED", value, said) for value in seeds] + [(name, seeds[-1], said) for name in ("SPLIT", "TEST_SEED")]
     said = "give letters, digits, dots, dashes, underscores"
     refusals += [("STUDY", value, said) for value in ("a/b/c", "..", "/abs", "a:b", "[a")]
@@ -242,7 +242,7 @@ def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path:
     (tmp_path / "compositionality/__init__.py").touch()
     (tmp_path / "bin").mkdir()
     for script, told in (
-        (f'exec "{sys.executable}" "$@"', f"no .venv here; this runs with {tmp_path}/bin/python\n"),
+        (f'exec "{sys.executable}" "$@"', f"no .venv here; using {tmp_path}/bin/python\n"),
         ("exit 1", "error: no .venv/bin/python; run: bash bash/setup.sh\n"),
     ):
         write_python(tmp_path / "bin", script)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # RL of one size of the scaling study, Qwen2.5-7B through verl, in the form of verl's examples, to edit; the arrays are in bash/verl.sh.
-# A test holds it to the configuration of train.sh with PROFILE=paper. Not run with this model yet.
-# Reads a model (a folder or a Hub id) and problems, of PROFILE=paper prepare_data.sh or your own. Writes run_qwen2.5_7b.
+# A test checks that its configuration equals that of train.sh with PROFILE=paper. Not run with this model yet.
+# Reads a model (a folder or a Hub id) and problems, made by PROFILE=paper prepare_data.sh or your own. Writes run_qwen2.5_7b.
 # Usage: [MODEL_PATH=Qwen/Qwen2.5-3B] [N_GPUS=8] [DRY_RUN=1] bash bash/scaling_law/run_qwen2.5_7b.sh [key=value …]
 export PROFILE=paper
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # RL on level 2 with Llama-3.1-8B-Instruct through verl, in the form of verl's examples, to edit; the arrays are in bash/verl.sh.
-# A test holds it to the configuration of stage2_rl_level2.sh with PROFILE=paper. Not run with this model yet.
-# Reads a Stage-1 model and problems, of PROFILE=paper {stage1_rft,stage2_create_problems}.sh or your own. Writes run_llama3.1_8b.
+# A test checks that its configuration equals that of stage2_rl_level2.sh with PROFILE=paper. Not run with this model yet.
+# Reads a Stage-1 model and problems, made by PROFILE=paper {stage1_rft,stage2_create_problems}.sh or your own. Writes run_llama3.1_8b.
 # Usage: [MODEL_PATH=…] [N_GPUS=8] [DRY_RUN=1] bash bash/section41_42/run_llama3.1_8b.sh [key=value …]
 export PROFILE=paper
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"

@@ -21,8 +21,8 @@ from compositionality.console import new_table
 from compositionality.data.artefact import (
     Manifest,
     Recipe,
-    beside,
     file_hash,
+    hidden_sibling,
     input_hash,
     publish,
     remove,
@@ -168,7 +168,7 @@ class WorkingFolder:
 
 def working_path(output: Path) -> Path:
     """Return the folder of the half-finished rollouts of ``output``."""
-    return beside(output, "working")
+    return hidden_sibling(output, "working")
 
 
 def check_unfinished(output: Path, recipe: Recipe) -> None:

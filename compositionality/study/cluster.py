@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from compositionality.config.cli import with_errors_in_one_line
+from compositionality.config.cli import exit_after
 from compositionality.errors import UserError
 from compositionality.rollout.cluster import ClusterNode, check_answers, check_capacity, check_shared, join, nodes
 
@@ -97,4 +97,4 @@ def wait(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    with_errors_in_one_line(main)
+    exit_after(main)

@@ -143,7 +143,7 @@ class Request:
     @cached_property
     def settings(self) -> Profile:
         """Return the profile, with what it says of this study."""
-        return load_profile(self.profile).of_study(self.loaded.base or self.study)
+        return load_profile(self.profile).for_study(self.loaded.base or self.study)
 
     @cached_property
     def trained(self) -> list[str]:

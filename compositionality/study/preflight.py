@@ -258,7 +258,7 @@ def preflight(settings: PreflightSettings) -> None:
 def forecast_of(settings: PreflightSettings) -> Forecast:
     """Return the study and its machine. UserError for a GPU profile without a GPU, and without scripts."""
     check_scripts()
-    profile = load_profile(settings.profile).of_study(settings.study)
+    profile = load_profile(settings.profile).for_study(settings.study)
     name = settings.profile.partition("/")[0]
     local = this_machine(Path("checkpoints", name), settings.nodes)
     gpus = 0 if profile.device == "cpu" else local.gpus if settings.gpus is None else settings.gpus

@@ -16,7 +16,15 @@ import pyarrow.parquet as pq
 
 from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import load_profile
-from compositionality.data.artefact import Manifest, beside, file_hash, manifest_path, remove, verify, write_text
+from compositionality.data.artefact import (
+    Manifest,
+    file_hash,
+    hidden_sibling,
+    manifest_path,
+    remove,
+    verify,
+    write_text,
+)
 from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of, tree_ids
 from compositionality.data.json_files import read_text
 from compositionality.errors import UserError
@@ -225,7 +233,7 @@ def register(name: str, *, dry: bool = False) -> Path:
     text = read_text(path, "save it as UTF-8")
     made: dict[str, Any] = {**hashes_of(registration), "trees": tree_ids(ROOT, ROOMS)}
     text = re.sub(r"^((claims|recipe)_sha256|trees):.*\n?", "", text, flags=re.MULTILINE).rstrip()
-    new = beside(path, "new")
+    new = hidden_sibling(path, "new")
     write_text(new, "\n".join([text, *(f"{key}: {json.dumps(value)}" for key, value in made.items()), ""]))
     try:
         if read_registration(new) != replace(registration, **made):

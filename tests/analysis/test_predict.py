@@ -93,13 +93,13 @@ def test_a_curve_that_flattens_errs_on_the_hopeful_side() -> None:
 
 def test_what_is_no_result_has_a_reason_and_no_value() -> None:
     single = figure_of(noisy_study(1, n_runs=1), "slope-rise")
-    assert single["reason"] == "a size has one run only: no interval"
+    assert single["reason"] == "a size has only one run: no interval"
     assert single["value"] is not None
     few = noisy_study(1)
     two = figure_of(few[few["size"].isin(SIZES[:2])], "slope-share")
     assert two["value"] is None
-    assert "needs 3 sizes of models; here are 2" in two["reason"]
-    assert figure_of(few.assign(loss=0.5), "start-gap")["reason"] == "all runs are alike: no interval"
+    assert "needs 3 sizes of models; the points have 2" in two["reason"]
+    assert figure_of(few.assign(loss=0.5), "start-gap")["reason"] == "all runs are equal: no interval"
 
 
 def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from compositionality.analysis.influence import (
     Query,
     check_memory,
     influence,
+    make_query,
     measure_influence,
     summary,
-    to_query,
     update,
 )
 from compositionality.data.artefact import Recipe, new_artefact, read_manifest, verify
@@ -74,7 +74,7 @@ def tokenizer(model_folder: Path) -> Any:
 
 def queries_of(problems: list[Problem], tokenizer: Any, advantage: str) -> list[Query]:
     return [
-        to_query(
+        make_query(
             n, problem, [{"role": "user", "content": problem.prompt}], completions(problem, n), tokenizer, advantage
         )
         for n, problem in enumerate(problems)
@@ -85,7 +85,7 @@ def queries_of(problems: list[Problem], tokenizer: Any, advantage: str) -> list[
 @pytest.mark.parametrize("right", [True, False])
 def test_a_single_completion_has_no_advantage(problems: list[Problem], tokenizer: Any, right: bool) -> None:
     prompt = [{"role": "user", "content": problems[0].prompt}]
-    query = to_query(0, problems[0], prompt, [("a", right)], tokenizer, "grpo")
+    query = make_query(0, problems[0], prompt, [("a", right)], tokenizer, "grpo")
     assert [sample.advantage for sample in query.samples] == [0.0]
 
 

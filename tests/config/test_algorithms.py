@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.config.cli import parse, split_layers, with_sources
-from compositionality.config.profile import MADE_OF
+from compositionality.config.cli import parse, show_sources, split_layers
+from compositionality.config.profile import ALGORITHM_KEYS
 from compositionality.errors import UserError
 from compositionality.train.grpo_checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
@@ -35,7 +35,9 @@ def test_an_algorithm_is_one_word_and_leaves_nothing_that_makes_it_to_the_profil
     for profile in ("tiny/single", "tiny/verl", "paper/verl"):
         engine = profile.partition("/")[2]
         found = settings_of(f"profile={profile}", f"engine={engine}", f"algorithm={name}")
-        assert {key: getattr(found.algorithm, key) for key in MADE_OF} == {key: getattr(bare, key) for key in MADE_OF}
+        assert {key: getattr(found.algorithm, key) for key in ALGORITHM_KEYS} == {
+            key: getattr(bare, key) for key in ALGORITHM_KEYS
+        }
 
 
 def test_p18_what_only_verl_has_is_one_line() -> None:
@@ -51,7 +53,7 @@ def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:
     words = ["algorithm=dapo", "algorithm.clip_high=0.3"]
     assert settings_of(*words).algorithm.clip_high == 0.3
     overrides, layers = split_layers(GrpoSettings, [*FILES, *words], "train_grpo")
-    shown = with_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
+    shown = show_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
     assert any("dynamic_sampling=true" in line and "config/algorithm/dapo.yaml" in line for line in shown.split("\n"))
     mine = tmp_path / "mine.yaml"
     mine.write_text(ALGORITHM)
@@ -67,7 +69,7 @@ def test_p18_an_unknown_algorithm_or_key_is_one_line(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     for text, told in (
         (ALGORITHM.replace("}", ", colour: red}"), "algorithm.colour"),
-        (ALGORITHM.replace("clip_low: 0.2, ", ""), "algorithm: no value for clip_low; the profile would decide it"),
+        (ALGORITHM.replace("clip_low: 0.2, ", ""), "algorithm: no value for clip_low; add it to the file"),
         ("optim: {lr: 1}", "algorithm: no value for advantage, clip_high, "),
         ("algorithm: 7", "algorithm: no value for advantage, clip_high, "),
     ):

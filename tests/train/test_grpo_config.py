@@ -181,7 +181,7 @@ def test_verls_own_keys_are_added_and_taken_out_by_hydras_signs():
     assert "device" not in config.trainer
     for word, said in {
         "+verl.data.seed=7": "verl has this key; give verl.data.seed=7",
-        "~verl.data.seed=7": "takes a key out; give ~verl.data.seed, without a value",
+        "~verl.data.seed=7": "deletes a key; give ~verl.data.seed, without a value",
         "~verl.nope": "verl has no such key",
         "+verl.data.seed.x=1": "verl has no such key",
         "++verl.run.x=1": "verl has no such key",
