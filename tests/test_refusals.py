@@ -98,7 +98,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("train_grpo", "model.dtype=bfloat16 mesh.shard=false", "model.dtype=bfloat16 needs mesh.shard=true"),
     ("evaluate", "models=[a:MODEL,a:STRANGE]", "both called 'a'"),
     ("evaluate", "engine=fast", "engine=fast: unknown"),
-    ("passk", "pairs=[a:b]", "pairs: a:b is no MODEL:BASE"),
+    ("passk", "pairs=[a:b]", "pairs: a:b: give MODEL:BASE"),
     ("failure_modes", "evaluation=e", "give one of the two"),
     ("set_chat_template", "model=BARE", "BARE: no weights (*.safetensors) in the model folder"),
     ("set_chat_template", "chat_template=odd", "chat_template=odd: choose own"),

@@ -11,7 +11,7 @@ from compositionality.data.artefact import Recipe, is_to_be_checked, make, verif
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import class_shares, read_labels
-from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.naming import add_run_names, named_paths
 from compositionality.evaluate.results import LABELS, Results, read_results
 from compositionality.evaluate.seeds import summary_of, table_files
 from compositionality.ranges import REQUIRED, OneOf
@@ -125,7 +125,7 @@ def check(settings: FigureSettings) -> None:
     check_ranges(settings)
     file_of(settings.output)
     scaling = settings.figure == SCALING
-    paths = settings.inputs if scaling else named_paths("inputs", with_run_names(settings.inputs)).values()
+    paths = settings.inputs if scaling else named_paths("inputs", add_run_names(settings.inputs)).values()
     if is_to_be_checked(*paths, dry=True):
         if scaling:
             chosen_laws(settings)

@@ -233,7 +233,7 @@ def test_rollouts_of_other_problems_or_another_model_are_refused(
 
 
 def test_gradients_larger_than_memory_are_one_line() -> None:
-    with pytest.raises(UserError, match=r"of 1000 queries take 8000\.0 GB, .* or take projection\.kind=sketch"):
+    with pytest.raises(UserError, match=r"of 1000 queries take 8000\.0 GB, .* or use projection\.kind=sketch"):
         check_memory(10**9, 1000, ProjectionSettings())
     with pytest.raises(UserError, match=r"are free; lower limit$"):
         check_memory(10**12, 1000, ProjectionSettings("sketch"))

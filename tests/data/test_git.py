@@ -26,7 +26,7 @@ def test_a_files_commit_is_the_last_that_changed_it(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     path = tmp_path / "claims.yaml"
     path.write_text("a")
-    with pytest.raises(UserError, match="in no git repository with a commit"):
+    with pytest.raises(UserError, match="not in a git repository with a commit"):
         commit_of(path)
     first = commit(tmp_path, "first")
     (tmp_path / "other").write_text("b")

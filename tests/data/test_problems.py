@@ -131,10 +131,10 @@ MATH: dict[str, Any] = {"source": "math", "truth_key": ["answer"], "prompt_key":
         (OWN, MATH | {"source": "sums"}, None, "row 0: unknown data_source 'sums'; known: "),
         ([{**row, "data_source": "math"} for row in OWN], MATH, None, "has a column data_source; leave source=math"),
         ([*OWN, {"answer": "2"}], MATH, None, "row 2: a turn of the prompt has no content"),
-        ([*OWN, {"answer": "2"}], MATH, "Say {question}", "row 2: question is empty, which prompt_template needs"),
+        ([*OWN, {"answer": "2"}], MATH, "Say {question}", "row 2: question is empty but in prompt_template"),
         ([*OWN, {"question": "", "answer": "2"}], MATH, None, "row 2: a turn of the prompt has no content"),
-        ([*OWN, {"question": "?", "answer": 2}], MATH, None, "column answer: its values do not fit together"),
-        ([{"question": "?", "n": 2**70}], MATH | {"truth_key": ["n"]}, None, "column n: its values do not fit"),
+        ([*OWN, {"question": "?", "answer": 2}], MATH, None, "column answer: has values of different types"),
+        ([{"question": "?", "n": 2**70}], MATH | {"truth_key": ["n"]}, None, "column n: has values of different types"),
         ([{"question": "?", "target": 3, "nums": []}], MATH | {"source": "countdown", "truth_key": ["target", "nums"]},
          None, "row 0: ground_truth .* has 0 numbers"),
     ],
@@ -158,7 +158,7 @@ def test_p18_what_is_wrong_is_one_line(
         ('{"question": "a"}\n{"question": \n', "line 2: damaged"),
         ('{"question": "a"}\n\n[1]\n', "line 3: damaged .a JSON list, not an object"),
         ("\n", "has no rows"),
-        ('{"question": "\\ud800", "answer": "1"}', "column question: its values do not fit together"),
+        ('{"question": "\\ud800", "answer": "1"}', "column question: has values of different types"),
     ],
 )
 def test_p18_a_broken_line_is_named(tmp_path: Path, text: str, message: str) -> None:

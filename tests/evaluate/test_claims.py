@@ -15,11 +15,11 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import (
     ByName,
     Outcome,
-    after_holm,
     all_of,
-    by_interval,
+    apply_holm,
     claim_rows,
     decide,
+    decide_by_interval,
     p_of,
 )
 from compositionality.evaluate.claims.model import Claim, Comparison, Headroom, Requires, Rule, read_claims_file
@@ -188,11 +188,11 @@ def test_a_family_is_corrected_and_keeps_what_was_not_run() -> None:
     assert 3 * p > 0.05
     family = [(YES, [outcome(0.5)]), (YES, [outcome(0.105)]), (UNTESTABLE, [OTHER]), (NONE, [])]
     rows = [{"decision": decision, "p": p_of(decision, outcomes)} for decision, outcomes in family]
-    after_holm(rows)
+    apply_holm(rows)
     assert [row["decision_holm"] for row in rows] == [YES, OPEN, UNTESTABLE, NONE]
     assert (rows[1]["p"], rows[1]["p_holm"]) == (pytest.approx(p), pytest.approx(3 * p))
     assert (rows[2]["p"], rows[2]["p_holm"]) == (None, None)
-    after_holm(rows[1:2])
+    apply_holm(rows[1:2])
     assert rows[1]["decision_holm"] == YES
 
 
@@ -278,8 +278,8 @@ def test_a_rule_with_three_answers_takes_half_of_a_gain_as_its_margin(sft: list[
 def test_no_decision_stands_beside_an_interval_that_holds_its_threshold() -> None:
     """Just outside its interval a difference has p 0.025; where p is 0.04 the interval still holds the threshold."""
     near = outcome(0.09)
-    row = {"decision": by_interval(near.comparison, gain(0.09).interval), "p": p_of(OPEN, [near])}
-    after_holm([row])
+    row = {"decision": decide_by_interval(near.comparison, gain(0.09).interval), "p": p_of(OPEN, [near])}
+    apply_holm([row])
     assert row["p"] < 0.05
     assert (row["decision"], row["decision_holm"]) == (OPEN, OPEN)
 

@@ -177,11 +177,11 @@ def test_answers_to_other_problems_are_refused(tmp_path: Path, problems: Path) -
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"ks": [1, 5]}, r"ks: 5 does not lie between 1 and n_samples=4"),
+        ({"ks": [1, 5]}, r"ks: 5: must lie between 1 and n_samples=4"),
         ({"per_level": 9}, r"has 3 problems of heldout L1; lower per_level=9"),
         ({"rollouts": []}, r"give at least one"),
-        ({"problems": ["a.parquet", "b.parquet"]}, r"rollouts=\[...\] needs the one problem file"),
-        ({"limit": 3}, r"limit=3: not with levels, per_level or rollouts; give per_level"),
+        ({"problems": ["a.parquet", "b.parquet"]}, r"rollouts=\[...\] needs exactly one problem file"),
+        ({"limit": 3}, r"limit=3: not with levels, per_level or rollouts; give only per_level"),
         ({"models": ["rl:x"]}, r"models and rollouts both have 'rl'"),
         ({"models": ["x:x"], "temperature": 0.0}, r"temperature=0: every sample"),
     ],

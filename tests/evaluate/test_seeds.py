@@ -172,7 +172,7 @@ def test_problems_of_two_splits_are_no_replicate(tmp_path: Path) -> None:
 def test_p18_a_file_beside_the_table_is_not_taken_for_it(tmp_path: Path, three: list[str]) -> None:
     name, _, folder = three[0].partition(":")
     given = [f"{name}:{Path(folder) / 'training.json'}", *three[1:]]
-    with pytest.raises(UserError, match=r"training\.json: is no results\.parquet; give the folder"):
+    with pytest.raises(UserError, match=r"training\.json: not a results\.parquet; give the folder"):
         summarise(SummariseSettings(given, tmp_path / "summary.csv"))
 
 

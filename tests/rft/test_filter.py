@@ -202,7 +202,7 @@ def test_a_column_of_ones_own_is_left_out_in_so_many_words(
 ) -> None:
     write_table(read_table(five).append_column("mine", pa.array(CORRECT)), five)
     filter_problems(mixed_settings(tmp_path, five))
-    assert capsys.readouterr().err == f"{five}: its columns mine are left out; verl's RL schema has none of them\n"
+    assert capsys.readouterr().err == f"{five}: its columns mine are ignored; verl's RL schema does not have them\n"
 
 
 def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_column_of_ones_own_is_left_out_in_so_many_words(tmp_path: Path, capsy
     write_table(table.append_column("mine", pa.array(range(20))).append_column("note", pa.array(["a"] * 20)), path)
     output, _ = cut(tmp_path, chunks=2)
     assert {*read_table(output / "0.parquet").column_names} == {*table.column_names}
-    said = f"{path}: its columns mine, note are left out; verl's RL schema has none of them\n"
+    said = f"{path}: its columns mine, note are ignored; verl's RL schema does not have them\n"
     assert capsys.readouterr().err == said
 
 

@@ -20,7 +20,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.registration import FROZEN, read_registration
 from compositionality.evaluate.results import INFLUENCE as INFLUENCE_TABLE
-from compositionality.evaluate.results import LABELS, TRAINING, ReplicateTables, Results, of_before, read_results
+from compositionality.evaluate.results import LABELS, TRAINING, ReplicateTables, Results, old_version_hint, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED, OneOf
@@ -201,7 +201,7 @@ def find_inputs(settings: ReportSettings) -> Inputs:
         if not settings.study.is_dir():
             raise UserError(f"study={settings.study}: no such folder; STUDY={settings.study.name} {script} makes it")
         if not (table := settings.study / seed / settings.section / RESULTS).is_file():
-            raise UserError(f"{table}: no such file; make it with {script}{of_before(table.parent)}")
+            raise UserError(f"{table}: no such file; make it with {script}{old_version_hint(table.parent)}")
     for name in ("countdown", "checkpoints", "data"):
         folder = getattr(settings, name)
         if folder and not (place := Path(folder, "" if name == "countdown" else seeds[0])).is_dir():
