@@ -284,8 +284,8 @@ def replicate_of(rollouts: Iterable[Path], problems: Iterable[Path]) -> dict[str
     """Return ``seed`` (of sampling) and ``function_split`` of an evaluation, 0 if unknown."""
     seeds = [rollout_manifest(folder).settings.get("seed", 0) for folder in rollouts]
     manifests = {path: read_manifest(path) for path in problems}
-    found = {path: manifest.settings.get(SPLIT, 0) for path, manifest in manifests.items() if manifest}
-    (first, split), *others = [item for item in found.items() if item[1]] or [(Path(), 0)]
+    splits = {path: manifest.settings.get(SPLIT, 0) for path, manifest in manifests.items() if manifest}
+    (first, split), *others = [item for item in splits.items() if item[1]] or [(Path(), 0)]
     for path, other in others:
         if other != split:
             raise UserError(

@@ -49,5 +49,5 @@ def test_a_commit_of_another_history_is_refused(tmp_path: Path) -> None:
     git(tmp_path, "checkout", "-q", "--orphan", "new")
     (tmp_path / "a").write_text("b")
     commit(tmp_path, "elsewhere")
-    with pytest.raises(UserError, match=f"study: its commit {first[:12]} is no ancestor"):
+    with pytest.raises(UserError, match=f"study: its commit {first[:12]} is not an ancestor"):
         check_ancestor(tmp_path, first, "study")

@@ -288,10 +288,10 @@ ASKED = chat("?")
             {"truths": ["71", "72"], "data_source": ["countdown", "x"]},
             "row 1: unknown data_source 'x'; known: .*count",
         ),
-        ({"extra_info": [{"level": "2"}, {"level": "hard"}]}, "row 1: level 'hard' is no whole number"),
+        ({"extra_info": [{"level": "2"}, {"level": "hard"}]}, "row 1: level 'hard' is not a whole number"),
         ({"level": [1, None]}, "row 1: level must be int32 in every row"),
-        ({"level": ["easy", "hard"]}, "column level holds string, not int32"),
-        ({"level": [2, 2.5]}, "column level holds double, not int32"),
+        ({"level": ["easy", "hard"]}, "column level is string, not int32"),
+        ({"level": [2, 2.5]}, "column level is double, not int32"),
         ({"group": [None, "ood"]}, "row 0: group must be string in every row"),
     ],
 )

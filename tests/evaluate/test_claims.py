@@ -364,7 +364,7 @@ def entry(*changes: str) -> str:
 
 
 OVER = "over: give a model and its base, beside model and base, without times or base_measure"
-AHEAD = "rule=ahead: give it base and reference: [MODEL, BASE], and no other key of a margin"
+AHEAD = "rule=ahead: give base and reference: [MODEL, BASE], and no other key of a margin"
 
 
 @pytest.mark.parametrize(
@@ -384,12 +384,15 @@ AHEAD = "rule=ahead: give it base and reference: [MODEL, BASE], and no other key
         (entry("rule: ahead"), f"C1: {AHEAD}"),
         (entry("reference: [a, b]"), f"C1: {AHEAD}"),
         (entry("over: [a]"), f"C1: {OVER}"),
-        (entry("measure: right"), "C1: measure=right: of accuracy, must be one of correct, names_in_order, handed_on"),
-        (entry("base_measure: right"), "C1: measure=right: of accuracy, must be one of correct, names_in_order"),
-        (entry("measure: support_lost"), "C1: measure=support_lost: is of model and base; give both"),
+        (
+            entry("measure: right"),
+            "C1: measure=right: for accuracy it must be one of correct, names_in_order, ",
+        ),
+        (entry("base_measure: right"), "C1: measure=right: for accuracy it must be one of correct, names_in_order"),
+        (entry("measure: support_lost"), "C1: measure=support_lost: compares model and base; give both"),
         (entry("level: [1, null]"), "C1: level=null: may not be null"),
         (entry("groups: z"), "C1: groups: no such setting; did you mean group?"),
-        (entry("gates: [a]"), "C1: gates: no key of a comparison"),
+        (entry("gates: [a]"), "C1: gates: not a key of a comparison"),
         (entry("base: {a: b}"), "C1: base={'a': 'b'}: give one text"),
     ],
 )
@@ -418,7 +421,7 @@ def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path, claims: str, messa
         (
             "results: {accuracy: {metric: failure share, script: x}}\n"
             "claims: [{name: C, text: x, comparisons: {group: z, level: 1, model: a, measure: atomic}}]\n",
-            "claim C: measure=atomic: of failure share, must be one of correct, ignores_composition",
+            "claim C: measure=atomic: for failure share it must be one of correct, ignores_composition",
         ),
     ],
 )

@@ -138,7 +138,7 @@ def test_p06_a_verifiers_failure_is_a_missing_sample(
     [
         (lambda rows: rows.pop(), r"problem 5 has no sample 3, and 1 samples are missing in all"),
         (lambda rows: rows.append(dict(rows[9])), r"problem 2 has sample 1 more than once"),
-        (lambda rows: rows.__setitem__(3, {**rows[3], "sample": 4}), r"names a sample or a problem that is none"),
+        (lambda rows: rows.__setitem__(3, {**rows[3], "sample": 4}), r"has an invalid sample or problem number"),
     ],
 )
 def test_p06_samples_that_are_missing_or_there_twice_are_refused(
@@ -157,7 +157,7 @@ def test_p06_samples_that_are_missing_or_there_twice_are_refused(
     [
         ({"temperature": 0.6}, r"hot and base: sampled differently \(temperature: 0.6 and 1.0\)"),
         ({"max_tokens": 8}, r"sampled differently \(max_tokens: 8 and 64\)"),
-        ({"n_samples": 8}, r"hot: holds 8 samples of each problem"),
+        ({"n_samples": 8}, r"hot: has 8 samples per problem"),
     ],
 )
 def test_checkpoints_sampled_in_different_ways_are_refused(

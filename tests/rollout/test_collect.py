@@ -18,7 +18,7 @@ from rich.console import Console
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.rollout.collect import Meter, calls_of, collect, generated
+from compositionality.rollout.collect import Meter, calls_of, collect, run_calls
 from compositionality.rollout.store import (
     SCHEMA,
     layout,
@@ -187,7 +187,7 @@ def test_the_bar_is_one_line_with_every_number_in_a_terminal_of_60_columns():
 @pytest.mark.parametrize("parallel_calls", [1, 2, 5])
 def test_parallel_calls_are_each_made_once(parallel_calls):
     calls = [(shard, range(shard, shard + 1)) for shard in range(20)]
-    pairs = list(generated(lambda call: [call], calls, parallel_calls))
+    pairs = list(run_calls(lambda call: [call], calls, parallel_calls))
     assert sorted(pairs, key=str) == sorted(((call, [call]) for call in calls), key=str)
 
 
