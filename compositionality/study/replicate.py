@@ -9,7 +9,7 @@ from pathlib import Path
 from compositionality.config.profile import TRAINERS
 from compositionality.errors import UserError
 from compositionality.study.model import Arm, Replicate, Request, Stage, find_arm
-from compositionality.study.steps import Step, read_script, with_words
+from compositionality.study.steps import Step, add_words, read_script
 from compositionality.yaml_files import flow_list
 
 FAILURE_MODELS = ("base", "stage1", "rft", "rl-level1", "rl-level2")
@@ -141,7 +141,7 @@ class ReplicatePlan:
         """Return how many iterations an arm of RFT has: the chunks of its problems."""
         chunks = next(self.rft(name, self.request.loaded.arms[name]))
         words = [word for word in self.request.words if fnmatch.fnmatch(chunks.name, word.partition(":")[0])]
-        count: int = with_words([chunks], words)[0].settings.chunks
+        count: int = add_words([chunks], words)[0].settings.chunks
         return count
 
     def layer(self, name: str) -> str:
@@ -200,8 +200,8 @@ class ReplicatePlan:
             request.profile,
             entry_point,
             stage.script,
-            {key: place.filled(value) for key, value in stage.env.items()},
-            tuple(place.filled(word) for word in [*stage.words, *words]),
+            {key: place.fill(value) for key, value in stage.env.items()},
+            tuple(place.fill(word) for word in [*stage.words, *words]),
             tuple(after),
             test_seed=request.test_seed,
             one_lane=one_lane or beside_others or bool(request.registration),

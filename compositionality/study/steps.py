@@ -233,7 +233,7 @@ def settings_of(name: str, words: Sequence[str]) -> Any:
     return cli.parse(schema, overrides, layers)
 
 
-def with_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
+def add_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
     """Return the steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for an unknown step."""
     for word in words:
         pattern, _, key = word.partition(":")
@@ -241,7 +241,7 @@ def with_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
         if not fnmatch.filter(names, pattern):
             raise UserError(f"{word}: no step {pattern}; there are: {' '.join(names)}")
         steps = [
-            replace(step, words=(*step.words, step.place.filled(key))) if fnmatch.fnmatch(step.name, pattern) else step
+            replace(step, words=(*step.words, step.place.fill(key))) if fnmatch.fnmatch(step.name, pattern) else step
             for step in steps
         ]
     return list(steps)

@@ -158,7 +158,9 @@ def test_replicates_that_cannot_be_nested_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="seed0-split1 and seed1-split1: both have function split 1, others differ"):
         read_results([first, replicate(tmp_path, 0, 2), replicate(tmp_path, 1, 1)])
     fewer = replicate(tmp_path, 1, 3, {**SIZES, "string-heldout-level3": 19})
-    with pytest.raises(UserError, match="20 and 19 problems of heldout L3 in heldout; make as many for every split"):
+    with pytest.raises(
+        UserError, match="20 and 19 problems of heldout L3 in heldout; make equally many for all splits"
+    ):
         read_results([first, fewer])
 
 

@@ -122,7 +122,7 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path / "clone"))
     request = Request("section41_42", "smoke", (Replicate("small", 0),))
-    kept = request.kept(request.replicates[0])
+    kept = request.record_folder(request.replicates[0])
     results = [f"{kind}/seed0:{file}" for kind, file in files.items() if Path(file).is_file()]
     write_record(RecordSettings(results, kept, runs=[f"seed0:{run_folder(tmp_path).parent}"], replicate=True))
     assert sorted(path.name for path in kept.iterdir()) == ["manifest.json", "metrics.jsonl", "results.parquet"]

@@ -215,7 +215,7 @@ def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
     [
         (
             {"min_correct_ratio": 0.75},
-            r"no problem has a share of right completions above 0.75 and below 1; .*sample more, or loosen",
+            r"right completions above 0.75 and below 1; .*sample more, or loosen",
         ),
         ({"max_correct_ratio": 1.5}, "max_correct_ratio=1.5"),
         ({"output": Path("kept.csv")}, "must end in .parquet"),

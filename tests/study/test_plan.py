@@ -15,7 +15,7 @@ from compositionality.config.profile import profile_names
 from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
-from compositionality.study.plan import in_order, plan
+from compositionality.study.plan import plan, sort_steps
 from compositionality.study.run import check_files, check_lasting_problems, check_pairs, dry_run, shown
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
@@ -265,8 +265,8 @@ def test_p18_a_circle_and_a_step_that_only_does_not_name_are_one_line() -> None:
     one, two = (replace(rl, name=name, after=(f"seed0/{other}",)) for name, other in (("a", "b"), ("b", "a")))
     two = replace(two, env={**two.env, "OUTPUT": "elsewhere"})
     with pytest.raises(UserError, match=r"steps in a circle: seed0/. → seed0/. → seed0/.; each needs"):
-        in_order([one, two])
-    with pytest.raises(UserError, match="only=rl-9: no such step; there are: base"):
+        sort_steps([one, two])
+    with pytest.raises(UserError, match="only=rl-9: unknown step; there are: base"):
         plan(asked(), ["rl-9"])
 
 

@@ -79,7 +79,9 @@ def test_the_registrations_that_there_are_can_be_read(path: Path) -> None:
     steps = {step.key: step.words for step in plan(replace(request, replicates=request.replicates[:2]))}
     for name in ("claims", "record"):
         given = next(word for word in steps[name] if word.startswith("results="))
-        assert {*re.findall(r"([a-z]+)/seed", given)} == {*read_claims_file(registration.claims).results} & module.MADE
+        assert {*re.findall(r"([a-z]+)/seed", given)} == {
+            *read_claims_file(registration.claims).results
+        } & module.RESULT_KINDS
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_a_committed_registration_may_be_run_and_one_that_has_changed_may_not(co
     refused(r"code that is not committed \(M bash/study.sh\)", "bash/study.sh", "false\n")
     changed = f"small.yaml: its claims changed since its commit {commit[:12]}; check that commit out to run it again"
     refused(changed, "claims.yaml", claims.replace("0.05", "0.04"))
-    said = r"claims_sha256: not there yet; run REGISTRATION=.*small.yaml bash bash/confirmatory.sh register=true"
+    said = r"claims_sha256: missing; run REGISTRATION=.*small.yaml bash bash/confirmatory.sh register=true"
     refused(said, "small.yaml", re.sub("(.*_sha256|trees): .*\n", "", text))
     other = re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", text)
     committed.write_text(re.sub("trees: .*", "", other))  # as composition-2, which has no trees
