@@ -23,11 +23,11 @@ compositionality VERB --help lists its keys. Completion of verbs (bash, zsh; in 
 
 
 def main(verb: str = "") -> NoReturn:
-    """Run ``verb`` with the words of the command line, or without it the verb that they begin with; then exit.
+    """Run ``verb`` with the arguments of the command line, then exit; without ``verb``, the first argument is the verb.
 
-    A verb may be written with dashes. Exit code 2 after one line for an unknown one, 130 after Ctrl-C.
+    A verb may be written with dashes. Exit code 2 after one line for an unknown verb, 130 after Ctrl-C.
     """
-    gc.set_threshold(50_000)  # Python's 700 take a fifth of the time in which torch and transformers are imported
+    gc.set_threshold(50_000)  # with Python's 700, collecting is a fifth of the import time of torch and transformers
     first, *words = [verb, *sys.argv[1:]] if verb else sys.argv[1:] or ["--help"]
     name = first.replace("-", "_")
     if name in VERBS:

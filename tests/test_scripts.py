@@ -156,10 +156,16 @@ def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused(tmp_path: 
     for script, words, variables, code, told in (
         ("stage1_rft", [], {"MODLE_PATH": "m"}, 0, "note: MODLE_PATH: {}give MODEL_PATH, if it was meant for this"),
         ("stage1_rft", ["MODLE_PATH=m"], {}, 2, "error: MODLE_PATH: {}give MODEL_PATH\n"),
-        ("stage2_create_problems", [], {"TRAIN_FILES": "a/b"}, 0, "note: TRAIN_FILES: {}give it to a script that does"),
+        (
+            "stage2_create_problems",
+            [],
+            {"TRAIN_FILES": "a/b"},
+            0,
+            "note: TRAIN_FILES: {}give it to a script that reads it",
+        ),
         ("run_all", ["MODEL_PATH=m"], {}, 2, "error: MODEL_PATH: {}give BASE_MODEL to a study\n"),
         ("run_all", ["FUNCTION_SPLIT=3"], {}, 2, "error: FUNCTION_SPLIT: {}give SPLIT\n"),
-        ("stage1_rft", ["COLOUR=red"], {}, 0, "note: COLOUR: {}it is handed on to the program\n"),
+        ("stage1_rft", ["COLOUR=red"], {}, 0, "note: COLOUR: {}it is passed on to the program\n"),
     ):
         done = run(f"{SECTION}/{script}.sh", *words, PYTHON=python, **variables)
         assert done.returncode == code
@@ -182,13 +188,18 @@ def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused(tmp_path: 
     ("script", "arguments", "variables", "told"),
     [
         ("stage1_rft", ["no.such.key=1"], {}, r"no\.such|no such|'no'"),
-        ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give one of the two"),
-        ("run_all", [], {"SPLIT": "1", "SEEDS": "2"}, "SPLIT=1 SEEDS=2: give one of the two"),
+        ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give only one of the two"),
+        ("run_all", [], {"SPLIT": "1", "SEEDS": "2"}, "SPLIT=1 SEEDS=2: give only one of the two"),
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
         ("run_all", [], {"SEEDS": "1000000"}, "SEEDS=1000000: give a whole number from 1 to 1000"),
         ("run_all", [], {"BACKEND": "cloud"}, "backend=cloud: choose local, ray or slurm"),
-        ("run_all", [], {"CKPT_DIR": "README.md", "DRY_RUN": "1"}, "CKPT_DIR=README.md: a file; give a folder"),
-        ("run_all", [], {"MODEL_PATH": "m"}, "MODEL_PATH=m: of one script, and a study has many; a study starts from"),
+        ("run_all", [], {"CKPT_DIR": "README.md", "DRY_RUN": "1"}, "CKPT_DIR=README.md: is a file; give a folder"),
+        (
+            "run_all",
+            [],
+            {"MODEL_PATH": "m"},
+            "MODEL_PATH=m: this variable is for a single script; give a study BASE_MODEL",
+        ),
         ("run_all", ["optim.lr=1"], {}, "optim.lr: no such setting; a key of one step is STEP:KEY="),
         ("stage1_rollouts", [], {"MODEL_PATH": "no"}, "no: no such model folder"),
     ],

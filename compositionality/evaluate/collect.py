@@ -41,7 +41,7 @@ from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings, SamplingSettings, check_settings
 from compositionality.rollout.settings import recipe as rollout_recipe
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
-from compositionality.rollout.store import is_of_others, rollout_manifest
+from compositionality.rollout.store import has_other_rollouts, rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
 from compositionality.types import CHAIN, Problem, Reason
@@ -235,7 +235,7 @@ def _holds_others(job: CollectSettings) -> bool:
         is_done(job.output, job_recipe)
     except UserError:
         return True
-    return is_of_others(job.output, job_recipe.identity())
+    return has_other_rollouts(job.output, job_recipe.identity())
 
 
 def longest_prompt(jobs: Sequence[CollectSettings]) -> int:

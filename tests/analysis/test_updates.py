@@ -225,7 +225,7 @@ def test_rollouts_of_other_problems_or_another_model_are_refused(
 ) -> None:
     manifest = collected["rollouts"] / "manifest.json"
     content = json.loads(manifest.read_text())
-    for name, told in (("problems", "of another problem file than"), ("model", "by another model than")):
+    for name, told in (("problems", "come from another problem file than"), ("model", "come from another model than")):
         manifest.write_text(json.dumps({**content, "inputs": {name: "0" * 64}}))
         with pytest.raises(UserError, match=told):
             measure_influence(InfluenceSettings(model=str(model_folder), **collected))

@@ -123,7 +123,7 @@ def test_p08_a_damaged_shard_is_made_again(problems, output, damage):
 
 def test_p21_a_foreign_folder_in_the_place_of_unfinished_shards_is_refused(problems, output):
     (working_path(output) / "mine").mkdir(parents=True)
-    with pytest.raises(UserError, match="mine: not of a collection of rollouts"):
+    with pytest.raises(UserError, match="mine: does not belong to a collection of rollouts"):
         collect(fake_settings(problems, output), FakeEngine())
 
 

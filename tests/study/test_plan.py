@@ -228,7 +228,7 @@ def test_a_word_reaches_the_steps_that_it_names() -> None:
     [
         (
             {"words": ("rl-level9:optim.lr=1",)},
-            r"rl-level9:optim\.lr=1: no step rl-level9; there are: base stage1-problems",
+            r"rl-level9:optim\.lr=1: no step rl-level9; the steps are: base stage1-problems",
         ),
         ({"words": ("rl-level2:optim.lrr=1",)}, r"rl-level2: optim\.lrr: no such setting; did you mean"),
         ({"words": ("rl-level2:rollout.n=few",)}, r"rl-level2: rollout\.n=few: give a whole number"),
@@ -330,9 +330,9 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Monkey
     assert settings.trainer.output == "checkpoints/s/seed0/stage2-rl-dapo"
     check_files(plan(asked(arms=("rl-dapo",))))
     for change, told in (
-        ("env: {TRAIN_FILES: '{data}/level3/train.parquet'}", "data.train_files: data/.*level3.* is not there"),
-        ("env: {MODEL_PATH: '{ckpt}/nope/final'}", "rl-dapo: model.path: .*nope/final is not there"),
-        ("env: {OUTPUT: '{ckpt}/mine'}", ".*: models: .*stage2-rl-dapo/final is not there, and no step of the study"),
+        ("env: {TRAIN_FILES: '{data}/level3/train.parquet'}", "data.train_files: data/.*level3.* does not exist"),
+        ("env: {MODEL_PATH: '{ckpt}/nope/final'}", "rl-dapo: model.path: .*nope/final does not exist"),
+        ("env: {OUTPUT: '{ckpt}/mine'}", ".*: models: .*stage2-rl-dapo/final does not exist, and no step of the study"),
         ("model: stage2-rl-level2/final", "seed0/rl-level2 and seed0/rl-dapo: both write .*stage2-rl-level2;"),
     ):
         kept = text if change.startswith("env") else text.replace("    model: stage2-rl-dapo/final\n", "")

@@ -63,7 +63,7 @@ def test_p18_settings_that_would_be_dropped_are_refused() -> None:
 
 def test_p18_a_gpu_profile_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(UserError, match="profile=paper needs GPUs and none is here; give gpus="):
+    with pytest.raises(UserError, match="profile=paper needs GPUs and this machine has none; give gpus="):
         preflight(PreflightSettings("paper"))
     assert capsys.readouterr().out == ""
 

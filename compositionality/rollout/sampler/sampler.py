@@ -44,7 +44,7 @@ class Sampler:
         self.eos_ids, self.max_rows = list(eos_ids), max_rows
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Take Hugging Face weights by name, any subset; UserError for an unknown name or another shape."""
+        """Load Hugging Face weights by name, any subset. UserError for an unknown name or a wrong shape."""
         self.model.load(weights)
 
     def sample(
@@ -59,7 +59,7 @@ class Sampler:
             return _Run(self, prompts, seeds, options).finish(tick)
 
     def close(self) -> None:
-        """Do nothing: the weights go with the sampler."""
+        """Do nothing: the weights are freed with the sampler."""
 
 
 class _Run:
@@ -79,7 +79,7 @@ class _Run:
         self._batches: list[CachedBatch] = []
 
     def finish(self, tick: Tick) -> list[Completion]:
-        """Sample until every prompt has its completion; all of them in order."""
+        """Sample until every prompt has its completion; return them in order."""
         columns = max(map(len, self._prompts)) + self._options.max_tokens
         max_rows = min(self._max_rows, _rows_that_fit(self._model, columns))
         self._batch_size = -(-max_rows // self._max_batches)
@@ -168,7 +168,7 @@ class _Run:
 
 
 def draw(logits_NV: Tensor, uniforms_N: Tensor, options: SamplingOptions) -> tuple[Tensor, Tensor]:
-    """Return tokens (N), where the cumulative distribution passes ``uniforms_N``, and their tempered log-probs (N)."""
+    """Return tokens (N) by inverse sampling with ``uniforms_N``, and their log-probs (N) at this temperature."""
     scores_NV = logits_NV if options.temperature in (0, 1) else logits_NV / options.temperature
     probs_NV = scores_NV.softmax(-1)
     if options.temperature == 0:
@@ -183,7 +183,7 @@ def draw(logits_NV: Tensor, uniforms_N: Tensor, options: SamplingOptions) -> tup
 
 
 def truncated(scores_BV: Any, options: SamplingOptions) -> Any:
-    """Return scores with everything outside top-k and outside the nucleus top-p at −inf."""
+    """Return scores with −inf for tokens outside top-k or outside the top-p nucleus."""
     if 0 < options.top_k < scores_BV.shape[-1]:
         least_B1 = scores_BV.topk(options.top_k, dim=-1).values[:, -1:]
         scores_BV = scores_BV.masked_fill(scores_BV < least_B1, -torch.inf)
@@ -203,7 +203,7 @@ def uniforms(seeds: np.ndarray[Any, np.dtype[np.uint64]], counters: Numbers) -> 
 
 
 def _rows_that_fit(model: Decoder, columns: int) -> int:
-    """Return how many rows fit in half of what is free of this process's share of a GPU; the rest is for copies."""
+    """Return how many rows fit in half of the free memory of this process's GPU share; the rest is for copies."""
     if model.device.type != "cuda":
         return sys.maxsize
     free, total = torch.cuda.mem_get_info(model.device)
