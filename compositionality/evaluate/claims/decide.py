@@ -243,8 +243,9 @@ def _too_little(
     fewest = min(signal for signal, _ in updates)
     if fewest < gate.least_updates and any(report.rows is None for report in reports):
         return f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
-    with_groups = [report for report in reports if report.groups]
-    groups = [(n, report.groups) for report in with_groups if (n := report.groups_with_signal) is not None]
+    groups = [
+        (n, report.groups) for report in reports if report.groups and (n := report.groups_with_signal) is not None
+    ]
     for unit, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
         signal = sum(signal for signal, _ in counts) / sum(n for _, n in counts) if counts else 1.0
         if signal < least and not is_learnt(arm):
