@@ -117,8 +117,8 @@ def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
 def say_what_is_left_out(path: Path, row_format: RowFormat | None = None) -> None:
     """Print which columns of a problem file ``read_problems`` ignores."""
     row_format = row_format or RL_SCHEMA
-    known = {*row_format.prompt_columns(), *row_format.truth_key, row_format.source_key, *COLUMNS, "level", "group"}
-    if foreign := ", ".join(name for name in column_names(path) if name not in known):
+    used = {*row_format.prompt_columns(), *row_format.truth_key, row_format.source_key, *COLUMNS, "level", "group"}
+    if foreign := ", ".join(name for name in column_names(path) if name not in used):
         print(f"{path}: its columns {foreign} are ignored; verl's RL schema does not have them", file=sys.stderr)
 
 
@@ -134,8 +134,8 @@ def _read_columns(path: Path, row_format: RowFormat, fix: str) -> pa.Table:
     source, truth_key = row_format.source_key, list(row_format.truth_key)
     names = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
     optional = ("ability", "extra_info", "level", "group", source)
-    others = [name for name in optional if name not in names]
-    raw = read_table(path, list(dict.fromkeys(names)), optional=others, fix=fix)
+    unread = [name for name in optional if name not in names]
+    raw = read_table(path, list(dict.fromkeys(names)), optional=unread, fix=fix)
     if row_format.source and source in raw.column_names:
         raise UserError(f"{path}: has a column {source}; leave source={row_format.source} out, or drop that column")
     rows = raw.num_rows

@@ -199,16 +199,16 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
     table = read_problems(source, settings.row_format(any_source=bool(settings.reward.function)))
     if not settings.levels and not settings.per_level:
         return table, np.arange(min(settings.limit or table.num_rows, table.num_rows))
-    problems, most = problem_sets(table), settings.per_level
-    known = sorted(set(problems["level"]))
-    if lacking := sorted(set(settings.levels) - set(known)):
-        raise UserError(f"{source}: has no level {lacking[0]}; its levels are {known}")
+    problems, per_level = problem_sets(table), settings.per_level
+    levels = sorted(set(problems["level"]))
+    if lacking := sorted(set(settings.levels) - set(levels)):
+        raise UserError(f"{source}: has no level {lacking[0]}; its levels are {levels}")
     chosen = problems[problems["level"].isin(settings.levels)] if settings.levels else problems
     sets = chosen.groupby(["group", "level", "data_source"], sort=False)
     for (group, level, _), n in sets.size().items():
-        if n < most:
-            raise UserError(f"{source}: has {n} problems of {group} L{level}; lower per_level={most}")
-    return table, (sets.head(most) if most else chosen)["problem"].to_numpy(np.int64)
+        if n < per_level:
+            raise UserError(f"{source}: has {n} problems of {group} L{level}; lower per_level={per_level}")
+    return table, (sets.head(per_level) if per_level else chosen)["problem"].to_numpy(np.int64)
 
 
 def sample(evaluation: Evaluation) -> None:
@@ -247,7 +247,7 @@ def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
     return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
 
 
-def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *, chains: bool) -> Path:
+def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any], *, chains: bool) -> Path:
     """Write ``output``/results.parquet from the rollouts; models can be added to an existing one, not removed.
 
     ``chains``: also count properties of the steps in the responses. ``force`` replaces any table.
@@ -263,7 +263,7 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
         "sampling": _sampling(folders, n_samples),
         "columns": SCHEMA.names,
         "replicate": replicate_of(folders.values(), [sampled.source for sampled in problems.values()]),
-        **kept,
+        **recorded,
     }
     recipe = Recipe(step, settings, inputs)
     if is_done(table, recipe, force=evaluation.settings.force or _grows(table, recipe)):

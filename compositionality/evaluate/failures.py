@@ -197,9 +197,9 @@ def _recipe(settings: FailureSettings, sources: Sequence[Source]) -> Recipe:
     inputs = {f"rollouts/{source.model}/{source.file}": source.rollouts for source in sources}
     inputs |= {f"problems/{source.file}": source.problems for source in sources}
     names = [[source.model, source.file] for source in sources]
-    kept = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
+    values = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
     replicate = replicate_of((source.rollouts for source in sources), {source.problems: None for source in sources})
-    return Recipe(STEP, {**kept, "replicate": replicate}, inputs)
+    return Recipe(STEP, {**values, "replicate": replicate}, inputs)
 
 
 def _responses(sources: Sequence[Source]) -> Iterator[Response]:

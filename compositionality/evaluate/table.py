@@ -141,8 +141,8 @@ def read(path: Path) -> pd.DataFrame:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path}: not a table of results; make it again with --force") from error
-    known = [field for field in SCHEMA if field.name not in ADDED or field.name in schema.names]
-    if not schema.equals(pa.schema(known)):
+    fields = [field for field in SCHEMA if field.name not in ADDED or field.name in schema.names]
+    if not schema.equals(pa.schema(fields)):
         raise UserError(f"{path}: has other columns than this version writes; make it again with --force")
     columns = [name for name in SCHEMA.names if name != "skills"]
     rows: pd.DataFrame = pq.read_table(path, schema=SCHEMA, columns=columns).to_pandas()
@@ -195,10 +195,10 @@ def gold_pass(rows: pd.DataFrame, k: int) -> tuple[Values, Values]:
     return _exact(rows, 1 - (1 - np.exp(rows["gold_log_prob"])) ** k)
 
 
-def beyond(rows: pd.DataFrame, most: float) -> tuple[Values, Values]:
-    """Return, among the problems that the model solves, those with a probability below ``most`` under the base."""
+def beyond(rows: pd.DataFrame, bound: float) -> tuple[Values, Values]:
+    """Return, among the problems that the model solves, those with a probability below ``bound`` under the base."""
     prob, solved = np.exp(rows["base_log_prob"]), np.exp(rows["gold_log_prob"]) > SOLVED
-    return _exact(rows[["gold_log_prob"]].where(solved), (prob < most).where(prob.notna()).astype(float))
+    return _exact(rows[["gold_log_prob"]].where(solved), (prob < bound).where(prob.notna()).astype(float))
 
 
 def support(rows: pd.DataFrame, kind: str) -> tuple[Values, Values]:
@@ -239,8 +239,8 @@ def measure_of(name: str, n_samples: int) -> Measure:
     if gold := GOLD_PASS.fullmatch(name):
         return partial(gold_pass, k=int(gold[1]))
     if pair := PAIRED.fullmatch(name):
-        most, kind = pair.groups()
-        return partial(beyond, most=float(most)) if most else partial(support, kind=kind)
+        bound, kind = pair.groups()
+        return partial(beyond, bound=float(bound)) if bound else partial(support, kind=kind)
     if name in QUERY_VALUES:
         return lambda rows: (rows[name].fillna(0.0).to_numpy(float), rows["judged"].to_numpy(np.int64))
     return MEASURES[name]

@@ -129,15 +129,15 @@ def check_cluster(address: str, nodes: int, gpus: int, folder: Path, files: Sequ
         raise UserError(message.removeprefix("error: "))
 
 
-def check_capacity(address: str, wanted: int, gpus: int) -> None:
-    """Raise UserError unless ``wanted`` nodes of the joined cluster have ``gpus`` free GPUs each, at once or soon."""
+def check_capacity(address: str, count: int, gpus: int) -> None:
+    """Raise UserError unless ``count`` nodes of the joined cluster have ``gpus`` free GPUs each, at once or soon."""
     deadline = time.monotonic() + RELEASE_SECONDS
     living = nodes()
-    while sum(node.free >= gpus for node in living) < wanted:
-        if sum(node.gpus >= gpus for node in living) < wanted or time.monotonic() > deadline:
+    while sum(node.free >= gpus for node in living) < count:
+        if sum(node.gpus >= gpus for node in living) < count or time.monotonic() > deadline:
             counts = ", ".join(f"{node.host} {node.free} of {node.gpus}" for node in living)
             raise UserError(
-                f"run.nodes={wanted} × run.processes={gpus}: needs that many nodes with that many free GPUs, but the "
+                f"run.nodes={count} × run.processes={gpus}: needs that many nodes with that many free GPUs, but the "
                 f"Ray cluster at {address} has (free of all GPUs) {counts}; lower NNODES or N_GPUS, or start more nodes"
             )
         time.sleep(1)

@@ -178,11 +178,11 @@ def request_of(settings: RunStudySettings, words: Sequence[str], environ: Mappin
     )
 
 
-def whole_number(name: str, environ: Mapping[str, str], least: int = 0, most: int = 10**9) -> int | None:
+def whole_number(name: str, environ: Mapping[str, str], low: int = 0, high: int = 10**9) -> int | None:
     """Return the number that a variable holds; None if it is not set. UserError if it is no whole number in range."""
     value = environ.get(name, "")
-    if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not least <= int(value) <= most):
-        raise UserError(f"{name}={value}: give a whole number from {least} to {most}, without leading zeros")
+    if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not low <= int(value) <= high):
+        raise UserError(f"{name}={value}: give a whole number from {low} to {high}, without leading zeros")
     return int(value) if value else None
 
 

@@ -53,18 +53,18 @@ def misspelt(step: str, names: Iterable[str]) -> dict[str, str]:
     return {name: matches[0] for name, matches in sorted(close.items()) if matches}
 
 
-def main(step: str, *behind: str) -> int:
+def main(step: str, *arguments: str) -> int:
     """Print the variables without effect. Return 2 if one of them was given after the script name."""
     names = [name for name, value in os.environ.items() if value]
-    fixes = {name: f"give {meant}" for name, meant in misspelt(step, names).items()}
+    fixes = {name: f"give {right}" for name, right in misspelt(step, names).items()}
     unread = FIXES.keys() & {*names} - {*_READ.findall((BASH / f"{step}.sh").read_text())}
     fixes |= {name: FIXES[name] for name in sorted(unread)}
     for name, fix in fixes.items():
-        kind, end = ("error", "") if name in behind else ("note", ", if it was meant for this script")
+        kind, end = ("error", "") if name in arguments else ("note", ", if it was meant for this script")
         print(f"{kind}: {name}: bash/{step}.sh reads no such variable; {fix}{end}", file=sys.stderr)
-    for name in {*behind} - fixes.keys() - variables_of(step):
+    for name in {*arguments} - fixes.keys() - variables_of(step):
         print(f"note: {name}: bash/{step}.sh reads no such variable; it is passed on to the program", file=sys.stderr)
-    return 2 if fixes.keys() & {*behind} else 0
+    return 2 if fixes.keys() & {*arguments} else 0
 
 
 if __name__ == "__main__":

@@ -246,15 +246,15 @@ class _Reader:
 
     def file(self) -> ClaimsFile:
         """Parse the entries in order: each may name earlier ones."""
-        gates, known = dict[str, tuple[Gate, ...]](), dict[str, Claim]()
+        gates, by_name = dict[str, tuple[Gate, ...]](), dict[str, Claim]()
         for name, entry in self.gates.items():
             where = f"gates.{name}: "
             gates[name] = _named(where, entry, gates) if isinstance(entry, list) else (self.gate(where, entry),)
         for key, entries in (("claims", self.claims), ("controls", self.controls)):
             for number, entry in enumerate(entries, 1):
-                claim = self.claim(f"{key}: entry {number}: ", entry, gates, known)
-                known[claim.name] = claim
-        claims, n = tuple(known.values()), len(self.claims)
+                claim = self.claim(f"{key}: entry {number}: ", entry, gates, by_name)
+                by_name[claim.name] = claim
+        claims, n = tuple(by_name.values()), len(self.claims)
         return ClaimsFile(self.results, claims[:n], claims[n:])
 
     def gate(self, where: str, entry: Any) -> Gate:
@@ -269,20 +269,22 @@ class _Reader:
         gate: Gate = validated(KINDS[kind], keys, prefix=where)
         return gate
 
-    def claim(self, where: str, entry: Any, gates: Mapping[str, tuple[Gate, ...]], known: Mapping[str, Claim]) -> Claim:
+    def claim(
+        self, where: str, entry: Any, gates: Mapping[str, tuple[Gate, ...]], earlier: Mapping[str, Claim]
+    ) -> Claim:
         """Parse an entry of claims or controls."""
         entry = _mapping(where, entry)
         where = f"claim {entry['name']}: " if "name" in entry else where
         claim = validated(Claim, {**entry, "comparisons": []}, prefix=where)
-        if claim.name in known:
+        if claim.name in earlier:
             raise UserError(f"{where}there twice; give each claim once")
         if "paper" not in entry and claim.origin is not Origin.OWN:
             raise UserError(f"{where}no paper: give what the paper states")
         comparisons, gates_of_claim = list[Comparison](), _named(where, claim.gates, gates)
         for name in claim.all_of:
-            if name not in known:
+            if name not in earlier:
                 raise UserError(f"{where}all_of: no claim {name} before this one")
-            comparisons += known[name].comparisons
+            comparisons += earlier[name].comparisons
         listed = entry.get("comparisons", [])
         for item in listed if isinstance(listed, list) else [listed]:
             keys = {"results": claim.results, **_mapping(f"{where}comparisons: ", item)}

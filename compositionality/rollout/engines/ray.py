@@ -75,9 +75,9 @@ def _failure_reason(error: Exception) -> str:
 
 def _replica_count(replicas: int, gpus: int, tensor_parallel: int) -> int:
     """Return the number of replicas: as given, or for 0 as many as the GPUs allow (one without GPUs)."""
-    least, possible = max(1, replicas), gpus // tensor_parallel
-    if gpus and possible < least:
+    count, possible = max(1, replicas), gpus // tensor_parallel
+    if gpus and possible < count:
         raise UserError(
-            f"{gpus} GPUs are too few for {least} replicas of {tensor_parallel} GPUs; lower replicas or tensor_parallel"
+            f"{gpus} GPUs are too few for {count} replicas of {tensor_parallel} GPUs; lower replicas or tensor_parallel"
         )
-    return least if replicas or not gpus else possible
+    return count if replicas or not gpus else possible

@@ -148,7 +148,7 @@ def set_environment() -> None:
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 
 
-def _cache_bytes(model: Path, options: VllmOptions, most: int) -> int:
+def _cache_bytes(model: Path, options: VllmOptions, limit: int) -> int:
     """Return the cache size for ``max_num_seqs`` completions of full length; on a CPU VLLM_CPU_KVCACHE_SPACE wins."""
     from transformers import AutoConfig
 
@@ -157,7 +157,7 @@ def _cache_bytes(model: Path, options: VllmOptions, most: int) -> int:
     head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     bytes_per_token: int = 2 * 4 * config.num_hidden_layers * heads * head_size
     length = -(-options.max_model_len // CPU_BLOCK) * CPU_BLOCK
-    return min(most, bytes_per_token * length * (options.max_num_seqs + 1))
+    return min(limit, bytes_per_token * length * (options.max_num_seqs + 1))
 
 
 def tqdm_that_ticks(tick: Tick) -> Any:

@@ -112,8 +112,8 @@ class _Layer:
         def new(*shape: int) -> Tensor:
             return torch.empty(shape, device=model.device, dtype=model.dtype)
 
-        def new_if(there: bool, *shape: int) -> Tensor | None:
-            return new(*shape) if there else None
+        def new_if(exists: bool, *shape: int) -> Tensor | None:
+            return new(*shape) if exists else None
 
         width, feed = config.hidden_size, config.intermediate_size
         queries, keys = model.heads * model.head_width, model.kv_heads * model.head_width

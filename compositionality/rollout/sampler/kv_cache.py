@@ -66,9 +66,9 @@ class CachedBatch:
         free, moved = np.flatnonzero(~alive[:count]), count + np.flatnonzero(alive[count:])
         if len(free):
             used = slice(self.begin, self.end)
-            to, of = torch.from_numpy(free), torch.from_numpy(moved)
-            self.keys_LNGDT[:, to, ..., used] = self.keys_LNGDT[:, of, ..., used]
-            self.values_LNGTD[:, to, :, used] = self.values_LNGTD[:, of, :, used]
+            target, source = torch.from_numpy(free), torch.from_numpy(moved)
+            self.keys_LNGDT[:, target, ..., used] = self.keys_LNGDT[:, source, ..., used]
+            self.values_LNGTD[:, target, :, used] = self.values_LNGTD[:, source, :, used]
             self.rows[free], self.starts[free] = self.rows[moved], self.starts[moved]
         self.rows, self.starts = self.rows[:count], self.starts[:count]
 

@@ -109,8 +109,8 @@ class _Run:
     def _step(self) -> None:
         """Sample a few more tokens for every row, remove finished rows, merge small batches."""
         rows = np.concatenate([batch.rows for batch in self._batches])
-        left = self._options.max_tokens - int(self._n_sampled[rows].min())
-        steps = min(self._steps, left)
+        remaining = self._options.max_tokens - int(self._n_sampled[rows].min())
+        steps = min(self._steps, remaining)
         self._batches = [batch.with_capacity(steps) for batch in self._batches]
         tokens_SN, logps_SN = self._decode(rows, steps)
         self._record(self._batches, tokens_SN, logps_SN)
@@ -139,16 +139,16 @@ class _Run:
     def _record(self, batches: Sequence[CachedBatch], tokens_SN: Tensor, logps_SN: Tensor) -> None:
         """Store the new tokens; rows that ended by an EOS or the limit become completions and are removed."""
         rows, steps = np.concatenate([batch.rows for batch in batches]), len(tokens_SN)
-        before, tokens_NS = self._n_sampled[rows], tokens_SN.cpu().numpy().T
-        places = rows[:, None], before[:, None] + np.arange(steps)
+        n_before, tokens_NS = self._n_sampled[rows], tokens_SN.cpu().numpy().T
+        places = rows[:, None], n_before[:, None] + np.arange(steps)
         self._tokens[places], self._log_probs[places] = tokens_NS, logps_SN.cpu().numpy().T
         if np.isnan(self._log_probs[places]).any():
             raise UserError("sampler: the model's logits are NaN; its weights are damaged, or its training diverged")
         ends_NS = np.isin(tokens_NS, self._eos_ids)
         finished = ends_NS.any(1)
-        lengths = np.minimum(before + np.where(finished, ends_NS.argmax(1) + 1, steps), self._options.max_tokens)
-        finished &= before + ends_NS.argmax(1) < self._options.max_tokens
-        self._n_sampled[rows] = before + steps
+        lengths = np.minimum(n_before + np.where(finished, ends_NS.argmax(1) + 1, steps), self._options.max_tokens)
+        finished &= n_before + ends_NS.argmax(1) < self._options.max_tokens
+        self._n_sampled[rows] = n_before + steps
         over = finished | (lengths == self._options.max_tokens)
         for row, length, ended in zip(*(values[over].tolist() for values in (rows, lengths, finished)), strict=True):
             token_ids, log_probs = self._tokens[row, :length].tolist(), self._log_probs[row, :length].tolist()
