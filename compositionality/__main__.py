@@ -43,9 +43,7 @@ def main(verb: str = "") -> NoReturn:
         print(COMPLETIONS[words[0]].format(" ".join(VERBS)))
     else:
         nearest = get_close_matches(name, VERBS, 1, cutoff=0)[0]
-        print(
-            f"error: {first!r} is no verb; the nearest is {nearest}; compositionality --help has all", file=sys.stderr
-        )
+        print(f"error: {first!r}: unknown verb; did you mean {nearest}? --help lists all verbs", file=sys.stderr)
         sys.exit(2)
     sys.exit()
 

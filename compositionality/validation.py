@@ -39,7 +39,7 @@ def check_once(key: str, paths: Sequence[str]) -> None:
     places = [Path(path).absolute() for path in paths]
     for number, place in enumerate(places):
         if place in places[:number]:
-            raise UserError(f"{key}: {paths[number]} is there twice; give each file or folder once")
+            raise UserError(f"{key}: {paths[number]} is given twice; give each file or folder once")
 
 
 def validated(schema: type[Settings], values: Mapping[str, Any], source: str = "", prefix: str = "") -> Settings:

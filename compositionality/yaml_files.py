@@ -101,7 +101,7 @@ def _refuse_repeated_keys(node: Any, ancestors: list[Any]) -> None:
         key, value = entry if isinstance(entry, tuple) else (None, entry)
         if key is not None and isinstance(key.value, str):
             if key.value in keys:
-                raise MarkedYAMLError(problem=f"{key.value} is there twice; keep one", problem_mark=key.start_mark)
+                raise MarkedYAMLError(problem=f"{key.value} is given twice; keep one", problem_mark=key.start_mark)
             keys.add(key.value)
         _refuse_repeated_keys(value, [*ancestors, node])
 

@@ -102,7 +102,7 @@ def test_p18_an_unknown_verb_is_answered_with_the_nearest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert outcome(monkeypatch, "evalute", "models=[m]") == 2
-    told = "error: 'evalute' is no verb; the nearest is evaluate; compositionality --help has all\n"
+    told = "error: 'evalute': unknown verb; did you mean evaluate? --help lists all verbs\n"
     assert capsys.readouterr() == ("", told)
 
 

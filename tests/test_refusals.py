@@ -81,7 +81,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("pretrain_tiny", "dtype=bfloat16", "dtype=bfloat16 needs mesh.shard=true"),
     ("pretrain_tiny", "model.heads=5", "must be a multiple of heads=5"),
     ("collect_rollouts", "engine=fast", "engine=fast: unknown"),
-    ("merge_data", "inputs=[a,a]", "a is there twice"),
+    ("merge_data", "inputs=[a,a]", "a is given twice"),
     ("split_chunks", "rows_per_chunk=9 rollout_budget=9", "rows_per_chunk or rollout_budget, not both"),
     ("write_solutions", "padded=true subgoals=true", "neutral text in place of behaviours"),
     ("influence", "projection.kind=sketch projection.size=9", "projection.size=9: not a multiple of"),

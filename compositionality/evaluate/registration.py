@@ -99,7 +99,7 @@ def check_apart(path: Path, registration: Registration, folder: Path = FOLDER) -
         for kind, numbers in (("seed", seeds), ("split", splits), ("test_seed", near)):
             for number in sorted(numbers):
                 fix = f"choose another, or say why: reuses: {{{file.stem}: WHY}}"
-                raise UserError(f"{path}: {kind} {number}: used by, or next to that of, {file.stem}; {fix}")
+                raise UserError(f"{path}: {kind} {number}: used by {file.stem}, or next to its own; {fix}")
 
 
 def claims_path(name: str) -> Path:

@@ -65,7 +65,7 @@ class ReplicatePlan:
             return self.step("base", BASE, [f"model={base_model}", f"chat_template={template}"])
         if template != "own":
             raise UserError(
-                f"CHAT_TEMPLATE={template}: the model that this profile makes has a chat template of its own; "
+                f"CHAT_TEMPLATE={template}: the model that this profile makes has its own chat template; "
                 "leave it out, or give BASE_MODEL"
             )
         return self.step("base", stage)

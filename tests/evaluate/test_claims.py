@@ -363,7 +363,7 @@ def entry(*changes: str) -> str:
     return f"  - {{name: C1, text: x, comparisons: [{{{', '.join(map(': '.join, keys.items()))}}}]}}"
 
 
-OVER = "over: give a model and its base, beside model and base, without times or base_measure"
+OVER = "over: give a model and its base, besides model and base, without times or base_measure"
 AHEAD = "rule=ahead: give base and reference: [MODEL, BASE], and no other key of a margin"
 
 
@@ -372,7 +372,7 @@ AHEAD = "rule=ahead: give base and reference: [MODEL, BASE], and no other key of
     [
         ("  - {name: C1, text: x, colour: z}", "C1: colour: no such setting; config/claims/composition.yaml explains"),
         (f"  - {{name: C1, text: x, results: z, {A}}}", "C1: results=z: must be one of accuracy"),
-        (f"  - &a {{name: C1, text: x, {A}}}\n  - *a", "C1: there twice"),
+        (f"  - &a {{name: C1, text: x, {A}}}\n  - *a", "C1: given twice"),
         ("  - {name: C1, origin: paper, text: x}", "C1: no paper:"),
         ("  - {name: C1, text: x, comparisons: 5}", "C1: comparisons: 5: not a mapping of keys to values"),
         ("  - {name: C1, text: x, comparisons: [{results: [a]}]}", "C1: results=['a']: must be one of accuracy"),

@@ -152,7 +152,7 @@ def test_several_folders_count_as_samples_of_the_same_prompts(tmp_path: Path, pr
     filter_rollouts(FilterSettings(rollouts=folders, problems=str(problems), output=str(output), val_prompts=0))
     train = read_table(output / "train.parquet").to_pylist()
     assert [(row["problem"], row["messages"][-1]["content"]) for row in train] == [(1, "x")]
-    with pytest.raises(UserError, match=r"rollouts: .*a is there twice"):
+    with pytest.raises(UserError, match=r"rollouts: .*a is given twice"):
         filter_rollouts(FilterSettings(rollouts=folders[:1] * 2, problems=str(problems), output=str(output)))
 
 

@@ -269,7 +269,7 @@ def test_a_second_registration_of_the_same_seeds_says_why(tmp_path: Path, change
             check_apart(path, read_registration(path), tmp_path)
 
     check()
-    with pytest.raises(UserError, match=rf"second.yaml: {what}: used by, or next to that of, small; choose another"):
+    with pytest.raises(UserError, match=rf"second.yaml: {what}: used by small, or next to its own; choose another"):
         check(**changes)
     check(**changes, reuses={"small": "the same models, other claims"})
 

@@ -277,7 +277,7 @@ class _Reader:
         where = f"claim {entry['name']}: " if "name" in entry else where
         claim = validated(Claim, {**entry, "comparisons": []}, prefix=where)
         if claim.name in earlier:
-            raise UserError(f"{where}there twice; give each claim once")
+            raise UserError(f"{where}given twice; give each claim once")
         if "paper" not in entry and claim.origin is not Origin.OWN:
             raise UserError(f"{where}no paper: give what the paper states")
         comparisons, gates_of_claim = list[Comparison](), _named(where, claim.gates, gates)
@@ -337,7 +337,9 @@ def _check(where: str, comparison: Comparison) -> None:
     """Raise UserError for a measure that the metric lacks, and for an invalid ``over`` or ``reference``."""
     over, measure, base_measure = comparison.over, comparison.measure, comparison.base_measure
     if over and (len(over) != 2 or not comparison.base or comparison.times != 1 or base_measure):
-        raise UserError(f"{where}over: give a model and its base, beside model and base, without times or base_measure")
+        raise UserError(
+            f"{where}over: give a model and its base, besides model and base, without times or base_measure"
+        )
     if comparison.rule is Rule.AHEAD or comparison.reference:
         extra = over or comparison.times != 1 or base_measure or comparison.threshold
         if comparison.rule is not Rule.AHEAD or len(comparison.reference) != 2 or not comparison.base or extra:

@@ -29,9 +29,13 @@ class Decoder:
     def __init__(self, config: Any, device: torch.device, dtype: torch.dtype) -> None:
         """Build the layers. UserError for a model of one of the FAMILIES with another activation or attention."""
         if config.hidden_act != "silu":
-            raise UserError(f"hidden_act {config.hidden_act}: the built-in sampler knows silu")
+            raise UserError(
+                f"hidden_act {config.hidden_act}: the built-in sampler supports only silu; give engine=transformers"
+            )
         if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
-            raise UserError("sliding-window attention: the built-in sampler does not know it")
+            raise UserError(
+                "sliding-window attention: the built-in sampler does not support it; give engine=transformers"
+            )
         self.layers: int = config.num_hidden_layers
         self.heads: int = config.num_attention_heads
         self.kv_heads: int = config.num_key_value_heads or self.heads
@@ -160,7 +164,7 @@ def rotations(config: Any, head_width: int) -> Tensor:
     parameters = config.rope_parameters
     kind = parameters["rope_type"]
     if kind == "longrope" or (kind != "default" and kind not in ROPE_INIT_FUNCTIONS):
-        raise UserError(f"rope_type {kind}: the built-in sampler does not know it")
+        raise UserError(f"rope_type {kind}: the built-in sampler does not support it; use another engine")
     scaling = 1.0
     if kind == "default":
         exponents_E = torch.arange(0, head_width, 2, dtype=torch.int64).float() / head_width
