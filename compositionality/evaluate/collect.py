@@ -53,7 +53,7 @@ SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 
 @dataclass
 class EvaluationSettings(RowSettings, SamplingSettings):
-    """Which models answer which problems; shared by ``evaluate`` and ``passk``."""
+    """The models and the problems that they answer; shared by ``evaluate`` and ``passk``."""
 
     models: list[str] = field(default_factory=list)  # models to sample, NAME:PATH; RUN/steps: all its checkpoints
     rollouts: list[str] = field(default_factory=list)  # existing rollouts, NAME:FOLDER of collect_rollouts
