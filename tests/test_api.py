@@ -65,14 +65,18 @@ def test_rows_of_a_problem_file_are_problems_too(model: Path, tmp_path: Path) ->
     assert gold_log_prob(model, rows).equals(gold_log_prob(model, table))
 
 
-def test_samples_are_rows_by_prompt_and_depend_on_the_seed_alone(model: Path) -> None:
-    prompts, threads = problems("string", **OPTIONS)["prompt"], torch.get_num_threads()
+def test_samples_are_rows_by_prompt_and_depend_on_the_seed_alone(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts, threads, chosen = problems("string", **OPTIONS)["prompt"], torch.get_num_threads(), list[int]()
+    monkeypatch.setattr(
+        torch, "set_num_threads", lambda number, real=torch.set_num_threads: (chosen.append(number), real(number))
+    )
     answers = sample(model, prompts, n=2, max_tokens=8)
     assert [*zip(answers["prompt"], answers["sample"], strict=True)] == [(p, s) for p in range(6) for s in range(2)]
     assert set(answers["finish_reason"]) <= {"stop", "length"}
     assert answers["n_tokens"].max() <= 8
     assert answers.equals(sample(model, [[{"role": "user", "content": text}] for text in prompts], n=2, max_tokens=8))
     assert not answers.equals(sample(model, prompts, n=2, max_tokens=8, seed=1))
+    assert chosen == [1, threads] * 3, "a small model computes with one thread"
     assert torch.get_num_threads() == threads
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from compositionality.study.model import Replicate, Request
 from compositionality.study.plan import plan
+from compositionality.study.variables import variables_of
 
 ROOT = Path(__file__).parents[1]
 READMES = sorted(
@@ -19,6 +20,7 @@ READMES = sorted(
 RECORDS = ROOT / "results" / "records"
 TREES = ("bash", "compositionality", "examples", "tests")
 OF_A_STUDY = re.compile(r"(?:data|checkpoints|results)/composition/[\w./-]*\w")
+OF_OTHER_PROGRAMS = ("WANDB_", "CUDA_", "OMP_", "ATEN_", "MKL_", "HF_", "NCCL_", "VLLM_")
 TOP = ("pyproject.toml", "LICENSE", "README.md")
 
 
@@ -61,6 +63,15 @@ def test_modules_of_the_file_table_exist(readme: Path) -> None:
     rows = re.findall(r"^\| (`[\w./]+\.py`[^|]*)\|", readme.read_text(), re.MULTILINE)
     modules = [name for row in rows for name in re.findall(r"`([\w./]+\.py)`", row)]
     assert not [name for name in modules if not (readme.parent / name).exists()]
+
+
+@pytest.mark.parametrize("readme", [path for path in READMES if RECORDS not in path.parents], ids=ids)
+def test_commands_give_scripts_variables_that_these_read(readme: Path) -> None:
+    """``NAME=value … bash bash/SCRIPT.sh``: the script, bash/env.sh or what a machine or a study takes."""
+    for given, step in re.findall(r"((?:\b[A-Z_]+=(?:\"[^\"]*\"|\S+) )+)bash bash/([\w/.]+)\.sh", readme.read_text()):
+        names = set(re.findall(r"\b([A-Z_]+)=", re.sub(r'"[^"]*"', "", given)))
+        unknown = names - {name for name in names if name in (ROOT / f"bash/{step}.sh").read_text()} - variables_of(step)
+        assert not {name for name in unknown if not name.startswith(OF_OTHER_PROGRAMS)}, (step, unknown)
 
 
 def test_files_of_a_study_are_what_the_quickstart_makes() -> None:

@@ -60,6 +60,8 @@ def test_a_script_is_a_comment_its_variables_and_one_run_line(name: str) -> None
     read = set(re.findall(r"\$\{?(\w+)", "\n".join(code[1:])))
     assert read <= {*STEP_VARIABLES, *OF_A_RUN, *OF_A_STUDY}
     assert len(code) <= 10
+    assert len(text.splitlines()) <= 13
+    assert not re.search(r"^\s*(for|while|until|if|case|function)\b|\(\)", "\n".join(code), re.MULTILINE)
 
 
 def test_no_line_of_a_script_is_too_long() -> None:

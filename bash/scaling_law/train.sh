@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# RL of one size; logs its loss on the hold-out, and the compute so far, every few steps.
-# Reads base-85k/model and scaling_task. Writes rl-85k: metrics.jsonl (the laws are fitted to it), final/, and checkpoints on the
-# way. Tiny: one to four minutes on one core. algorithm=NAME: one of compositionality/config/algorithm/ (grpo, dapo, rloo, ppo …).
+# RL of one size; logs its loss on the hold-out every few steps. algorithm=NAME: one of compositionality/config/algorithm/.
+# Reads base-85k/model and scaling_task. Writes rl-85k: metrics.jsonl (the laws are fitted to it) and models. Tiny: 1 to 4 minutes.
 # Usage: MODEL_PATH=… OUTPUT=… bash bash/scaling_law/train.sh [algorithm=reinforce_plus_plus] [model.lora.rank=32]
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base-85k/model}

@@ -71,7 +71,7 @@ VERBS = {
     "summarise_seeds": Verb("evaluate.seeds.summarise", "evaluate.seeds.check"),
     "train_grpo": Verb("train.engines.train_grpo", show="train.engines.show_verl", result="/final"),
     "train_sft": Verb("train.engines.train_sft", show="train.engines.show_verl", result="/final"),
-    "wandb": Verb("report.dashboard.send_runs", "report.dashboard.check", main="report.dashboard.main"),
+    "wandb": Verb("report.send_runs.send_runs", "report.send_runs.check", main="report.send_runs.main"),
     "write_record": Verb("report.record.write_record", "report.record.check"),
     "write_solutions": Verb("rft.solutions.write_solutions", "rft.solutions.check"),
 }

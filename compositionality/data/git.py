@@ -31,6 +31,11 @@ def changed_files(folder: Path, names: Sequence[str]) -> list[str]:
     return [line.strip() for line in lines.splitlines()]
 
 
+def commit_date(commit: str) -> str:
+    """Return the day of a commit of this repository, 2026-01-31; empty if the commit is not in it."""
+    return _git(Path(__file__).parent, "show", "--no-patch", "--format=%cs", commit) or ""
+
+
 def check_ancestor(folder: Path, commit: str, where: str) -> None:
     """Raise UserError, which begins with ``where``, unless ``commit`` is an ancestor of HEAD."""
     if _git(folder, "merge-base", "--is-ancestor", commit, "HEAD") is None:

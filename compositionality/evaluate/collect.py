@@ -30,7 +30,7 @@ from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
 from compositionality.evaluate.gold import gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.results import replicate_of
+from compositionality.evaluate.results import ROLLOUTS, replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
 from compositionality.ranges import REQUIRED, NonNegativeInt
 from compositionality.rollout.collect import check as check_collection
@@ -115,7 +115,7 @@ def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
     problems = {name: _choose(settings, name, Path(path)) for name, path in files.items()}
     jobs = {}
     for (model, path), (file, sampled) in product(models.items(), problems.items()):
-        job = settings.collection(path, str(sampled.path), settings.output / "rollouts" / model / file)
+        job = settings.collection(path, str(sampled.path), settings.output / ROLLOUTS / model / file)
         # A part of a file is in our columns, whatever those of the file are.
         jobs[model, file] = job if sampled.path == sampled.source else replace(job, **vars(RowSettings()))
     sampled_before = {(name, file): Path(folder) for name, folder in rollouts.items() for file in files}
@@ -141,7 +141,7 @@ def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None
         settings = _choose_engine(settings, models)
     for model, path in models.items():
         for name, file in files.items():
-            output = settings.output / "rollouts" / model / name
+            output = settings.output / ROLLOUTS / model / name
             check_collection(replace(settings.collection(path, file, output), force=settings.force or not settled))
 
 

@@ -27,7 +27,7 @@ from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.llm_judge import JUDGED, agreement, judge_labels, judge_server, print_agreement
 from compositionality.evaluate.naming import check_name, named_paths
-from compositionality.evaluate.results import LABELS, Results, read_results, replicate_of
+from compositionality.evaluate.results import LABELS, ROLLOUTS, Results, read_results, replicate_of
 from compositionality.evaluate.summary import Row, columns, share
 from compositionality.evaluate.summary import labels as about
 from compositionality.evaluate.table import FAILURE, KEYS, REASONS, RESULTS, SCHEMA, write
@@ -181,7 +181,7 @@ def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple
     if settings.rollouts:
         entries = [item for entry in settings.rollouts for item in named_paths("rollouts", [entry]).items()]
         return [(model, Path(path)) for model, path in entries if model in (settings.models or [model])]
-    rollouts = Path(settings.evaluation) / "rollouts"
+    rollouts = Path(settings.evaluation) / ROLLOUTS
     models = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
     table = read_manifest(rollouts.parent / RESULTS)
     order = table.settings.get("models", []) if table else []

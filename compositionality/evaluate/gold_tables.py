@@ -1,7 +1,7 @@
 """Tables of exact probabilities, each model beside its start model: by function, problem, part; means over replicates.
 
 The parts of a gold solution, over its steps: *name* of the function, *input* (the problem's string, in the first step),
-*hand-over* (the string that a later step is applied to), *result*, *end*.
+*handed on* (the string that a later step is applied to), *result*, *end*.
 """
 
 import math
@@ -24,7 +24,7 @@ COLUMNS = ["arm", "file", "problem", "level", "cluster", "skills", "gold_log_pro
 TIMES = ["before", "after"]
 RANKED = ["first", "five"]
 ANY = "any"  # in place of a function: the mean over all of them
-PARTS = ("name", "input", "hand-over", "result", "end")
+PARTS = ("name", "input", "handed on", "result", "end")
 
 
 def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:

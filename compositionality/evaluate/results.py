@@ -26,6 +26,7 @@ from compositionality.train.training_report import report_from
 from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
 
 TRAINING = "training.json"  # beside the table: the training report of each model that has one
+ROLLOUTS = "rollouts"  # beside the table: the completions that it counts, MODEL/FILE
 LABELS = "labels.parquet"
 SPLIT = "function_split"  # the option of a task that divides its functions, in the manifest of a problem file
 MAKERS = {

@@ -8,7 +8,7 @@ problems is Σ values / Σ weights. To add a measure, add an entry to ``MEASURES
 counts something new, also a column (in ``SCHEMA``, counted in ``collect.py``; in ``ADDED``, so that older tables can be
 read). pass@k is computed from its name: ``pass@8``, ``pass@N`` (all samples), ``pass@N − pass@1``; ``pass^8``: all of 8
 samples are right. From exact probabilities (``gold.py``): ``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and
-against a base ``beyond@1e-6``, ``support_kept``, ``support_gained``, ``support_lost``.
+against a base ``beyond@1e-6``, ``new@1e-6``, ``support_kept``, ``support_gained``, ``support_lost``.
 """
 # ruff: noqa: N806
 
@@ -76,7 +76,8 @@ ADDED = ("chains_read", "canonical", "gold_rank_by_step_role")
 """Columns that tables of earlier versions lack; they are read as null."""
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
-GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
+GOLD_PASS = re.compile(r"gold_pass@([1-9]\d*)")
+PAIRED = re.compile(r"(beyond|new)@(1e-\d+)|support_(kept|gained|lost)")
 READABLE = 0.8  # steps are not evaluated if a smaller share of the answers could be read
 SOLVED = 0.25  # a problem counts as solved by a model that gives its gold solution a larger probability
 
@@ -195,10 +196,14 @@ def gold_pass(rows: pd.DataFrame, k: int) -> tuple[Values, Values]:
     return _exact(rows, 1 - (1 - np.exp(rows["gold_log_prob"])) ** k)
 
 
-def beyond(rows: pd.DataFrame, bound: float) -> tuple[Values, Values]:
-    """Return, among the problems that the model solves, those with a probability below ``bound`` under the base."""
+def out_of_reach(rows: pd.DataFrame, share: str, bound: float) -> tuple[Values, Values]:
+    """Return the problems that the model solves and that have a probability below ``bound`` under the base.
+
+    ``share``: ``beyond``, among the problems that the model solves; ``new``, among all problems.
+    """
     prob, solved = np.exp(rows["base_log_prob"]), np.exp(rows["gold_log_prob"]) > SOLVED
-    return _exact(rows[["gold_log_prob"]].where(solved), (prob < bound).where(prob.notna()).astype(float))
+    counted = rows[["gold_log_prob"]].where(solved | (share == "new"))
+    return _exact(counted, (solved & (prob < bound)).where(prob.notna()).astype(float))
 
 
 def support(rows: pd.DataFrame, kind: str) -> tuple[Values, Values]:
@@ -239,8 +244,8 @@ def measure_of(name: str, n_samples: int) -> Measure:
     if gold := GOLD_PASS.fullmatch(name):
         return partial(gold_pass, k=int(gold[1]))
     if pair := PAIRED.fullmatch(name):
-        bound, kind = pair.groups()
-        return partial(beyond, bound=float(bound)) if bound else partial(support, kind=kind)
+        share, bound, kind = pair.groups()
+        return partial(support, kind=kind) if kind else partial(out_of_reach, share=share, bound=float(bound))
     if name in QUERY_VALUES:
         return lambda rows: (rows[name].fillna(0.0).to_numpy(float), rows["judged"].to_numpy(np.int64))
     return MEASURES[name]
@@ -264,7 +269,7 @@ def is_pass_at_k(name: str) -> bool:
 
 
 CLAIMED: dict[Metric, tuple[str, ...]] = {
-    Metric.ACCURACY: (CORRECT, *CHAIN, "gold_prob", "gold_hand_over", "gold_pass@8", "beyond@1e-6", "…"),
+    Metric.ACCURACY: (CORRECT, *CHAIN, "gold_prob", "gold_hand_over", "gold_pass@8", "beyond@1e-6", "new@1e-6", "…"),
     Metric.PASS_AT_K: (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…"),
     Metric.FAILURES: (*FAILURES, "atomic_or_miscopied"),
     Metric.INFLUENCE: (MIXED, *QUERY_VALUES),

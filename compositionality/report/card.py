@@ -176,6 +176,7 @@ def _dataset_data(texts: Mapping[str, Any], splits: Sequence[Split]) -> Any:
     configs = [
         {
             "config_name": config,
+            **({"default": True} if config == splits[0].config else {}),
             "data_files": [{"split": split.name, "path": [*split.files]} for split in splits if split.config == config],
         }
         for config in dict.fromkeys(split.config for split in splits)

@@ -139,11 +139,15 @@ def level_layers(frame: pd.DataFrame, styles: Styles) -> list[alt.Chart]:
 
 
 def accuracy(rows: Any, handed_on: Any, styles: Styles) -> Chart:
-    """Draw means by level, intervals, a dot a seed: a panel for each group, then the paper's; below, ``handed_on``."""
+    """Draw means by level, intervals, a dot a seed: a panel for each group, then the paper's; below, ``handed_on``.
+
+    The paper's at the levels that were measured here.
+    """
     parts, test = [by_level(rows, "accuracy", "right answers", styles)], paper.matching_test(rows)
     if test:
         title = f"{paper.PAPER['tests'][test]['title']}\nopen mark: upper bound"
-        parts.append(with_arms(paper.stated_accuracy(test), styles).assign(panel=title))
+        stated = with_arms(paper.stated_accuracy(test), styles)
+        parts.append(stated[stated["level"].isin(parts[0]["level"])].assign(panel=title))
     columns = pd.concat(parts)["panel"].nunique()
     if handed_on:
         parts.append(by_level(handed_on, "handed_on", "results handed on", styles))
@@ -170,7 +174,7 @@ def headline(rows: Any, styles: Styles) -> Chart:
     frame = frame[frame["level"] <= max([*solved, *sorted(frame["level"].unique())[:3]])].copy()
     layers = level_layers(frame, styles)
     ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
-    ends = ends.assign(label=frame["x"].max() + 0.25).sort_values("value")
+    ends = ends.assign(label=frame["x"].max() + 0.4).sort_values("value")
     ends["label_y"] = np.maximum.accumulate(ends["value"] - APART * np.arange(len(ends))) + APART * np.arange(len(ends))
     arm = {name: encoding.legend(None) for name, encoding in arm_encodings(styles).items()}
     end = alt.Chart(inline(ends[["arm", "x", "label", "value", "label_y"]])).encode(arm["color"])

@@ -24,6 +24,7 @@ from compositionality.study.model import all_arms
 from compositionality.types import ROLES
 
 FLOOR = 1e-16  # smaller probabilities are drawn there
+ROLE_TITLES = dict(zip(ROLES, ("name", "input or handed-on string", "result", "end"), strict=True))
 
 
 def starts_of(results: Results) -> dict[str, str]:
@@ -127,9 +128,11 @@ def answers(rows: Any, styles: Styles) -> Chart:
 
 def gold_roles(rows: Any, styles: Styles) -> Chart:
     """Draw the mean gain in log-probability, stacked by role of the tokens, a bar a level, a panel an arm."""
-    frame = with_arms(rows, styles).melt(["arm", "level"], ROLES, "role", "gain").dropna()
+    titles = [*ROLE_TITLES.values()]
+    frame = with_arms(rows, styles).rename(columns=ROLE_TITLES)
+    frame = frame.melt(["arm", "level"], titles, "role", "gain").dropna()
     frame = frame.groupby(["arm", "level", "role"], sort=False)["gain"].mean().reset_index()
-    colour = alt.Color("role:N", scale=alt.Scale(domain=ROLES, range=LEVEL_COLOURS[: len(ROLES)]))
+    colour = alt.Color("role:N", scale=alt.Scale(domain=titles, range=LEVEL_COLOURS[: len(titles)]))
     x = alt.X("gain:Q", title="gain in log-probability, nats").stack("zero")
     bars = alt.Chart().mark_bar().encode(x, alt.Y("level:O"), colour, tooltip=["role:N", *tooltip("level", "gain")])
     return panels([bars], frame.assign(panel=frame["arm"]), 3, height=120)

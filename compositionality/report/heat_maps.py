@@ -10,7 +10,7 @@ from compositionality.console import natural_key
 from compositionality.evaluate.failures import by_function, by_pair
 from compositionality.evaluate.gold_tables import ANY
 from compositionality.report.figures import Chart, panels, tooltip, with_arms
-from compositionality.report.theme import PAPER, Styles, group_title
+from compositionality.report.theme import GRID, Styles, group_title
 
 ALONE, STEP = "alone", "in a step"
 """Columns of a heat map before those of the inner functions: the function alone, and at any step that applies it."""
@@ -59,16 +59,15 @@ def pair_maps(frame: pd.DataFrame, value: str, first: Sequence[str], columns: in
     names = sorted({*frame["outer"]} - {*first}, key=natural_key)
     short = dict(zip(names, short_names(names), strict=True))
     frame, order = frame.replace({"outer": short, "inner": short}), [*first, *short.values()]
-    legend = alt.Legend(type="symbol", format="%")  # a gradient would be an image, which the page's rules forbid
-    cell = alt.Chart().mark_rect().encode(
+    # a gradient would be an image, which the page's rules forbid
+    legend = alt.Legend(type="symbol", format="%", symbolStrokeColor=GRID, symbolStrokeWidth=1)
+    cell = alt.Chart().mark_rect(stroke=GRID).encode(  # of a cell without a value nothing is drawn
         alt.X("inner:N", title="inner function", sort=order, axis=alt.Axis(labelAngle=-90, labelFontSize=9)),
         alt.Y("outer:N", title="outer function", sort=order, axis=alt.Axis(labelFontSize=9)),
         alt.Color(f"{value}:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=legend),
         tooltip=[alt.Tooltip("outer:N"), alt.Tooltip("inner:N"), *tooltip("arm", **{value: value})],
     )  # fmt: skip
-    chart = panels([cell], frame[["panel", "outer", "inner", value, "arm"]], columns, 240, 220)
-    chart.spec.view = alt.ViewBackground(fill=PAPER)  # in the dark, too: 0 % is as dark as the page
-    return chart
+    return panels([cell], frame[["panel", "outer", "inner", value, "arm"]], columns, 240, 220)
 
 
 def short_names(names: Sequence[str]) -> list[str]:

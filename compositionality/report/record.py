@@ -28,7 +28,7 @@ from compositionality.evaluate.gold_tables import (
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.ranks import rank_table, ranks_of, why_no_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
-from compositionality.evaluate.results import LABELS, SPLIT, TRAINING, read_results
+from compositionality.evaluate.results import LABELS, ROLLOUTS, SPLIT, TRAINING, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS, SCHEMA
 from compositionality.evaluate.tables import markdown_lines, summary_markdown
@@ -63,6 +63,7 @@ class RecordSettings:
     fits: list[str] = field(default_factory=list)  # NAME:PATH of scaling.json: laws and quantities, without curves
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     replicate: bool = False  # of one replicate, from which its results can be restored; runs: folders of runs
+    completions: bool = False  # of a replicate: keep its completions, too
     force: bool = False  # replace a record of another run
 
 
@@ -152,6 +153,9 @@ def fill(folder: Path, settings: RecordSettings) -> None:
         runs = {path.parent.name: path.parent for place in folders for path in sorted(place.glob(f"*/{METRICS}"))}
         write_text(folder / METRICS, "".join(f"{json.dumps(step)}\n" for step in steps(runs)))
         pq.write_table(joined_tables(recipe_of(settings)), folder / RESULTS, compression="zstd")
+        if settings.completions:
+            first = next(iter(inputs_of(settings).values()))  # of accuracy
+            shutil.copytree(first.with_name(ROLLOUTS), folder / ROLLOUTS, ignore=shutil.ignore_patterns("*.lock"))
         return
     record = without_places(record_of(settings))
     texts = {

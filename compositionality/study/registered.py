@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ from compositionality.evaluate.registration import (
     read_registration,
     registration_path,
 )
-from compositionality.evaluate.results import TRAINING
+from compositionality.evaluate.results import ROLLOUTS, TRAINING
 from compositionality.evaluate.table import RESULTS as TABLE
 from compositionality.evaluate.table import SCHEMA
 from compositionality.study.model import ROOTS, Replicate, Request, find_arm, load_study, study_folder
@@ -119,6 +120,7 @@ def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> St
     runs = [f"{location.name}:{location.folder('checkpoints')}" for location in dict.fromkeys((place.shared, place))]
     output = request.record_folder(place)
     words = {"results": flow_list(results), "runs": flow_list(runs), "replicate": "true", "output": output}
+    words |= {"completions": "true"} if place == request.replicates[0] else {}  # the page shows them
     after = tuple(step.key for step in steps if step.place in (place, place.shared) and not step.whole)
     key_values = tuple(f"{key}={value}" for key, value in words.items())
     return Step(
@@ -153,6 +155,8 @@ def restore(request: Request) -> None:
             if kind == "accuracy":
                 write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
                 write_manifest(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
+                if (folder / ROLLOUTS).is_dir():
+                    copytree(folder / ROLLOUTS, table.with_name(ROLLOUTS))
 
 
 def write_manifest(target: Path, content: Mapping[str, Any]) -> None:

@@ -16,12 +16,16 @@ from pathlib import Path
 BASH = Path(__file__).parents[2] / "bash"
 MACHINE_VARIABLES = {"N_GPUS", "NNODES", "RAY_ADDRESS"}
 STUDY_VARIABLES = {"SEEDS", "ARMS", "BACKEND", "BASE_MODEL", "CHAT_TEMPLATE"}
-_STEP_KEY = "give key=value to the script of the step, or STEP:key=value to a study"
+_STEP_KEYS = """
+    ALGORITHM CLAIMS CONTROL CONTROLS_LR DOMAINS DOMAIN_COUNT DOMAIN_HOLDOUT INFLUENCE_MODELS MODELS PASSK_FILES
+    PROBLEM_SEED RESOURCES RFT_BUDGET RFT_FILTER RFT_SAMPLES RFT_STAGE1_SAMPLES RUNS SFT_BUDGET SFT_LIKE SFT_PART
+    STRING_LEVELS
+"""
 _OTHER_ENGINE = "give PROFILE=NAME/verl, or engine=verl after the name of a script that trains"
 FIXES = {
     "MODEL_PATH": "give BASE_MODEL to a study",
     **dict.fromkeys(("TRAIN_FILES", "VAL_FILES", "N_SAMPLES", "OUTPUT"), "give it to a script that reads it"),
-    **dict.fromkeys(("ENGINE", "STUDY_ENGINE"), _OTHER_ENGINE),
+    **dict.fromkeys(("ENGINE", "ENGINES", "STUDY_ENGINE"), _OTHER_ENGINE),
     "ROLLOUT_ENGINE": "give rollout.engine=NAME",
     "FUNCTION_SPLIT": "give SPLIT",
     "EVALUATE_ON": "give DATA",
@@ -29,8 +33,12 @@ FIXES = {
     "LANES": "give lanes=N to a study",
     "LEFT_OUT": "ARMS names what is trained",
     **dict.fromkeys(("LIST_STEPS", "DRY_STEPS"), "give print=list to a study, or DRY_RUN=1"),
-    **dict.fromkeys(("RFT_SAMPLES", "RFT_STAGE1_SAMPLES", "RFT_BUDGET", "RFT_FILTER"), _STEP_KEY),
-    **dict.fromkeys(("SFT_LIKE", "SFT_BUDGET", "STRING_LEVELS"), _STEP_KEY),
+    "ONLY": "give only=[STEP] to a study",
+    "VARIANTS": "give variants=[NAME] to a study",
+    "PASSK_MODELS": "give passk=[NAME] to a study",
+    **dict.fromkeys(("OTHER_RESULTS_DIR", "STRING_RESULTS_DIR"), "give countdown=STUDY to a study"),
+    **dict.fromkeys(("RATES", "TUNING_SEEDS"), "tune_lr.sh has an arm for each rate, and takes SEED"),
+    **dict.fromkeys(_STEP_KEYS.split(), "give key=value to the script of the step, or STEP:key=value to a study"),
 }
 """Variable of other scripts, or of earlier versions → what to do if a script does not read it."""
 _READ, _RUNS_A_STUDY = re.compile(r"\$\{?!?([A-Z][A-Z_]{3,})"), re.compile("^run run_study ", re.MULTILINE)

@@ -350,7 +350,7 @@ class GrpoTrainer:
         state, self.row = self.folder.load(step, self.policy, self.optimizer)
         if not {"position", "judged", "judge_errors"} <= state.keys():
             checkpoint = self.folder.steps / f"global_step_{step}"
-            raise UserError(f"{checkpoint}: of an earlier version; go on with that one, or --force starts again")
+            raise UserError(f"{checkpoint}: of an earlier version; git checkout 10436686^ reads it, or --force")
         self.position, judges = state["position"], self.worker.judges
         judges.judged, judges.errors = (len(own_part(range(state[name]))) for name in ("judged", "judge_errors"))
         self.flops.restore(self.row)

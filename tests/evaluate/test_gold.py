@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -166,7 +167,7 @@ def test_measures_of_a_model_against_its_base() -> None:
     results = results_of([rows])
     problems = results.sets[0]
     for measure, value in {
-        "beyond@1e-6": 2 / 4, "beyond@1e-2": 3 / 4,
+        "beyond@1e-6": 2 / 4, "beyond@1e-2": 3 / 4, "new@1e-6": 2 / 6, "new@1e-2": 3 / 6,
         "support_kept": 1 / 6, "support_gained": 3 / 6, "support_lost": 1 / 6,
     }.items():  # fmt: skip
         assert share_of(results, "rl", problems, measure, "stage1").value == pytest.approx(value), measure
@@ -195,6 +196,8 @@ def test_a_share_of_no_problem_in_one_replicate_is_not_testable_and_told_of_the_
     nothing = results.only([empty])
     outcome = compare(claimed, {"accuracy": nothing})
     assert (outcome.estimate, outcome.reason) == (None, f"no problem counts in {empty}")
+    of_all = compare(replace(claimed, measure="new@1e-6"), {"accuracy": results})
+    assert of_all.estimate.by_seed == pytest.approx([0.5, 0.0, 0.5]), "a share of all problems has a value"
     unknown = results_of([[one.assign(gold_log_prob=np.nan) for one in table] for table in tables])
     assert compare(claimed, {"accuracy": unknown}).decision is Decision.NOT_RUN, "nobody has measured it"
 
@@ -240,7 +243,7 @@ def test_exact_probabilities_stand_beside_those_of_the_model_that_an_arm_starts_
     assert dots[["before", "after"]].iloc[0].tolist() == pytest.approx([np.exp(-10.1), np.exp(-1.65)], rel=1e-4)
     (bars,) = map(pd.DataFrame, spec_of(gold_figures.gold_roles(known, styles))["datasets"].values())
     assert dict(zip(bars["role"], bars["gain"], strict=True)) == pytest.approx(
-        {"name": 0, "copy": 8.6, "result": -0.15, "end": 0}
+        {"name": 0, "input or handed-on string": 8.6, "result": -0.15, "end": 0}
     )
     assert rendered(spec, "png")[:4] == b"\x89PNG"
     assert [len(figure.rows) for figure in on_page(results_of([rows])) if figure] == [3, 3]
@@ -317,10 +320,10 @@ def test_parts_tell_the_problems_string_from_one_that_is_handed_on() -> None:
     rows = exact_rows("seed0", 2, "ab ab ab", [(0.1, 0.5), (0.1, 0.5), (0.1, 0.1)], **lists)
     rows = rows.assign(file="f", problem=range(3))
     table = rank_by_part(rows).set_index("part")
-    assert table["first"].to_dict() == {"name": 1.0, "input": 0.5, "hand-over": 0.5, "result": 0.75, "end": 1.0}
-    assert table["five"].to_dict() == {"name": 1.0, "input": 1.0, "hand-over": 0.5, "result": 1.0, "end": 1.0}
+    assert table["first"].to_dict() == {"name": 1.0, "input": 0.5, "handed on": 0.5, "result": 0.75, "end": 1.0}
+    assert table["five"].to_dict() == {"name": 1.0, "input": 1.0, "handed on": 0.5, "result": 1.0, "end": 1.0}
     probs = prob_by_part(rows).set_index("part")["prob"]
-    expected = {"name": -11, "input": -20, "hand-over": -2, "result": -33, "end": -4}
+    expected = {"name": -11, "input": -20, "handed on": -2, "result": -33, "end": -4}
     assert probs.to_dict() == pytest.approx({part: np.exp(value / 100) for part, value in expected.items()})
 
 
@@ -334,7 +337,7 @@ def test_checkpoints_of_a_run_stand_in_the_order_of_their_steps(tmp_path: Path) 
     write(pd.concat(rows).assign(skills=[[]] * 3), tmp_path / RESULTS)
     results = Results.of([read(tmp_path / RESULTS)], [ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})])
     made = gold_figures.checkpoint_rows(results)
-    hand_over = made[made["part"] == "hand-over"].set_index("step")["prob"]
+    hand_over = made[made["part"] == "handed on"].set_index("step")["prob"]
     assert hand_over.to_dict() == pytest.approx({2.0: np.exp(-5), 10.0: np.exp(-2)})
     assert rendered(spec_of(gold_figures.checkpoints(made)), "png")[:4] == b"\x89PNG"
 

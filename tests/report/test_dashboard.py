@@ -26,7 +26,8 @@ from compositionality.evaluate.failures import FailureSettings, class_shares
 from compositionality.evaluate.passk import PasskSettings, spaced_curves
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_rows
-from compositionality.report.dashboard import JOBS, Content, SendSettings, send_made, send_result, send_runs
+from compositionality.report.dashboard import JOBS, Content, send_made, send_result
+from compositionality.report.send_runs import SendSettings, send_runs
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.log import RunLog
 from compositionality.train.wandb_runs import send_artifacts, send_models

@@ -46,7 +46,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "study": root / "results/s", "checkpoints": root / "checkpoints/s",
     }  # fmt: skip
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
-    given = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "PROFILE": "smoke", "PYTHONPATH": str(ROOT)}
+    kept.pop("PROFILE", None)  # each command says it
+    given = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "PYTHONPATH": str(ROOT)}
     subprocess.run(
         [sys.executable, "-c", COMMANDS], input=STEPS.strip().format(**places), cwd=root, check=True, text=True,
         env={**kept, **given, "CUDA_VISIBLE_DEVICES": ""},

@@ -97,6 +97,8 @@ def test_every_group_has_panels_and_the_papers_figures_stand_beside() -> None:
     assert len(stated) == len(paper.stated_accuracy("heldout"))
     assert stated.loc[stated["bound"] == 1, "value"].tolist() == [0.25, 0.026]
     assert stated.loc[stated["arm"] == study_styles()["rl-level2"].title].set_index("level")["value"][3] == 0.27
+    rows, _ = drawn(figures.accuracy([row for row in accuracy_rows() if row["level"] < 5], [], arm_styles(ARMS)))
+    assert rows["level"].max() == 4  # the paper's at no level that was not measured
 
 
 def test_countdown_stands_beside_the_papers_and_another_task_alone() -> None:
@@ -151,7 +153,8 @@ def test_each_rung_of_the_ladder_is_measured_by_the_gain_of_the_last(tmp_path: P
     assert first[:7] == ["gold-sft", "gold", "–", "no", "–", "90", "100"]
     assert second[1:7] == ["own", "every step", "no", "no", "–", "–"]
     assert last[4:] == ["yes", "90", "101", "100 % [100, 100]"]
-    assert ladder("none", stage1=0.1, rl_level2=0.12, gold_sft=0.5) is None
+    assert ladder("none", stage1=0.1, rl_level2=0.12, gold_sft=0.5, rl_raft=0.1) is None
+    assert ladder("one", stage1=0.1, rl_level2=0.6, gold_sft=0.5) is None  # one rung is no ladder
 
 
 def test_p07_p15_a_file_is_the_same_for_the_same_results_and_names_them(tmp_path: Path, seeds: list[str]) -> None:
@@ -331,7 +334,8 @@ def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> Non
         1 / len(FAILURES) / 2,
     ]
     assert [shares["n"][cell] for cell in (step, pair)] == [2 * 3 * len(FAILURES), 2 * len(FAILURES)]
-    rows, titles = drawn(heat_maps.functions(shares.reset_index(), arm_styles(["stage1"])))
+    rows, titles = drawn(chart := heat_maps.functions(shares.reset_index(), arm_styles(["stage1"])))
+    assert "view" not in spec_of(chart)["spec"]  # a cell without a value has the colour of the page, also in the dark
     assert titles == ["Stage 1 (single functions) held-out functions"]
     cells = {tuple(map(str, cell)) for cell in rows[["outer", "inner"]].to_numpy()}
     assert cells == {("2", "10"), ("2", heat_maps.ALONE), *((name, heat_maps.STEP) for name in ("2", "10"))}
@@ -411,7 +415,9 @@ def test_the_page_of_ranked_arms_begins_with_what_rl_adds_and_its_interval(tmp_p
     made = ReportSettings(study, study / "report", section=INJECTION)
     html = report(made).read_text()
     assert first_screen(html) == "gains"
-    words = "Right answers (igsm, level 2): BRIDGE: SFT, RL in 40.0\u00a0%, BRIDGE: SFT in 10.0\u00a0%: +30.0 points ["
+    words = (
+        "Right answers (igsm, level 2): BRIDGE: SFT, RL in 40.0\u00a0%, BRIDGE: SFT in 10.0\u00a0%; difference +30.0"
+    )
     assert f"<h1>{words}" in html
     assert (made.output / "finding.txt").read_text().startswith(words.replace("\u00a0", " "))
     assert "over 3 arms, p by permutation of the arms, values by seed: igsm L2, influence: −1.00" in html
@@ -520,7 +526,7 @@ def test_the_page_of_scaling_laws_has_every_figure_with_its_rows(fits: Path, sca
     assert f"log loss on the hold-out is off by {', '.join(errors)}; no prediction, as A, alpha end on a bound" in html
     for name in ("accuracy", "scaling_flops", "reuse"):
         assert f'<section id="{name}"' in html
-        assert f'href="tables/{name}.csv"' in html
+        assert f'data-save="{name}.csv"' in html
     rows = pd.read_csv(made.output / "tables" / "scaling_flops.csv")
     assert len(rows[rows["region"] == "fitted"]) == 4 * 8
     assert len(rows[rows["region"] != "fitted"]) == 3 * 4 + 8

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import escape
@@ -36,20 +38,36 @@ from report_study import (
     solved,
     write_json,
 )
+from safetensors.numpy import save_file
 from steps import typed
 
 from compositionality.config.problem_sets import create_problem_set
-from compositionality.data.artefact import verify
-from compositionality.data.git import code_version
+from compositionality.data.artefact import Manifest, verify
+from compositionality.data.git import code_version, commit_of
 from compositionality.errors import UserError
+from compositionality.evaluate.registration import read_registration
 from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report import figures
 from compositionality.report.page import figure as page_figure
 from compositionality.report.page import problems as page_problems
 from compositionality.report.page.build import report
-from compositionality.report.page.claims import claim_rows, claims_section, first_claim, said, sentence
-from compositionality.report.page.content import HeadlineComparison, comparison, headline
+from compositionality.report.page.claims import (
+    claim_rows,
+    claims_section,
+    comparison_row,
+    first_claim,
+    said,
+    sentence,
+)
+from compositionality.report.page.content import (
+    HeadlineComparison,
+    comparison,
+    finding,
+    headline,
+    model_size,
+    study_line,
+)
 from compositionality.report.page.figure import WORDS, PageFigure
 from compositionality.report.page.figures import accuracy, gold, page_figures
 from compositionality.report.page.inputs import INJECTION, PAPERS, QUESTIONS, Inputs, ReportSettings, find_inputs
@@ -65,6 +83,8 @@ from compositionality.report.page.problems import (
 )
 from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
+from compositionality.study import preflight
+from compositionality.study import registered as registration
 from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +141,10 @@ def test_the_page_holds_every_part_in_order(page: Path) -> None:
         assert f"</span> {verdict}</span>" in html
     for words in ("A CPU, 2 cores, 8 GiB, no GPU", "12 minutes", "A note.", "Negative controls"):
         assert words in html
+    assert html.count("reference solution") == 1  # where "gold solution" is defined: one word for one thing
+    assert not re.findall(
+        r"(?i)hand(?:s|ed|ing)?.over|pass(?:es|ed|ing)? on\b|gold completion", re.sub("hand_over", "", html)
+    )
 
 
 def test_the_first_screen_has_the_few_primary_claims_with_their_decisions(page: Path) -> None:
@@ -177,12 +201,15 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(bare_study
     made = bare_study
     html = (made.output / "index.html").read_text()
     assert "bash bash/claims.sh" in html
-    assert "one seed: how much other seeds would differ is not known" in html
+    assert "one seed (how much other seeds would differ is not known)" in html
+    assert " · Not registered · 1 seed</span></p>" in html
     for command in ("section41_42/run_all", "section43/run_all", "section44/passk", "section45/failure_modes"):
         assert f"bash bash/{command}.sh" in html
     assert {path.name for path in (made.output / "figures").iterdir()} == {"headline.png", "accuracy.png"}
     missing = html[html.index('<details id="not-run"') :].partition("</summary>")[0]
-    assert "Not run: 10 figures, Transfer to Countdown; " in missing  # in one line, folded
+    assert "Not on this page: Transfer to Countdown; " in missing  # in one line, folded
+    assert missing.endswith("; One problem along RL; Completions to read; The audit of the test files")
+    assert not re.findall(r'<section id="(?:steps|samples)"|<a href="#samples"', html)  # no box without content
     assert '<section id="problem"' not in html  # without rollouts among the inputs
     assert "samples/validation_STEP.jsonl" in html  # of the slider along training
     with pytest.raises(UserError, match=r"no such folder; STUDY=nowhere bash bash/section41_42/run_all.sh makes it"):
@@ -283,7 +310,7 @@ def test_of_a_registered_study_problems_are_made_again_with_each_steps_probabili
     (level,) = {int(found) for found in re.findall(r"One problem of level (\d), and how likely", html)}
     shown = html[html.index('<section id="problem"') :].partition("</section>")[0]
     assert "of which only the verdict was kept" in shown
-    assert "first of this level that RL on level 2 solves and" in shown
+    assert "first of this level that RL on level 2 answers right and" in shown
     gold = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)[1].splitlines()
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", shown, re.DOTALL)]
     assert [row[0] for row in rows] == ["answer", *gold[:level], "all steps"]
@@ -297,6 +324,55 @@ def test_of_a_registered_study_problems_are_made_again_with_each_steps_probabili
     with pytest.raises(UserError, match=r"index.html: stale, \S+registration.yaml has changed"):
         check(made)
     assert '<section id="problem"' not in report(made).read_text()
+    made_in = {"commit": commit_of(ROOT / "LICENSE")}
+    frozen = Manifest(step="register_study", settings=made_in, inputs={}, files={}, code="")
+    registration.with_name("manifest.json").write_text(frozen.model_dump_json())
+    assert re.search(
+        r"Registered in commit [0-9a-f]{8} on 20\d\d-\d\d-\d\d, before its test problems were made · 1 seed$",
+        study_line(find_inputs(made)),
+    )
+
+
+def test_a_registered_study_begins_with_its_first_primary_claims_comparison(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its measure; where nothing is registered, or no figure is known yet, as any study."""
+    known = claims(2) | {"registration": {"registration": "tiny"}}
+    row = known["claims"][0]["comparisons"][0]
+    row |= {"measure": "right_chain", "base": "rl-level1", "level": 2}
+    monkeypatch.setattr(Inputs, "json", lambda *_: known)
+    what, main = comparison(inputs), PageFigure("", "", "", "", {}, (), ())
+    assert what == HeadlineComparison("rl-level2", "rl-level1", "heldout", 2, "right_chain")
+    found = next(
+        one
+        for one in differences(inputs.evaluated, "right_chain")
+        if (one["model"], one["base"], one["group"], one["level"]) == ("rl-level2", "rl-level1", "heldout", 2)
+    )
+    said = finding(inputs, what, main)
+    assert said["sentence"].startswith("Right chains (held-out functions, level 2): RL on level 2 in ")
+    assert f"; difference {100 * found['difference']:+.1f} points [".replace("-", "−") in said["sentence"]
+    assert said["lead"].endswith("A right chain has every step right. The page’s first chart shows right answers.")
+    main_arm = HeadlineComparison("rl-level2", "stage1", "heldout", 3)
+    row |= {"difference": None}
+    assert comparison(inputs) == main_arm
+    row |= {"difference": 0.1, "base": "base"}  # which was not evaluated
+    assert comparison(inputs) == main_arm
+    row |= {"base": "rl-level1"}
+    del known["registration"]
+    assert comparison(inputs) == main_arm
+
+
+def test_the_size_of_the_models_is_that_of_the_base_or_of_the_registered_recipe(
+    settings: ReportSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_file({"a": np.zeros((3, 4), "float16"), "b": np.zeros(5)}, tmp_path / "model.safetensors")
+    assert model_size(Inputs(settings, ("seed0",), {"runs/seed0/base/manifest.json": tmp_path / "manifest.json"})) == 17
+    monkeypatch.setattr(preflight, "forecast_of", lambda _: SimpleNamespace(shape=SimpleNamespace(parameters=18)))
+    path = ROOT / "compositionality/config/registrations/composition-5.yaml"
+    registered = Inputs(settings, ("seed70-split131",), {"registration/registration.yaml": path})
+    for now, size in ((read_registration(path).recipe_sha256, 18), ("changed since", 0)):
+        monkeypatch.setattr(registration, "hashes_of", lambda _, now=now: {"recipe_sha256": now})
+        assert model_size(registered) == size
 
 
 def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, inputs: Inputs, page: Path) -> None:
@@ -382,14 +458,14 @@ def test_a_report_follows_its_inputs_and_has_figures_as_pdf_for_a_paper(
     assert "1 minute if one step" in html
     check(changed)
     assert {path.name for path in (made.output / "figures").iterdir()} == {"headline.pdf", "accuracy.pdf"}
-    assert 'href="figures/headline.pdf"' in html
+    assert "figures/headline.pdf" in html
 
 
 def test_p16_what_a_model_writes_is_text(page: Path) -> None:
     html = page.read_text()
     assert ATTACK not in html
     assert 'onerror="' not in html.replace("onerror=\\&#34;", "")
-    assert html.count("<script") == html.count("</script>") == 6
+    assert html.count("<script") == html.count("</script>") == 7
     assert "<img" not in html
     assert "49 &amp;" not in html  # no template in a template
     data = re.search(r'id="sample-data">(.*?)</script>', html, re.DOTALL)
@@ -484,6 +560,14 @@ def test_only_the_script_of_the_page_and_the_packed_library_may_run(page: Path) 
     assert len(html) < 1_500_000
 
 
+def test_a_page_that_is_copied_alone_holds_its_tables_and_links_no_file(page: Path) -> None:
+    html = page.read_text()
+    assert not re.findall(r'(?:href|src)="(?!#|data:)[^"]*"', html)
+    tables = {file.stem: file.read_text() for file in (page.parent / "tables").iterdir()}
+    assert json.loads(unpacked(html, "tables")) == tables
+    assert {f"{name}.csv" for name in tables} == set(re.findall(r'data-save="([^"]+\.csv)"', html))
+
+
 def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(inputs: Inputs, page: Path) -> None:
     shares = {
         row["model"]: f"{100 * row['accuracy']:.1f}\u00a0%"
@@ -498,12 +582,15 @@ def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(i
     assert sentence is not None
     assert sentence[1] == (
         f"Right answers (held-out functions, level 3): RL on level 2 in {shares['rl-level2']}, "
-        f"Stage 1 (single functions) in {shares['stage1']}: {value} points [{low}, {high}]."
+        f"Stage 1 (single functions) in {shares['stage1']}; difference {value} points [{low}, {high}]."
     )
     lines = page.with_name("finding.txt").read_text().splitlines()
     assert lines[:2] == [sentence[1].replace("\u00a0", " "), "95 % interval over seeds and problems."]
-    assert [line.partition(":")[0] for line in lines[2:]] == [f"held-out functions, level {level}" for level in (2, 3)]
-    assert f"RL on level 2 {shares['rl-level2']}".replace("\u00a0", " ") in lines[3]
+    assert [line.partition(":")[0] for line in lines[2:]] == [
+        f"Right answers (held-out functions, level {level})" for level in (2, 3)
+    ]
+    assert all(line.count(":") <= 1 for line in lines)
+    assert f"RL on level 2 in {shares['rl-level2']}".replace("\u00a0", " ") in lines[3]
 
 
 def test_the_worked_problem_is_the_first_that_tells_them_apart_with_everybodys_answer(inputs: Inputs) -> None:
@@ -563,8 +650,8 @@ def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Pat
     ):  # fmt: skip
         assert words in html
     assert "#123456" in unpacked(html, "specs")
-    of_functions = (
-        "Accuracy by function and by pair|Which functions hand over: by inner and by outer function"  # not run
+    of_functions = (  # not run
+        "Accuracy by function and by pair|Which functions hand their result on: by inner and by outer function"
     )
     own = re.sub(rf"<script.*?</script>|{of_functions}", "", html, flags=re.DOTALL) + unpacked(html, "specs")
     for words in ("function", "Llama", "Paper (Fig", "arXiv"):
@@ -606,8 +693,8 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         ({}, "On held-out functions, level 3, RL on level 2 has more right answers than Stage 1 (single functions)."),
         (
             {"measure": "right_chain", "rule": "≤", "threshold": 0.05, "level": DEEPEST},
-            "On held-out functions, deepest level, RL on level 2 has at most 5 points more answers with every step "
-            "right than Stage 1 (single functions).",
+            "On held-out functions, deepest level, RL on level 2 has at most 5 points more right chains than Stage 1 "
+            "(single functions).",
         ),
         (
             {"measure": "ignores_composition", "threshold": 0.5, "base": None, "level": ALL_LEVELS},
@@ -617,6 +704,11 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
             {"measure": "beyond@1e-6", "threshold": 0.5},
             "On held-out functions, level 3: to over 50 % of the problems that RL on level 2 solves, "
             "Stage 1 (single functions) gave P under 1e−6.",
+        ),
+        (
+            {"measure": "new@1e-6", "threshold": 0.1},
+            "On held-out functions, level 3: over 10 % of all problems are solved by RL on level 2 and had P under "
+            "1e−6 with Stage 1 (single functions).",
         ),
         (
             {"times": 2},
@@ -640,6 +732,14 @@ def test_a_comparison_of_the_forest_plot_is_a_sentence_that_stands_alone(changed
     row = {"comparison": "as claims write it", "group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1"}
     row |= {"rule": ">", "threshold": 0.0, **changed}
     assert sentence(row, arm_styles(["stage1", "rl-level2"])) == expected
+
+
+def test_a_share_of_problems_has_no_sign_and_a_difference_has_one() -> None:
+    row = {"group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1", "rule": ">", "threshold": 0.5}
+    row |= {"difference": 0.8, "low": 0.7, "high": 0.9, "values": [0.7, 0.9], "decision": "supported", "comparison": ""}
+    for measure, value, by_seed in (("beyond@1e-6", "80.0\u00a0%", "70 90"), ("right_chain", "+80.0", "+70 +90")):
+        shown = comparison_row({**row, "measure": measure}, 1, arm_styles(MODELS))
+        assert (shown["points"]["value"], shown["by_seed"]) == (value, by_seed)
 
 
 def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path: Path) -> None:

@@ -176,6 +176,19 @@ def test_p14_p16_nothing_leaves_the_page_and_what_a_model_writes_never_runs(open
     assert one.page.evaluate("window.attacked") is None
 
 
+def test_a_figure_and_its_rows_are_saved_from_a_page_that_is_alone(
+    browser: "Browser", page: Path, tmp_path: Path
+) -> None:
+    alone = Opened(browser, Path(shutil.copy(page, tmp_path)))
+    for file, start in (("passk.csv", (page.parent / "tables/passk.csv").read_bytes()), ("headline.png", b"\x89PNG")):
+        with alone.page.expect_download() as download:
+            alone.page.locator(f"[data-save='{file}']").click()
+        assert download.value.suggested_filename == file
+        assert Path(download.value.path()).read_bytes().startswith(start)
+    assert alone.errors == []
+    alone.context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_the_theme_that_is_asked_for_or_chosen(opened: Any, scheme: str) -> None:
     page = opened(color_scheme=scheme).page
@@ -360,11 +373,12 @@ def test_it_prints(opened: Any, tmp_path: Path) -> None:
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_without_javascript_the_tables_are_there_and_the_figures_are_linked(opened: Any, page: Path) -> None:
+def test_without_javascript_the_tables_are_there_and_the_figures_are_named(opened: Any, page: Path) -> None:
     shown = opened(java_script_enabled=False).page
-    for link in shown.locator(".drawing a").all():
-        assert (page.parent / str(link.get_attribute("href"))).is_file()
-    assert shown.locator(".drawing a").count() == 2 * FIGURES
+    for name in shown.locator(".drawing code").all_inner_texts():
+        assert (page.parent / name).is_file()
+    assert shown.locator(".drawing code").count() == 2 * FIGURES
+    assert not shown.locator(".save").first.is_visible()
     assert shown.locator("table").count() >= 5
     assert shown.locator("noscript p").is_visible()
     assert shown.locator(".answers article").count() == len(MODELS)

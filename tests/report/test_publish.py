@@ -154,6 +154,7 @@ def test_datasets_reads_problems_sft_rows_and_rollouts_of_one_folder(study: Path
     for (config, split), file in places.items():
         rows = datasets.load_dataset(str(folder), config, split=split, cache_dir=str(tmp_path / "cache"))
         assert rows.to_list() == pq.read_table(study / file).to_pylist()
+    assert [*datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))] == ["train", "test"], "problems"
     card = DatasetCard.load(folder / "README.md")
     named = [(one["config_name"], [split["split"] for split in one["data_files"]]) for one in card.data.configs]
     assert named == [("problems", ["train", "test"]), ("sft", ["train"]), ("rollouts", ["train"]), ("gold", ["train"])]

@@ -124,8 +124,10 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
     request = Request("section41_42", "smoke", (Replicate("small", 0),))
     kept = request.record_folder(request.replicates[0])
     results = [f"{kind}/seed0:{file}" for kind, file in files.items() if Path(file).is_file()]
-    write_record(RecordSettings(results, kept, runs=[f"seed0:{run_folder(tmp_path).parent}"], replicate=True))
-    assert sorted(path.name for path in kept.iterdir()) == ["manifest.json", "metrics.jsonl", "results.parquet"]
+    runs = [f"seed0:{run_folder(tmp_path).parent}"]
+    write_record(RecordSettings(results, kept, runs=runs, replicate=True, completions=True))
+    names = ["manifest.json", "metrics.jsonl", "results.parquet", "rollouts"]
+    assert sorted(path.name for path in kept.iterdir()) == names
     assert [json.loads(line)["run"] for line in (kept / "metrics.jsonl").open()] == ["stage2-rl-level2"] * 2
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid"]
     for words in (["init", "-q"], ["add", "results"], ["commit", "-q", "-m", "kept"]):
@@ -142,6 +144,11 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
         assert (before.replicates[0].training, before.replicates[0].inputs) == (
             after.replicates[0].training, after.replicates[0].inputs
         )  # fmt: skip
+    answers, there = seed / "section41_42/rollouts", Path("clone/small/seed0/section41_42/rollouts")
+    assert {path.relative_to(there): path.read_bytes() for path in there.rglob("*.parquet")} == {
+        path.relative_to(answers): path.read_bytes() for path in answers.rglob("*.parquet")
+    }
+    assert any(there.rglob("*.parquet")), "the page lets them read"
     shutil.rmtree("clone")
     (kept / "results.parquet").write_bytes((kept / "results.parquet").read_bytes() + b"x")
     with pytest.raises(UserError, match=r"seed0: changed since its commit .*results\.parquet"):

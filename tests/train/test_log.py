@@ -17,7 +17,7 @@ from offline_wandb import config, history, records
 
 from compositionality.data.artefact import Recipe
 from compositionality.errors import MissingPackageError, UserError
-from compositionality.report.dashboard import SendSettings, check
+from compositionality.report.send_runs import SendSettings, check
 from compositionality.train.checks import check_loggers
 from compositionality.train.log import RunLog
 from compositionality.train.run_folder import run_path, take_run_folder
@@ -191,7 +191,7 @@ def test_a_run_is_sent_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UserError, match="holds no training run"):
         check(SendSettings([str(run / "final")]))
     with monkeypatch.context() as patch:
-        patch.setattr("compositionality.report.dashboard.find_spec", lambda _: None)
+        patch.setattr("compositionality.report.send_runs.find_spec", lambda _: None)
         with pytest.raises(UserError, match="wandb is not installed; run: pip install wandb"):
             check(SendSettings([str(tmp_path)]))
     (run / "run.json").write_text(json.dumps({"profile": "tiny", "seed": "4"}))

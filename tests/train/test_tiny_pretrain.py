@@ -18,7 +18,7 @@ from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of, load_profile, profile_names
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.report.dashboard import SendSettings, send_runs
+from compositionality.report.send_runs import SendSettings, send_runs
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.train.dist import join_mesh
 from compositionality.train.metrics import read_metrics

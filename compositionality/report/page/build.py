@@ -4,7 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -16,10 +16,11 @@ from compositionality.errors import UserError
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import csv_text
 from compositionality.report.dashboard import send_result, used_by
+from compositionality.report.draw import with_level
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
 from compositionality.report.page.figure import PageFigure
-from compositionality.report.page.figures import missing_figures, page_figures
+from compositionality.report.page.figures import missing_parts, page_figures
 from compositionality.report.page.inputs import (
     AUDIT,
     MAIN,
@@ -40,6 +41,7 @@ FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parent
 KINDS = (".py", ".yaml", ".j2", ".css", ".js")
 """Suffixes of the report's source files."""
+Subject = content.HeadlineComparison | None
 ReportFile = tuple[bytes, Sequence[str]]
 """A file of the report, and the names of the inputs that it was made from."""
 
@@ -102,7 +104,7 @@ def files_of(inputs: Inputs, ending: str) -> dict[str, ReportFile]:
     """Return every file of the report by its path."""
     subject, own = content.comparison(inputs), inputs.starting(f"{inputs.own}/")
     figures = content.main_first(inputs, subject, page_figures(inputs))
-    files: dict[str, ReportFile] = {PAGE: (render(inputs, subject, figures, ending).encode(), [*inputs.files])}
+    files: dict[str, ReportFile] = {}
     if subject:
         files[FINDING] = (
             content.finding_text(inputs, subject, figures[0]).encode(),
@@ -121,14 +123,13 @@ def files_of(inputs: Inputs, ending: str) -> dict[str, ReportFile]:
     }
     unfolding = [(table, figure.inputs) for figure in figures for table in figure.details if "name" in table]
     tables |= {table["name"]: (table["frame"], sources) for table, sources in unfolding}
-    texts = {name: csv_text(rows) for name, (rows, _) in tables.items()}
-    return files | {
-        f"tables/{name}.csv": (text.encode(), tables[name][1]) for name, text in texts.items() if text.strip()
-    }
+    texts = {name: text for name, (rows, _) in tables.items() if (text := csv_text(rows)).strip()}
+    files[PAGE] = render(inputs, subject, figures, ending, texts).encode(), [*inputs.files]
+    return files | {f"tables/{name}.csv": (text.encode(), tables[name][1]) for name, text in texts.items()}
 
 
 def render(
-    inputs: Inputs, subject: content.HeadlineComparison | None, figures: Sequence[PageFigure], ending: str
+    inputs: Inputs, subject: Subject, figures: Sequence[PageFigure], ending: str, tables: Mapping[str, str]
 ) -> str:
     """Return the template filled in. Every text from a file is escaped; the page requests nothing from outside."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -147,8 +148,9 @@ def render(
         spec = specs[dots := explored["figure"]]
         specs[dots] = {**spec, "datasets": {name: [] for name in spec["datasets"]}}
     points = run_points(inputs)
-    chosen, problem = samples(inputs), worked_problem(inputs, subject) if subject else {}
-    groups = unique([*chosen, *inputs.summary["accuracy"]], "group")
+    parts = dict[str, Any](runs=validation(inputs), samples=samples(inputs), audit=content.audit_table(inputs))
+    problem = worked_problem(inputs, subject) if subject else {}
+    groups = unique([*parts["samples"], *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.settings.study.resolve().name}",
         paper=PAPERS[inputs.settings.section],
@@ -158,10 +160,12 @@ def render(
         script_hashes=[base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, vega)],
         vega=packed(vega),
         specs=packed(json.dumps(specs)),
+        tables=tables,
+        tables_packed=packed(json.dumps(tables)),
         explored=explored,
-        explorer=packed(json.dumps({**explored, "runs": (runs := validation(inputs)), "scaling": points})),
+        explorer=packed(json.dumps({**explored, "runs": parts["runs"], "scaling": points})),
         points=points,
-        runs=runs,
+        **parts,
         finding=content.finding(inputs, subject, figures[0] if figures else None),
         main=figures[0].name if subject else "",
         problem_first=inputs.settings.section not in MAIN and problem.get("answers"),
@@ -169,13 +173,13 @@ def render(
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
         ending=ending,
-        missing=missing_figures(inputs, figures),
+        missing=missing_parts(inputs, [*specs, *(name for name, part in parts.items() if part)]),
+        study_line=content.study_line(inputs),
+        has_chains=bool(with_level(inputs.summary, "handed_on")),
         facts=content.facts(inputs),
         training=content.training_table(inputs),
         **claims_section(inputs),
-        samples=chosen,
         group_titles={group: group_title(group) for group in groups},
-        audit=content.audit_table(inputs),
         versions=versions(),
         stamp=inputs.stamp([*inputs.files]),
         n_inputs=len(inputs.files),

@@ -7,11 +7,12 @@ from typing import Any
 
 from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
 from compositionality.evaluate.claims.run import by_origin, decision_words, holm_words, seeds_words, status_words
+from compositionality.evaluate.table import is_paired
 from compositionality.evaluate.tables import decimals
 from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import Styles, group_title
-from compositionality.types import ALL_LEVELS, CORRECT, DEEPEST, QUERY_VALUES, Metric
+from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST, QUERY_VALUES, Metric
 
 Row = Mapping[str, Any]
 DECISIONS = {
@@ -29,9 +30,9 @@ MEASURES = {
     CORRECT: "right answers",
     "names_in_order": "answers with the names in order",
     "handed_on": "answers that hand every result on",
-    "right_chain": "answers with every step right",
+    "right_chain": "right chains",
 }
-"""In the sentence of a comparison; another measure has its own name."""
+"""In a sentence; another measure has its own name."""
 
 
 def claims_section(inputs: Inputs) -> dict[str, Any]:
@@ -64,6 +65,17 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
         "notes": content["notes"],
         "claims_stamp": inputs.stamp([CLAIMS]) if claims else "",
     }
+
+
+def registered_comparison(inputs: Inputs) -> Row | None:
+    """Return the first comparison of a registered study's first primary claim, where it is of two models' shares."""
+    content = inputs.json(CLAIMS) if CLAIMS in inputs else {}
+    primary = [claim for claim in content.get("claims", ()) if claim["primary"] and "registration" in content]
+    if not primary:
+        return None
+    row: Row = primary[0]["comparisons"][0]
+    plain = row.get("times", 1) == 1 and not row.get("base_measure") and row.get("measure") in (CORRECT, *CHAIN)
+    return row if plain and row["base"] and row.get("difference") is not None and row["level"] > ALL_LEVELS else None
 
 
 def first_claim(inputs: Inputs) -> dict[str, str]:
@@ -119,8 +131,11 @@ def comparison_row(row: Row, scale: float, styles: Styles) -> dict[str, Any]:
     ends = [shares["threshold"], *([-shares["threshold"]] if row["rule"] in EITHER_SIDE else [])]
     seeds = [place(value) for value in row["values"] or () if value is not None]
     marks = {name: place(share) for name, share in shares.items()} | {"thresholds": map(place, ends), "seeds": seeds}
-    numbers = {name: points(share, decimals(row) or 1) for name, share in shares.items()}
-    return {**shown, "marks": marks, "points": numbers, "by_seed": seeds_words(row)}
+    numbers, by_seed = {name: points(share, decimals(row) or 1) for name, share in shares.items()}, seeds_words(row)
+    if is_paired(row.get("measure", CORRECT)):  # a share of problems, no difference
+        numbers, by_seed = {name: f"{100 * share:.1f}" for name, share in shares.items()}, by_seed.replace("+", "")
+        numbers["value"] += "\u00a0%"
+    return {**shown, "marks": marks, "points": numbers, "by_seed": by_seed}
 
 
 def sentence(row: Row, styles: Styles) -> str:
@@ -129,9 +144,11 @@ def sentence(row: Row, styles: Styles) -> str:
     limit, model = f"{100 * abs(row['threshold']):.3g}", styles[row["model"]].title
     at = {DEEPEST: ", deepest level", ALL_LEVELS: ""}.get(level, f", level {level}")
     where, other = f"On {group_title(row['group'])}{at}", styles[base].title if base else ""
-    if measure.startswith("beyond@") and rule == Rule.ABOVE:
-        least = measure.removeprefix("beyond@").replace("-", "−")
+    share, _, least = measure.replace("-", "−").partition("@")
+    if share == "beyond" and rule == Rule.ABOVE:
         return f"{where}: to over {limit} % of the problems that {model} solves, {other} gave P under {least}."
+    if share == "new" and rule == Rule.ABOVE:
+        return f"{where}: over {limit} % of all problems are solved by {model} and had P under {least} with {other}."
     several = row.get("base_measure") or ", over " in row["comparison"]
     if several or row.get("metric") == Metric.SCALING or measure in QUERY_VALUES or measure.startswith("support"):
         return str(row["comparison"])

@@ -1,17 +1,23 @@
 """The page's words: the finding that it begins with; what was run, on what, how long; training; audit of the data."""
 
+import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from compositionality.data.artefact import read_manifest
+from compositionality.data.git import commit_date
 from compositionality.errors import UserError
+from compositionality.evaluate.registration import read_registration
 from compositionality.evaluate.results import ProblemSet
 from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report import figures
-from compositionality.report.page.claims import first_claim, points
+from compositionality.report.draw import with_level
+from compositionality.report.page.claims import MEASURES, first_claim, points, registered_comparison
 from compositionality.report.page.figure import (
     ONE_SEED,
     WORDS,
@@ -29,6 +35,7 @@ from compositionality.report.page.inputs import (
     MACHINE,
     MAIN,
     PASS_AT_K,
+    REGISTRATION,
     SCALING,
     TIMES,
     Inputs,
@@ -36,10 +43,12 @@ from compositionality.report.page.inputs import (
 from compositionality.report.record import read_times, without_places
 from compositionality.report.theme import group_title, unique
 from compositionality.study.model import all_arms
+from compositionality.types import CORRECT
 
 Row = Mapping[str, Any]
 LEVELS, GROUPS = {COMPOSITION: 3, INJECTION: 99, SCALING: 3}, ("heldout", "holdout")
 """The level (that nearest to it), and the groups, that the finding is of: fixed before there are results."""
+DEFINED = {"right_chain": "A right chain has every step right. "}
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",
@@ -50,12 +59,15 @@ AUDIT_TITLES = {
 
 @dataclass(frozen=True)
 class HeadlineComparison:
-    """What the first screen compares: the arm that the study draws widest with the arm that it starts from."""
+    """What the first screen compares: what the first primary claim of a registered study does; without one the arm that
+    the study draws widest with the arm that it starts from.
+    """
 
     model: str
     base: str
     group: str
     level: int
+    measure: str = CORRECT
 
 
 def comparison(inputs: Inputs) -> HeadlineComparison | None:
@@ -63,6 +75,9 @@ def comparison(inputs: Inputs) -> HeadlineComparison | None:
     rows, arms = inputs.accuracy, all_arms()
     if not rows:
         return None
+    claimed = registered_comparison(inputs)
+    if claimed and {claimed["model"], claimed["base"]} <= {*inputs.summary["models"]}:
+        return HeadlineComparison(*(claimed[key] for key in ("model", "base", "group", "level", "measure")))
     groups = unique(rows, "group")
     group = next((name for name in GROUPS if name in groups), groups[0])
     rows = [row for row in rows if row["group"] == group]
@@ -83,7 +98,7 @@ def main_first(inputs: Inputs, subject: HeadlineComparison | None, figures: list
 def finding(inputs: Inputs, subject: HeadlineComparison | None, main: PageFigure | None) -> Mapping[str, str]:
     """Return the page's sentence and its lead: of the first claim, of the main figure, or of accuracies compared.
 
-    The page of composition, whose primary claims are listed below it, begins with the accuracies.
+    The page of composition, whose primary claims are listed below it, begins with two models' shares.
     """
     if subject is None or main is None:
         unknown = "" if inputs.summary["models"] else "No model has been evaluated yet: below is its training so far."
@@ -94,35 +109,45 @@ def finding(inputs: Inputs, subject: HeadlineComparison | None, main: PageFigure
     if main.finding:
         return main.finding
     sentence, over = compared(inputs, subject)
-    note = f": {ONE_SEED}" if over == "problems" else ""
-    return {"sentence": sentence, "lead": f"95\u00a0% interval over {over}{note}."}
+    lead = f"95\u00a0% interval over {over}{f' of {ONE_SEED}' if over == 'problems' else ''}."
+    if subject.measure != CORRECT:
+        lead += f" {DEFINED.get(subject.measure, '')}The page’s first chart shows right answers."
+    return {"sentence": sentence, "lead": lead}
 
 
 def compared(inputs: Inputs, subject: HeadlineComparison) -> tuple[str, str]:
-    """Return the sentence on two accuracies, and what its interval is over."""
+    """Return the sentence on the shares of two models, and what its interval is over."""
     problems = inputs.evaluated.problem_set(subject.group, subject.level)
-    rows = rows_of(inputs, problems)
+    rows = rows_of(inputs, subject.measure, problems)
     pair = list(dict.fromkeys((subject.model, subject.base)))
-    styles = styles_of(inputs, pair)
-    shares = [f"{styles[name].title} in {percent(rows[name])}" for name in pair]
-    begin = f"Right answers ({group_title(subject.group)}, level {subject.level}): "
-    gain = contrast(inputs.evaluated, subject.model, subject.base, problems) if problems and len(pair) > 1 else None
+    styles, ends = styles_of(inputs, pair), dict.fromkeys(pair, "")
+    gain = None
+    if problems and len(pair) > 1:
+        gain = contrast(inputs.evaluated, subject.model, subject.base, problems, subject.measure)
     if gain is None:
-        ends = [f"[{100 * rows[name]['low']:.1f}, {100 * rows[name]['high']:.1f}]" for name in pair]
-        each = ", ".join(f"{said} {interval}" for said, interval in zip(shares, ends, strict=True))
-        return f"{begin}{each}.", rows[subject.model]["interval"]
-    said = f"{points(gain.value)} points [{points(gain.low)}, {points(gain.high)}]"
-    return f"{begin}{', '.join(shares)}: {said}.", gain.source
+        ends = {name: f" [{100 * rows[name]['low']:.1f}, {100 * rows[name]['high']:.1f}]" for name in pair}
+    shares = ", ".join(f"{styles[name].title} in {percent(rows[name])}{ends[name]}" for name in pair)
+    begin = f"{measured(subject, subject.level)}: {shares}"
+    if gain is None:
+        return f"{begin}.", rows[subject.model]["interval"]
+    return f"{begin}; difference {points(gain.value)} points [{points(gain.low)}, {points(gain.high)}].", gain.source
 
 
-def rows_of(inputs: Inputs, problems: ProblemSet | None) -> dict[str, Row]:
-    """Return the row of each model on one set of problems: another file may have its group and level too."""
-    names = ("problems", "group", "level", "data_source")
-    return {row["model"]: row for row in inputs.accuracy if tuple(row[name] for name in names) == problems}
+def measured(subject: HeadlineComparison, level: int) -> str:
+    """Return ``Right answers (held-out functions, level 3)``."""
+    noun = MEASURES[subject.measure]
+    return f"{noun[0].upper()}{noun[1:]} ({group_title(subject.group)}, level {level})"
+
+
+def rows_of(inputs: Inputs, measure: str, problems: ProblemSet | None) -> dict[str, Row]:
+    """Return each model's ``share`` on one set of problems: another file may have its group and level too."""
+    names, value = ("problems", "group", "level", "data_source"), "accuracy" if measure == CORRECT else measure
+    rows = [row for row in with_level(inputs.summary, value) if tuple(row[name] for name in names) == problems]
+    return {row["model"]: {**row, "share": row[value]} for row in rows}
 
 
 def percent(row: Row) -> str:
-    return f"{100 * row['accuracy']:.1f}\u00a0%"
+    return f"{100 * row['share']:.1f}\u00a0%"
 
 
 def finding_text(inputs: Inputs, subject: HeadlineComparison, main: PageFigure) -> str:
@@ -131,9 +156,9 @@ def finding_text(inputs: Inputs, subject: HeadlineComparison, main: PageFigure) 
     models = unique(inputs.accuracy, "model")
     styles = styles_of(inputs, models)
     for level in (subject.level - 1, subject.level):
-        rows = rows_of(inputs, inputs.evaluated.problem_set(subject.group, level))
-        shares = [f"{styles[name].title} {percent(rows[name])}" for name in models if name in rows]
-        lines += [f"{group_title(subject.group)}, level {level}: {', '.join(shares)}"] if shares else []
+        rows = rows_of(inputs, subject.measure, inputs.evaluated.problem_set(subject.group, level))
+        shares = [f"{styles[name].title} in {percent(rows[name])}" for name in models if name in rows]
+        lines += [f"{measured(subject, level)}: {', '.join(shares)}"] if shares else []
     return "\n".join(lines).replace("\u00a0", " ") + "\n"
 
 
@@ -147,30 +172,65 @@ def headline(inputs: Inputs, subject: HeadlineComparison) -> PageFigure:
     return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values, *sentences)
 
 
+def study_line(inputs: Inputs) -> str:
+    """Return in a line whether the study was registered, how many seeds it has, how large its models are."""
+    registered, seeds = REGISTRATION in inputs, [seed.split("-") for seed in inputs.seeds]
+    said = "Registered" if registered else "Not registered"
+    if registered and (manifest := read_manifest(inputs.files[REGISTRATION].parent)):
+        commit = manifest.settings["commit"]
+        when = f" on {date}" if (date := commit_date(commit)) else ""
+        said += f" in commit {commit[:8]}{when}, before its test problems were made"
+    said += f" · {plural(len({seed for seed, *_ in seeds}), 'seed')}"
+    if splits := sum(len(seed) > 1 for seed in seeds):
+        said += f", {plural(splits, 'division')} of the functions into trained and held-out"
+    size = model_size(inputs)
+    return f"{said} · models of {size:,} parameters" if size else said
+
+
+def model_size(inputs: Inputs) -> int:
+    """Return how many parameters the base model has; 0 where neither it nor the registered recipe is here."""
+    if folder := inputs.files.get(f"runs/{inputs.seeds[0]}/base/manifest.json"):
+        from safetensors import safe_open
+
+        files: list[Any] = [safe_open(path, "np") for path in folder.parent.glob("*.safetensors")]
+        return sum(math.prod(file.get_slice(name).get_shape()) for file in files for name in file.keys())  # noqa: SIM118
+    if REGISTRATION in inputs:
+        with suppress(UserError):
+            from compositionality.study.preflight import PreflightSettings, forecast_of  # with torch
+            from compositionality.study.registered import hashes_of, profile_of
+
+            study = read_registration(inputs.files[REGISTRATION])
+            if hashes_of(study)["recipe_sha256"] == study.recipe_sha256:
+                return forecast_of(PreflightSettings(profile_of(study), study=study.study)).shape.parameters
+    return 0
+
+
 def facts(inputs: Inputs) -> dict[str, str]:
     """Return what was run, on what, how long, by title."""
     if not inputs.summary["models"]:
         return {"Study": f"trained: {', '.join(inputs.seeds)}; none evaluated"}
-    summary, seeds = inputs.summary, inputs.evaluated.n_seeds
-    splits = f", {len(summary['seeds'])} function splits" if len(summary["seeds"]) > seeds else ""
+    summary = inputs.summary
+    styles = styles_of(inputs, summary["models"])
+    models = [style.title if style.title == name else f"{style.title} ({name})" for name, style in styles.items()]
     problems = [
         f"{group_title(str(group))}: levels {min(rows['level'])} to {max(rows['level'])}, {figures.sizes(rows)} a level"
         for group, rows in pd.DataFrame(summary["accuracy"]).groupby("group", sort=False)
     ]
     lines = {
-        "Study": f"{len(summary['models'])} models, {plural(seeds, 'seed')}{splits}: {', '.join(summary['models'])}",
+        "Models": ", ".join(models),
         "Problems": "; ".join(problems),
         "Completions": sampled(summary["sampling"]),
     }
     if sources := inputs.starting(f"{PASS_AT_K}/"):
         made = inputs.made_with[sources[0]]
         lines["For pass@k"] = f"{sampled(made['sampling'])}, of {', '.join(made['models'])}"
-    if MACHINE in inputs:
+    steps = stages(inputs)
+    if MACHINE in inputs and steps:  # of kept tables it is the machine that wrote this page
         where = inputs.json(MACHINE)
         gpus = f"{len(where['gpus'])} × {where['gpus'][0]}" if where["gpus"] else "no GPU"
         cores = f"{plural(where['cores'], 'core')}, {where['memory_gib']:g} GiB"
         lines["Machine"] = f"{where['cpu']}, {cores}, {gpus}, Python {where['python']}"
-    if seconds := sum(row["seconds"] for row in stages(inputs)):
+    if seconds := sum(row["seconds"] for row in steps):
         hours = plural(max(1, round(seconds / 60)), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"
         lines["Time"] = f"{hours} if one step runs at a time"
     return lines

@@ -15,7 +15,7 @@ from compositionality.yaml_files import read_yaml_mapping
 
 Row = dict[str, Any]
 WORDS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
-ONE_SEED = "one seed: how much other seeds would differ is not known"
+ONE_SEED = "one seed (how much other seeds would differ is not known)"
 MOST_LINES = 6
 """Models of which a chart by level can be read."""
 

@@ -59,6 +59,7 @@ FACTORS = (
     "Last column: the least m at which the base’s pass@(m·k) is no longer below the model’s pass@k [what the 95 % "
     "intervals leave open]. More than re-ranking is shown only where both ends lie beyond the largest m."
 )
+PARTS = ("runs", "samples", "audit")  # of the page, without a figure
 CURVE = ["model", "base", "problems", "group", "level", "data_source"]  # columns of a curve of pass@k
 
 
@@ -69,11 +70,10 @@ def page_figures(inputs: Inputs) -> list[PageFigure]:
     return [figure for figure in made if figure]
 
 
-def missing_figures(inputs: Inputs, made: Sequence[PageFigure]) -> list[dict[str, str]]:
-    """Return title and command of those that were not made."""
+def missing_parts(inputs: Inputs, made: Sequence[str]) -> list[dict[str, str]]:
+    """Return title and command of the figures and other parts of the page that are not among those ``made``."""
     section = inputs.settings.section
-    there = {figure.name for figure in made}
-    words = [WORDS[name] for name in FIGURES[section] if name not in there]
+    words = [WORDS[name] for name in (*FIGURES[section], *PARTS) if name not in made]
     commands = [said.get(f"command_{section}", said["command"]).replace("{section}", section) for said in words]
     return [{"title": said["title"], "command": command} for said, command in zip(words, commands, strict=True)]
 
@@ -178,11 +178,15 @@ def rl_runs(inputs: Inputs) -> list[tuple[str, str, str]]:
 
 
 def ladder(inputs: Inputs, name: str) -> PageFigure | None:
-    """Return each rung's share of the last's gain, on held-out functions at level 3, and what it took."""
+    """Return each rung's share of the last's gain, on held-out functions at level 3, and what it took.
+
+    None with fewer than two rungs below the last.
+    """
     study = load_study(inputs.settings.section)
     rows, details = rungs(inputs.evaluated, study.ladder, study.arms[[*study.ladder][-1]].start)
-    measured = [row for row in inputs.accuracy if (row["group"], row["level"]) == (HELDOUT, LEVEL)]
-    words = words_of(inputs, name, measured) if rows else {}
+    if len(rows) < 3:
+        return None
+    words = words_of(inputs, name, [row for row in inputs.accuracy if (row["group"], row["level"]) == (HELDOUT, LEVEL)])
     return drawn(inputs, name, figures.ladder, rows, inputs.starting(f"{inputs.own}/"), words, details=[details])
 
 

@@ -20,7 +20,15 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.registration import FROZEN, read_registration
 from compositionality.evaluate.results import INFLUENCE as INFLUENCE_TABLE
-from compositionality.evaluate.results import LABELS, TRAINING, ReplicateTables, Results, old_version_hint, read_results
+from compositionality.evaluate.results import (
+    LABELS,
+    ROLLOUTS,
+    TRAINING,
+    ReplicateTables,
+    Results,
+    old_version_hint,
+    read_results,
+)
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED, OneOf
@@ -235,7 +243,7 @@ def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]
     study, section = settings.study, settings.study / settings.section
     yield from ((name, study / name) for name in (CLAIMS, AUDIT, REGISTRATION))
     yield from ((name, section / name) for name in (TIMES, MACHINE))
-    for rollouts in (study / first / settings.section / "rollouts").glob("*/*"):
+    for rollouts in (study / first / settings.section / ROLLOUTS).glob("*/*"):
         if manifest_path(rollouts).is_file():
             yield f"rollouts/{rollouts.parent.name}/{rollouts.name}", rollouts
     for resource, kind in FITS.items():

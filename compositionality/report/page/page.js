@@ -64,16 +64,30 @@
     const { view } = await vegaEmbed(inside, fitted(specs[place.dataset.figure], width), { ast: true, renderer: "svg", actions: false });
     onDrawn[place.dataset.figure]?.(view);
   };
+  // A figure as PNG, light and as it is now, or its rows as CSV, from what the page holds: it may be a copy without its folder.
+  const save = async (file, tables) => {
+    const [name, ending] = file.split("."), link = element("a");
+    link.download = file;
+    if (ending === "csv") link.href = URL.createObjectURL(new Blob([tables[name]], { type: "text/csv" }));
+    else {
+      const spec = { ...fitted(specs[name], 1100), background: "white" };
+      const { view } = await vegaEmbed(element("div"), spec, { ast: true, actions: false });
+      link.href = await view.toImageURL("png", 2);
+    }
+    link.click();
+  };
   const draw = async () => {
     const library = element("script", await unpacked("vega"));
     document.head.append(library);
     specs = JSON.parse(await unpacked("specs"));
+    const tables = JSON.parse(await unpacked("tables"));
     const explored = JSON.parse(await unpacked("explorer"));
     if (explored.replicates) exploreDots(explored);
     if (explored.runs.length) exploreSteps(explored.runs);
     if (explored.scaling.points) exploreRuns(explored.scaling);
     const all = async () => { for (const place of document.querySelectorAll("[data-figure]")) await drawOne(place); };
     await all();
+    document.querySelectorAll(".save").forEach((one) => one.addEventListener("click", () => save(one.dataset.save, tables)));
     root.dataset.drawn = "yes";
     window.addEventListener("resize", all);
   };
@@ -151,7 +165,7 @@
         cards.append(made);
       });
       const asked = element("div", undefined, "question");
-      if (text) asked.append(block("Prompt", text.prompt), block("Gold completion", text.gold));
+      if (text) asked.append(block("Prompt", text.prompt), block("Gold solution", text.gold));
       shown.replaceChildren(element("h4", called(`Level ${now.level[at]}, problem ${now.problem[at]} of ${now.name}`, at)), asked, cards);
     };
     const turn = async (name) => {
@@ -225,7 +239,7 @@
       slider.setAttribute("aria-valuetext", `${words}: ${one.right ? "right" : "wrong"}`);
       head.append(element("strong", words), badge(one.right, one.right ? "right" : "wrong"));
       if (now.of > last) head.append(element("span", `no later completion than of step ${last} yet`, "small"));
-      shown.replaceChildren(head, marked(one.text, now.gold), block("Prompt", now.prompt), block("Gold completion", now.gold));
+      shown.replaceChildren(head, marked(one.text, now.gold), block("Prompt", now.prompt), block("Gold solution", now.gold));
       [...strip.children].forEach((mark, place) => mark.classList.toggle("now", place === Number(slider.value)));
     };
     const choose = () => {
@@ -270,7 +284,7 @@
     );
     const answer = element("p", undefined, "answer");
     answer.append("answer read by the judge: ", element("code", one.answer || "none"));
-    made.append(head, block("Prompt", one.prompt), block("Completion", one.response), answer, block("Gold completion", one.gold));
+    made.append(head, block("Prompt", one.prompt), block("Completion", one.response), answer, block("Gold solution", one.gold));
     return made;
   };
   const show = () => {
