@@ -72,7 +72,7 @@ def run(
         profile = next((word[8:] for word in reversed(words) if word.startswith("profile=")), "")
         if profile and "profile" not in keys:
             use_device(load_profile(profile))
-            os.environ["PROFILE"] = profile  # of what a run says of itself in wandb
+            os.environ["PROFILE"] = profile  # a tag of the run in wandb
         dry = "--dry-run" in arguments
         if dry and "dry_run" in keys:
             overrides.append("dry_run=true")
