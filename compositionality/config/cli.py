@@ -58,8 +58,8 @@ def run(
 
     ``--force`` stands for ``force=true`` and ``--check`` for ``check=true``; ``--cfg`` prints the settings with their
     sources (or the text of ``show``, unless empty) and stops; ``--help`` lists them. ``--dry-run`` calls
-    ``check`` in place of ``step``, which begins with the same check: it refuses what a start would refuse, except for
-    inputs that do not exist yet. A step with a setting ``dry_run`` is called with it.
+    only ``check``, with which ``step`` begins: it has the errors of a real start, except for inputs that do not exist
+    yet. A step with a setting ``dry_run`` is called with it.
     """
     arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):

@@ -152,7 +152,7 @@ def _fits(request: Request) -> Iterator[Command]:
 
 
 def _results(request: Request, steps: Sequence[Step]) -> list[str]:
-    """Return RESULTS/SEED:PATH of results that this plan makes or that exist, limited to those its claims read."""
+    """Return RESULTS/SEED:PATH of the results for the claims that exist or that this plan makes."""
     registered = request.registration and read_registration(registration_path(request.registration)).claims
     claims = registered or request.loaded.claims
     read = read_claims_file(claims).results if claims else request.loaded.claimed

@@ -39,7 +39,7 @@ MOST_LANES, MOST_SEEDS = 4, 1000
 
 @dataclass
 class RunStudySettings:
-    """What runs, for which seeds, and where. Defaults are the variables of bash/env.sh, then the profile."""
+    """Steps, seeds and place of a run. Defaults are the variables of bash/env.sh, then the profile."""
 
     other_keys: ClassVar[str] = "a key of one step is STEP:KEY=VALUE; --help lists those of a study"
     study: str = ""  # a file of compositionality/config/study/, such as section41_42

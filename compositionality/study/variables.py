@@ -1,9 +1,9 @@
 """Find variables without effect: ``variables.py STEP [NAME …]``, run by bash/env.sh; standard library only.
 
-A script reads the variables that its text and bash/env.sh name as ``$NAME``, and those that its program reads. A
-variable that only other or earlier scripts read, or that resembles one that this script reads, is noted on stderr. If
-it is one of the NAMEs, which were given after the script name, it is an error. Any other unread NAME is noted as well,
-as the program may read it.
+A script reads the variables in its text and in bash/env.sh (``$NAME``), and its program may read others. NAMEs are
+variables given after the script name. A variable of another or an earlier script, or one with a name similar to a
+variable of this script, is a note on stderr, and an error if it is one of the NAMEs. Any other unread NAME is a note,
+because the program may read it.
 """
 
 import os
@@ -55,7 +55,7 @@ def variables_of(step: str) -> set[str]:
 
 
 def misspelt(step: str, names: Iterable[str]) -> dict[str, str]:
-    """Return unread variables that resemble one that bash/STEP.sh reads, each with that one."""
+    """Return unread variables with a name similar to a variable of bash/STEP.sh: name → that variable."""
     variables = variables_of(step)
     close = {name: get_close_matches(name, variables, 1, _CUTOFF) for name in {*names} - variables}
     return {name: matches[0] for name, matches in sorted(close.items()) if matches}

@@ -41,8 +41,8 @@ class Origin(StrEnum):
     """The author of a claim."""
 
     PAPER = "paper"  # the paper states it
-    VARIANT = "variant"  # a variant of one of the paper's: another group, another budget, stronger, weaker
-    OWN = "own"  # made by whoever runs the study; never counted as the paper's
+    VARIANT = "variant"  # a variant of a claim of the paper: another group, another budget, stronger, weaker
+    OWN = "own"  # added by the user; never counted as the paper's
 
 
 AMetric = Annotated[Metric, OneOf(tuple(Metric))]
@@ -118,8 +118,8 @@ class Headroom:
 
 @dataclass(frozen=True)
 class Learnt:
-    """Evidence that an arm learnt, on the first group that was run: more than ``base`` on the level that it trained
-    on, or more than ``mastered``. ``levels``: trained levels of arms that differ from ``level``."""
+    """Evidence that an arm learnt: on its training level, in the first group that was run, it is above ``base`` or
+    above ``mastered``. ``level``: the training level; ``levels``: other training levels by arm."""
 
     results: str
     group: tuple[str, ...]
@@ -178,7 +178,7 @@ KINDS = {"headroom": Headroom, "trained": Trained, "requires": Requires}
 
 @dataclass(frozen=True)
 class Claim:
-    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``).
+    """A hypothesis: comparisons that must all hold, the paper's statement (``paper``) and its place (``source``).
 
     The last three fields are only used to read the file: results and gates (by name) of the comparisons, and the claims
     whose comparisons are included.
