@@ -193,7 +193,7 @@ def test_pass_at_k_is_a_number(n: float) -> None:
                 ({"reward_model": {}, "data_source": "string"}, "problem: has no level; give a row"),
                 (asdict(ROW) | {"data_source": math.nan}, "problem: its data_source is nan, not a text"),
                 (FILED | {"reward_model": None}, "problem: its reward_model is None; give one with a ground_truth"),
-                (FILED | {"reward_model": {}}, "problem: its reward_model is {}, without a ground_truth"),
+                (FILED | {"reward_model": {}}, "problem: its reward_model is {}; give one with a ground_truth"),
                 (FILED | {"prompt": None}, "prompt: None: give a text or a chat"),
                 (FILED | {"prompt": "text"}, "prompt: 'text': give a chat"),
                 (pd.Series([*asdict(ROW).values(), "q"], [*asdict(ROW), "prompt"]), "problem: has two columns prompt"),
