@@ -54,22 +54,25 @@ def last_between(text: str, opening: str, closing: str) -> tuple[int, str]:
 def last_box(response: str) -> str | None:
     r"""Return what the last ``\boxed{`` or ``\fbox{`` that is closed holds, by matching braces, or None.
 
-    ``\{`` and ``\}`` are text, so they neither open nor close.
+    ``\{`` and ``\}`` are text, so they neither open nor close. A box in a box counts if that holds nothing else.
     """
     if not has_box(response):
         return None
-    open_braces: list[int] = []  # where a box's content begins, -1 for any other brace
-    start, end = -1, -1
+    open_braces: list[tuple[int, int]] = []  # where a box and its content begin, -1 for any other brace
+    box, start, end, closed = -1, -1, -1, -1
     for part in _BOX_PART.finditer(response):
         token = part[0]
         if token == "{":
-            open_braces.append(-1)
+            open_braces.append((-1, -1))
         elif token == "}":
-            opened = open_braces.pop() if open_braces else -1
-            if opened > start:
+            outer, opened = open_braces.pop() if open_braces else (-1, -1)
+            if opened < 0:
+                continue
+            if opened > start or response[opened:box].strip() or response[closed : part.start()].strip():
                 start, end = opened, part.start()
+            box, closed = outer, part.end()
         elif token.endswith("{") and len(token) > 2:
-            open_braces.append(part.end())
+            open_braces.append((part.start(), part.end()))
     return response[start:end].strip() if start >= 0 else None
 
 

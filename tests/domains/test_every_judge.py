@@ -2,6 +2,7 @@
 
 import json
 import time
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from compositionality.domains.code.judge import CodeTruth
 from compositionality.domains.simulation.task import SimulationTruth
+from compositionality.domains.stem.judge import LETTERS
 from compositionality.errors import UserError
 from compositionality.tasks import find_task
 from compositionality.tasks.registry import task_of
@@ -123,6 +125,41 @@ NO_ANSWERS = {
 def test_an_answer_needs_its_tag_box_or_block(source: str, truth: str) -> None:
     for text in NO_ANSWERS[source, truth]:
         assert task_of(source).verdict(text, truth).reason is Reason.NO_ANSWER, text
+
+
+NESTED = {
+    "\\boxed{\\boxed{R}}": 1, "\\boxed{ \\fbox{\\boxed{R}} }": 1, "\\boxed{\\boxed{R}": 1, "\\boxed{W} \\boxed{R}": 1,
+    "\\boxed{W\\boxed{R}}": 0, "\\boxed{\\boxed{R}W}": 0, "\\boxed{\\boxed{W}\\boxed{R}}": 0,
+    "\\boxed{\\fbox{W, \\boxed{R}}}": 0,
+}  # fmt: skip
+"""Boxes of a right and a wrong answer, and their scores."""
+
+
+@pytest.mark.parametrize("form", NESTED)
+def test_p04_a_box_in_a_box_counts_if_that_holds_nothing_else(form: str) -> None:
+    for source, truth, right, wrong in (
+        ("stem__gpqa", CHOICE, "C", "D"), ("table", NUMBER, "12", "13"), ("math__x", "12", "12", "13"),
+    ):  # fmt: skip
+        assert task_of(source).verdict(form.replace("R", right).replace("W", wrong), truth).score == NESTED[form], (
+            source
+        )
+
+
+LOOK_ALIKES = [chr(code) for code in range(128, 0x3000) if {chr(code).casefold(), chr(code).upper()} & {*ascii_letters}]
+"""Letters that case alone makes one of ASCII: the Kelvin sign, the long s, the dotless i."""
+
+
+def test_p04_a_letter_that_looks_like_another_is_another() -> None:
+    assert len(LOOK_ALIKES) >= 3
+    for sign in LOOK_ALIKES:
+        letter = ({sign.casefold(), sign.upper()} & {*ascii_letters}).pop()
+        if letter.upper() in LETTERS:
+            choice = json.dumps({"letter": letter.upper(), "options": 10})
+            assert task_of("stem__gpqa").verdict(f"\\boxed{{{sign}}}", choice).score == 0, sign
+        names = json.dumps({"answers": [f"{letter}nn"]})
+        assert task_of("table").verdict(f"\\boxed{{{sign}nn}}", names).score == 0, sign
+        assert task_of("table").verdict(f"\\boxed{{{letter.swapcase()}nn}}", names).score == 1
+        assert task_of("logic__graph").verdict(f"<answer>{sign}nn</answer>", f'"{letter}nn"').score == 0, sign
 
 
 HOSTILE = (

@@ -10,7 +10,7 @@ import pytest
 from math_answers import RIGHT, TEXTS, WRONG
 
 from compositionality.domains.math import TASK
-from compositionality.domains.math.judge import _check_symbols
+from compositionality.domains.math.symbols import _check_symbols
 from compositionality.reward.judge import judge_with
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason

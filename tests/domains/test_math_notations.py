@@ -38,6 +38,23 @@ GROUPS = {
             "{0}, k \\text{{ odd}}", "{0}, \\text{{ where }} k \\text{{ is an even integer}}",
             "{0}, k \\text{{ is no integer}}", "{1}, k\\in\\mathbb{{Z}}", "{2}, k\\in\\mathbb{{Z}}",
             "\\{{{2} \\mid k\\in\\mathbb{{Z}}\\}}", "{2} \\text{{ for some integer }} k",
+            "k={0}, k\\in\\mathbb{{Z}}", "\\{{k \\mid k={0}, k\\in\\mathbb{{Z}}\\}}",
+            "k\\in\\{{{0} : k\\in\\mathbb{{Z}}\\}}",
+        ),
+    ),
+    "intervals of a family": (
+        [tuple(end.format(letter) for letter in "kn" for end in ends) for ends in (
+            ("2{}\\pi", "2{}\\pi+\\pi"), ("3{}", "3{}+1"), ("-{}-\\frac{{1}}{{3}}", "-{}"))],
+        (
+            "{0}<x<{1}, k\\in\\mathbb{{Z}}", "({0},{1}), k\\in\\mathbb{{Z}}",
+            "{3}>x>{2} \\text{{ for all integers }} n",
+            "\\{{x \\mid {2}<x<{3}, n\\in\\mathbb{{Z}}\\}}", "x\\in({0},{1}) \\text{{ where }} k \\in ℤ",
+        ),
+        (
+            "{0}\\le x<{1}, k\\in\\mathbb{{Z}}", "({0},{1}]", "({1},{0}), k\\in\\mathbb{{Z}}", "{0}<x<{1}",
+            "{0}<x<{1}, k\\in\\mathbb{{N}}", "{0}<x<{3}, k\\in\\mathbb{{Z}}", "{0}<k<{1}, k\\in\\mathbb{{Z}}",
+            "{0}<2x<{1}, k\\in\\mathbb{{Z}}", "x>{0}, k\\in\\mathbb{{Z}}",
+            "\\{{n \\mid {0}<x<{1}, k\\in\\mathbb{{Z}}\\}}",
         ),
     ),
     "inverse function": (
@@ -89,22 +106,27 @@ GROUPS = {
         (
             "{6}{0},{1}{7}", "{0}{2}x{3}{1}", "x{4}{0} \\text{{ and }} x{3}{1}", "x{3}{1} and {0}{2}x",
             "x{3}{1}, \\text{{and }} x{4}{0}", "{0}{2}x \\land x{3}{1}", "x{4}{0} ∧ {1}{5}x",
+            "(x{4}{0} \\wedge x{3}{1})",
+            "\\{{x \\mid {0}{2}x{3}{1}\\}}", "\\{{x\\in\\mathbb{{R}} : x{3}{1} and x{4}{0}\\}}", "x{3}{1}, x{4}{0}",
         ),
         (
             "x{4}{0} \\text{{ or }} x{3}{1}", "x{3}{1} or x{4}{0}", "x{4}{0} \\lor x{3}{1}", "x{3}{0} and x{4}{1}",
             "(-\\infty,{0}{7}\\cup{6}{1},\\infty)", "x{4}{0} and y{3}{1}", "x{4}{0} and x{4}{1}", "x{3}{0} and x{3}{1}",
             "x{4}{0} and x{3}{1} or x>5", "x{4}{0} and x{3}{1} and x<2", "x{4}{0} and x\\ne {1}",
+            "\\{{y \\mid {0}{2}x{3}{1}\\}}", "\\{{x\\in\\mathbb{{Z}} : {0}{2}x{3}{1}\\}}", "x{3}{0}, x{4}{1}",
         ),
     ),
     "or": (
         SIDES,
         (
             "(-\\infty,{0}{7}\\cup{6}{1},\\infty)", "x{3}{0} \\text{{ or }} x{4}{1}", "x{4}{1} or x{3}{0}",
-            "x{3}{0} \\lor {1}{2}x", "x{3}{0} ∨ x{4}{1}",
+            "x{3}{0} \\lor {1}{2}x", "x{3}{0} ∨ x{4}{1}", "\\{{x : x{3}{0} \\vee x{4}{1}\\}}", "x{3}{0}, x{4}{1}",
+            "(-\\infty,{0}{7}\\bigcup {6}{1},\\infty)",
         ),
         (
             "x{3}{0} \\text{{ and }} x{4}{1}", "x{4}{1} and {0}{5}x", "x{3}{0} \\land x{4}{1}", "{1}{2}x{3}{0}",
             "{6}{0},{1}{7}", "x{3}{0} or y{4}{1}", "x{3}{0} or x{4}{1} and x>0", "\\mathbb{{R}}", "\\emptyset",
+            "\\{{y : x{3}{0} \\vee x{4}{1}\\}}", "x{4}{0}, x{3}{1}", "(-\\infty,{0}{7}\\cap {6}{1},\\infty)",
         ),
     ),
 }  # fmt: skip
@@ -152,6 +174,37 @@ def test_p04_a_union_of_families_is_in_any_order_and_of_any_letters() -> None:
             wrong += ["\\cup".join([sets[0], built.format(other.format("m"), last)]), " \\cap ".join(sets)]
             wrong += ["\\cup".join(sets).replace("Z", "N"), ",".join([one.format(first), other.format(last)])]
             assert [answer for answer in wrong if right(gold, answer)] == [], gold
+
+
+@pytest.mark.parametrize("ends", [(1, 3), (-2, 0), (5, 5), ("\\frac{1}{3}", "0.5")])
+def test_p04_what_no_number_is_in_is_the_empty_set_of_the_gold_answer_alone(ends: tuple[object, object]) -> None:
+    """As an answer it is the question; with *or* or a comma it is another set."""
+    low, high = ends
+    gold, words = f"x<{low} \\text{{ and }} x>{high}", ("\\emptyset", "\\text{no solution}", "\\{\\}")
+    same = (*words, f"x>{high} and x<{low}", f"{high}<x<{low}")
+    assert [answer for answer in same if not right(gold, answer)] == []
+    union = (f"x<{low} or x>{high}", f"x<{low}, x>{high}", f"(-\\infty,{low})\\cup({high},\\infty)")
+    others = (*union, f"({high},{low})", f"({low},{high})", f"x<{low}", "\\mathbb{R}", "\\{0\\}", f"[{low},{high}]")
+    assert [answer for answer in others if right(gold, answer)] == []
+    assert [(one, other) for one, other in product(words, (gold, *same[3:], *union)) if right(one, other)] == []
+    assert not right(f"x\\le {low} and x\\ge {high}", "\\emptyset") or low != high
+    assert all(right(union[2], answer) for answer in (*union, f"({high},\\infty) \\text{{ or }} (-\\infty,{low})"))
+
+
+@pytest.mark.parametrize(("less", "more"), [("<", ">"), (">", "<"), ("\\le ", "\\ge "), ("\\ge ", "\\le ")])
+@pytest.mark.parametrize("end", [3, -2, 40])
+def test_p04_an_inequality_is_solved_where_the_gold_answer_is(less: str, more: str, end: int) -> None:
+    unsolved = (
+        f"2x{less}{2 * end}",
+        f"x+1{less}{end + 1}",
+        f"-x{more}{-end}",
+        f"x-({end}){less}0",
+        f"0{more}x-({end})",
+    )
+    assert [answer for answer in unsolved if right(f"x{less}{end}", answer)] == []
+    assert all(right(gold, f"x{less}{end}") for gold in unsolved)
+    assert right(f"x{less}{end}", f"{end}{more}x")
+    assert not right(f"x{less}{end}", f"y{less}{end}")
 
 
 @pytest.mark.parametrize("values", SIDES)

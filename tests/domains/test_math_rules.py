@@ -11,7 +11,7 @@ import pytest
 
 from compositionality.domains.math.expressions import is_expression
 from compositionality.domains.math.judge import judge_math
-from compositionality.domains.math.normal import _COUNTED, _UNITS, unit_of
+from compositionality.domains.math.units import _COUNTED, _UNITS, unit_of
 from compositionality.types import Reason
 
 NUMBERS = ("5", "120", "-3", "1000000", "\\frac{2}{7}", "2.5")
@@ -155,6 +155,20 @@ SPELLINGS = (
     ("{};{}", "{}, {}"),
     ("x={},x={}", "{}; {}"), (r"\frac{{{}}}{{{}}}", r"{{{}\over {}}}"), (r"\frac{{{}}}{{{}}}", r"{}\over{}"),
     (r"\sqrt{{\frac{{{}}}{{{}}}}}", r"\sqrt{{{} \over {}}}"), (r"x+\frac{{{}}}{{{}}}", r"x+{{{}\over {}}}"),
+    (r"\frac{{{}}}{{{}}}", r"{{{{{}}}\over{{{}}}}}"), (r"\frac{{{}}}{{{}}}", r"x={}\over{}"),
+    (r"\frac{{{}\pi}}{{{}}}", r"{{{{{}\pi}}\over {}}}"), (r"\frac{{{}}}{{{}}}", r"\frac{{{{{}}}}}{{{{{}}}}}"),
+    (r"-{}", r"-{{{}}}"), (r"x=-{}", r"-{{{{{}}}}}"), ("{}", r"\text{{The answer is: }}{}"), ("{}", r"\bf {}"),
+    ("y={}x+{}", "f(x)={}x+{}"), ("f(x)={}x+{}", "y={}x+{}"), ("{}:{}", r"{} \colon {}"),
+    ("x={}, x={}", "x_1={}, x_2={}"),
+    (r"\frac{{\sqrt{{{}}}}}{{{}}}", r"{{{{\sqrt{{{}}}}}\over{{{}}}}}"),
+    (r"{}\times 10^{{5}}", r"{}\times {{10}}^{{5}}"),
+    (r"5\frac{{{}}}{{1009}}", r"5{{{}\over 1009}}"),
+    (r"{}\sqrt{{{}}}", "{}√{}"), (r"\frac{{\sqrt{{{}}}}}{{2}}", r"\frac{{\sqrt{{{}}}}}2"),
+    ("{}:{}", r"{}\text{{ to }}{}"), ("{}:{}", "a:b={}:{}"),
+    (r"\pm {}", r"\pm{{{}}}"), (r"-{0}, {0}", r"\{{\pm {0}\}}"),
+    (r"({},{})", r"(x,y)=({},{})"), (r"(x,y)=({},{})", "x={}, y={}"), ("{},{}", "x={}, y={}"), ("{}_8", "({})_{{8}}"),
+    (r"\begin{{pmatrix}}{}\\{}\end{{pmatrix}}", r"\left[\begin{{array}}{{c}}{} \\ {}\end{{array}}\right]"),
+    (r"\begin{{pmatrix}}{}\\{}\end{{pmatrix}}", r"(\begin{{matrix}}{} \\ {}\end{{matrix}})"),
     (r"\frac{{{}}}{{{}}}", r"({}\over {})"), (r"\frac{{{}}}{{{}}}", r"\left({} \over {}\right)"),
     ("({},{})", "({} cm,{} cm)"),
     ("[{},{}]", r"[{}\text{{ m}}, {}\text{{ m}}]"), (r"\{{{},{}\}}", r"\{{{}\text{{ s}}, {}\text{{ s}}\}}"),
@@ -371,6 +385,12 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
     [
         ("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3"), ("(1,2)", "(y,x)=(1,2)"),
         ("5s", "5\\cdots"), ("2x", "2\\cdotx"), ("C", "C1"), ("x+1", "x1+1"), ("x+1", 'x"+1'), ("x+1", "x#+1"),
+        *(("1,2", f"x={one},y={other}") for one, other in ((2, 1), (2, 2), (1, 3))), ("\\{1,2\\}", "x=1,y=2"),
+        *((gold, answer) for gold, answer in permutations(("\\{1,2\\}", "\\{1,\\{2\\}\\}", "\\{\\{1,2\\}\\}"), 2)),
+        ("1,2", "\\{1,\\{2\\}\\}"), ("\\{1,\\{2\\}\\}", "1,2"), ("(x,y)=(1,2)", "x=2, y=1"), ("1:2", "b:a=1:2"),
+        *((gold, f"{other}=C") for gold in ("C", "\\text{C}", "(C)") for other in ("A", "\\text{A}", "AB", "A=C=B")),
+        *((gold, f"{given}\\text{{{other}}}") for gold in ("D", "(D)", "\\text{D}") for other in (" A", "C", "min")
+          for given in ("D", "\\text{D}", "(D)", "\\text{(D)}")),
         ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
         *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),
         *(("-\\infty", f"-{before}\\infty{after}") for before in ("2", "\\frac{1}{2}") for after in ("", "^2")),
@@ -392,6 +412,17 @@ def test_p04_a_letter_in_both_cases_is_two_letters(gold: str, answers: tuple[str
     assert right(asked, asked)
     assert right(f"{asked}+\\pi", f"\\pi+{asked}")
     assert [answer for answer in answers if right(asked, answer.format(small, large))] == []
+
+
+@pytest.mark.parametrize("dress", ["{{ {} }}", "\\mathbf{{{}}}", "\\boldsymbol {{{}}}", "{{\\bm{{ {} }}}}"])
+def test_p04_braces_and_styles_around_an_answer_are_not_seen(dress: str) -> None:
+    answers = (
+        "\\frac{1}{2}", "x=\\frac{\\pi}{3}+2k\\pi, k\\in\\mathbb{Z}", "x<1 \\text{ or } x>3", "\\text{even}",
+        "5 \\text{ cm}", "-{7}", "\\{1,\\frac{3}{2}\\}", "\\text{no solution}", "(\\text{B})", "y=x+\\sqrt{2}",
+        "p\\land \\neg q",
+    )  # fmt: skip
+    for gold, answer in product(answers, repeat=2):
+        assert right(gold, dress.format(answer)) == (gold == answer), (gold, answer)
 
 
 PARTED = ("{},{}", "({},{})", "[{},{})", "\\{{{},{}\\}}", "{}:{}", "x={},y={}", "x={},x={}", "({},0)\\cup ({},7)")
@@ -419,6 +450,7 @@ def test_p04_a_list_in_plain_braces_is_in_any_order() -> None:
 
 @pytest.mark.parametrize(("gold", "answer"), [
     ("({2},3)", "(4/2,3)"), ("{2},3", "\\sqrt{4},3"), ("2,3", "{4\\over 2},3"), ("(1,2,3)", "({1,2},3)"),
+    *(("1200", form) for form in ("{1},{200}", "1,{200}", "{1},200")),
     ("(1,2)", "({2},{1})"), ("2:3", "{3}:{2}"), ("\\{1,2\\}", "({1},{2})"), ("12", "{1},{2}"),
 ])  # fmt: skip
 def test_p04_braces_hide_nothing(gold: str, answer: str) -> None:
@@ -496,7 +528,7 @@ def test_p04_a_relation_is_right_times_a_number_and_with_its_sides_exchanged(sid
 
 def test_p05_a_failure_of_sympy_finds_no_equality_and_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert right("x(x+1)", "x^2+x")
-    monkeypatch.setattr("compositionality.domains.math.judge._are_equal", lambda *_: 1 / 0)
+    monkeypatch.setattr("compositionality.domains.math.symbols._are_equal", lambda *_: 1 / 0)
     assert judge_math("\\boxed{x^2+x}", ["x(x+1)"]).reason is Reason.WRONG
 
 
@@ -548,10 +580,30 @@ def test_p04_all_comparisons_of_an_answer_have_one_limit_of_time(monkeypatch: py
 
     right("x(x+1)", "x^2+x")
     monkeypatch.setattr("compositionality.domains.math.judge.SYMBOLS_S", 0.3)
-    monkeypatch.setattr("compositionality.domains.math.judge._are_equal", compare_for_long)
+    monkeypatch.setattr("compositionality.domains.math.symbols._are_equal", compare_for_long)
     begun = time.process_time()
     verdict = judge_math("\\boxed{\\{x,2x,3x,4x\\}}", ["\\{5x,6x,7x,8x\\}", "\\{9x,x,x,x\\}"])
     assert (verdict.reason, time.process_time() - begun < 0.7) == (Reason.WRONG, True)
+
+
+@pytest.mark.parametrize(("text", "readings"), [
+    ("{0}/{1}x", ("\\frac{{{0}x}}{{{1}}}", "\\frac{{{0}}}{{{1}x}}")),
+    ("{0}/{1}(3)x", ("\\frac{{{0}\\cdot 3}}{{{1}}}x", "\\frac{{{0}}}{{{1}\\cdot 3}}x")),
+    ("{0}/{1}\\pi", ("\\frac{{{0}\\pi}}{{{1}}}", "\\frac{{{0}}}{{{1}\\pi}}")),
+    ("x/{1}\\sqrt{{3}}", ("\\frac{{x\\sqrt{{3}}}}{{{1}}}", "\\frac{{x}}{{{1}\\sqrt{{3}}}}")),
+    ("{0}/x^2y", ("\\frac{{{0}y}}{{x^2}}", "\\frac{{{0}}}{{x^2y}}")),
+    ("{0}/(x+1)(x-1)", ("\\frac{{{0}(x-1)}}{{x+1}}", "\\frac{{{0}}}{{(x+1)(x-1)}}")),
+    ("{1}\\frac{{{0}}}{{17}}x", ("{1}\\cdot\\frac{{{0}x}}{{17}}", "({1}+\\frac{{{0}}}{{17}})x")),
+])  # fmt: skip
+def test_p04_what_has_two_readings_is_neither(text: str, readings: tuple[str, ...]) -> None:
+    for numbers in ((7, 2), (3, 5)):
+        answer = text.format(*numbers)
+        assert right(answer, answer)
+        assert [reading for reading in readings if right(reading.format(*numbers), answer)] == []
+        assert all(right(reading.format(*numbers), f"0+{reading.format(*numbers)}") for reading in readings)
+    assert right("\\frac{x}{2}", "1/2\\cdot x")
+    assert right("\\frac{x^2y}{2}", "x^2\\frac{1}{2}y")
+    assert not right("\\frac{1}{2x}", "1/2\\cdot x")
 
 
 @pytest.mark.parametrize("size", range(-12, 4))

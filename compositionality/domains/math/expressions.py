@@ -35,6 +35,12 @@ _COMMANDS = re.compile(
 )
 SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
 _BINOMIAL = re.compile(r"\\binom\{(?:\w|\d\d|\d?[a-z](?:[+-]\d)?)\}\{(?:\w|\d\d|[a-z][+-]\d)\}")
+_FACTOR = r"(?=[a-zA-Z({\[]|\\(?!(?:cdot|times|div|pm|mp|leq?|geq?|lt|gt|neq?|in|mid|end)(?![a-zA-Z]))[a-zA-Z])"
+_UNCLEAR = re.compile(
+    rf"/(?:\d+(?:\.\d+)?|[a-zA-Z]|\\(?:{'|'.join(_LETTERS.split())})(?![a-zA-Z]) ?|\\sqrt\{{[^{{}}]*\}}|\([^()]*\))"
+    rf"(?:\^(?:\w|\{{[^{{}}]*\}}))?{_FACTOR}|(?<![\^_\d.])\d+\\frac\{{(\d+)\}}\{{(\d+)\}}{_FACTOR}"
+)
+"""What has two readings: ``1/2x``, ``12/2(3)``, ``2\\frac{1}{2}x``."""
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 
 
@@ -51,7 +57,7 @@ def is_expression(text: str) -> bool:
         return False
     if not text.isascii() or _HEAVY.search(text) or _JOINED.search(_COMMAND.sub(" ", SUBSCRIPTS.sub("_n ", text))):
         return False
-    if text.count("\\binom") != len(_BINOMIAL.findall(text)):
+    if text.count("\\binom") != len(_BINOMIAL.findall(text)) or _UNCLEAR.search(text):
         return False
     sizes = [(_size(exponent), base) for exponent, base in _exponents(text)]
     if max(sizes, default=(0, ""))[0] > LARGEST_EXPONENT or _LONG_NAME.search(_COMMAND.sub(" ", text)):

@@ -1,59 +1,26 @@
-"""Whether a boxed answer is the gold one: as text, as an exact number, part by part, and at last by symbols.
-
-Symbols are compared by math-verify (Kydlíček), which runs sympy on what a model wrote: only in a process of the judge
-pool, and only on expressions whose size bounds the work.
-"""
+"""Whether a boxed answer is the gold one: as text, as an exact number, part by part, and at last by symbols."""
 
 import json
-import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from fractions import Fraction
-from functools import cache
-from importlib.metadata import version
-from math import isnan
-from typing import Any
+from collections.abc import Sequence
 
-from compositionality.domains.math.expressions import (
-    SUBSCRIPTS,
-    is_expression,
-    letters_in,
-    with_letters_apart,
-    without_mixed_numbers,
-)
-from compositionality.domains.math.normal import (
-    AND,
-    LESS,
-    OR,
-    apart,
-    are_solutions,
-    bare,
-    brackets,
-    intervals,
-    names,
-    normal,
-    number_of,
-    of_one_family,
-    split_parts,
-    unbraced,
-    unnamed,
-)
+from compositionality.domains.math.expressions import letters_in
+from compositionality.domains.math.families import are_solutions, of_one_family
+from compositionality.domains.math.inequalities import AND, EMPTY, LESS, OR, intervals
+from compositionality.domains.math.normal import normal
+from compositionality.domains.math.numbers import RELATIVE, number_of
+from compositionality.domains.math.parts import bare, brackets, names, split_parts, unbraced, unnamed
+from compositionality.domains.math.symbols import TooLongError, rounds_to, same_by_symbols
+from compositionality.domains.math.units import apart
 from compositionality.errors import UserError
 from compositionality.reward.judge import processor_time
 from compositionality.tasks.answers import depths, has_box, last_box
 from compositionality.types import Reason, Verdict
 
-CONSTANTS = frozenset(("e", "i", "pi"))  # letters that an answer may have though the gold one has not
 LONGEST = 400  # characters of an answer that is read; golds of the data sets have at most 100
 PARTS = 20  # most parts of a tuple, a set or a list that are compared
-RELATIVE = Fraction(1, 10**6)  # how far a decimal may be from the exact number, as a share of it
-SYMBOLS = 200  # longest expression that is compared by symbols, in characters
-KNOWN = "\\frac{x+1}{2}"  # what math-verify is asked first, to find out whether it works here
-PARSERS = ("math-verify", "latex2sympy2-extended", "antlr4-python3-runtime")
 SIDES = 4  # most sides of an equation before its last
 SYMBOLS_S = 4.0  # processor time of all such comparisons, less than half of what a judging process has for an item
-IMPORT_S = 60.0  # to load math-verify, which its processes have loaded already
 
 _MARKED = re.compile(r"(?:\*\*)?(?:Answer:|####)(?:\*\*)?[ \t]*(\S.*)")
 
@@ -67,7 +34,7 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
     try:
-        with processor_time(SYMBOLS_S, _TooLongError):
+        with processor_time(SYMBOLS_S, TooLongError):
             for written in golds:
                 gold, asked = normal(written)
                 measured, glued = normal(apart(written))  # 5cm, which may be a product: its unit is not left out
@@ -76,7 +43,7 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
                         return Verdict(1.0, Reason.CORRECT, answer)
                     if not asked and units and units == glued and _is_right(measured, text):
                         return Verdict(1.0, Reason.CORRECT, answer)
-    except (_TooLongError, MemoryError, RecursionError):
+    except (TooLongError, MemoryError, RecursionError):
         pass
     return Verdict(0.0, Reason.WRONG, answer)
 
@@ -141,13 +108,20 @@ def _is_right(gold: str, text: str) -> bool:
     joined = gold if OR in gold else answer
     if (AND in differ or (OR in differ and not are_solutions(joined))) and not LESS.search(gold + answer):
         return False  # of formulas; x=1 \lor x=2 is 1,2
-    if AND in gold and "," in answer and not {AND, OR} & {*answer}:
+    if AND in gold and "," in answer and not {AND, OR} & {*answer} and intervals(gold)[1] != EMPTY:
         answer = answer.replace(",", f",{AND}")  # x>1, x<3 for x>1 and x<3
-    if bool(LESS.search(gold)) != bool(LESS.search(answer)) or (AND in gold) != (AND in answer):
-        gold, answer = intervals(gold), intervals(answer)  # an inequality for an interval
+    gold, answer, family = of_one_family(gold, answer)
+    (variable, right), (other, found) = intervals(gold, family), intervals(answer, family)
+    if variable:
+        if other not in ("", variable) or (not other and LESS.search(answer)):
+            return False  # x+1<5 is the question to x<4
+        gold, answer = right, found
+    elif other and not LESS.search(gold):
+        if found == EMPTY:
+            return False  # it is not said that x<1 and x>3 is empty
+        answer = found
     gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
-    gold, answer = of_one_family(gold, answer)
-    return _is_worked_out(gold, answer) and _same(gold, answer) and (not about or _rounds_to(answer, decimal))
+    return _is_worked_out(gold, answer) and _same(gold, answer) and (not about or rounds_to(answer, decimal))
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:
@@ -166,12 +140,19 @@ def _same(gold: str, answer: str) -> bool:
     gold, answer = unbraced(gold), unbraced(answer)
     single = len(split_parts(answer)) == 1
     if "=" in gold and "=" in answer:
+        gold, answer = (re.sub(r"^f\(x\)=", "y=", side) for side in (gold, answer))
         named = unnamed(gold)
         name = gold.removesuffix(named)
+        if len(name) == 2:
+            answer = re.sub(rf"^{name[0]}_\w=", name, answer)  # x_1=5 is x=5
         if name and single and answer.startswith(name):
             gold, answer = bare(named), bare(answer.removeprefix(name))
+        elif name[:1] == "(" and not single:
+            gold = named  # x=1, y=2 is (x,y)=(1,2)
         elif number_of(bare(named)) is not None or (single and answer.count("=") > 1):
             return gold == answer  # x-3=2 is the question to x=5
+    elif gold.isalpha() and gold.isupper() and "=" in answer and answer.partition("=")[0].isupper():
+        return False  # B=C is no C
     else:
         gold, answer = (bare(unnamed(text)) if "=" in text else unnamed(text) for text in (gold, answer))
     if gold == answer:
@@ -189,11 +170,13 @@ def _same(gold: str, answer: str) -> bool:
         answer = _QUOTIENT.sub(r"\1\3:\2\4", answer)
         parts = gold.replace(":", ","), answer.replace(":", ",")
         return gold.count(":") == answer.count(":") and _same_parts(*parts, ordered=True)
-    if "∪" in gold and "∪" in answer:
-        return _same_in_any_order(gold.split("∪"), answer.split("∪"))
+    joined = split_parts(answer) if "∪" not in answer else answer.split("∪")
+    if "∪" in gold and len(joined) > 1 and all(map(brackets, joined)):
+        return _same_in_any_order(gold.split("∪"), joined)
     gold_pair, pair = brackets(gold), brackets(answer)
     gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
     is_named = all(part_names) and part_names == sorted(set(part_names))
+    has_letters = len({name[0] for name in part_names if name}) > 1  # x=5,y=6
     if gold_pair and gold_pair[:2] == ("(", ")") and not pair and is_named:
         return _same_parts(gold_pair[2], answer, ordered=True)  # x=1, y=2 is (1,2)
     if gold_pair and pair:
@@ -202,10 +185,13 @@ def _same(gold: str, answer: str) -> bool:
         opened, _, inner = gold_pair or pair or ("", "", "")
         listed = answer if gold_pair else gold
         is_list = gold_pair is not None or len(split_parts(listed)) > 1
-        return opened == "\\{" and inner != "\\emptyset" and is_list and _same_parts(inner, listed, ordered=False)
+        if opened != "\\{" or inner == EMPTY or not is_list or has_letters:
+            return False
+        return _same_parts(*((inner, listed) if gold_pair else (listed, inner)), ordered=False)
     if len(gold_names) > 1 or len(part_names) > 1:  # x=5,y=6 is no 6,5
-        return _same_parts(gold, answer, ordered=len(set(gold_names)) > 1 and not any(part_names))
-    return _same_by_symbols(gold, answer)
+        ordered = (has_letters and not any(gold_names)) or (len(set(gold_names)) > 1 and not any(part_names))
+        return _same_parts(gold, answer, ordered=ordered)
+    return same_by_symbols(gold, answer)
 
 
 def _is_named(side: str, gold: str) -> bool:
@@ -224,8 +210,9 @@ def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
 
 
 def _is_same_part(gold: str, answer: str) -> bool:
-    gold, answer = of_one_family(gold, answer)
-    return _is_worked_out(gold, answer) and _same(gold, answer)
+    gold, answer, _ = of_one_family(bare(gold), bare(answer))
+    is_nested = "\\{" in gold + answer and gold.count("\\{") != answer.count("\\{")  # {1,{2}} is no {1,2}
+    return not is_nested and _is_worked_out(gold, answer) and _same(gold, answer)
 
 
 def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:
@@ -238,161 +225,3 @@ def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:
             return False
         answers.remove(match)
     return True
-
-
-# ---- symbols
-
-_DIGITS_BEHIND = re.compile(r"-?\d{1,15}\.\d{1,12}")
-_ROOT = re.compile(r"\^\{(-?)\\frac\{(\d\d?)\}\{(\d\d?)\}\}")  # a power that is a fraction
-_WORD = re.compile(r"[a-z]{3,}")
-"""Letters in a row are a triangle or a word: no product, so their order counts."""
-
-
-def _same_by_symbols(gold: str, answer: str) -> bool:
-    """Compare as sympy sees both; never what would keep it busy, or what is no mathematics."""
-    gold, answer = (_ROOT.sub(r"^{\1\2/\3}", text) for text in (gold, answer))
-    if max(len(gold), len(answer)) > SYMBOLS or not all(map(is_expression, (gold, answer))) or _WORD.fullmatch(gold):
-        return False
-    if "\\infty" in gold + answer:  # 2\\infty is none to sympy
-        return gold.lstrip("+") == answer.lstrip("+")
-    if (
-        sorted(SUBSCRIPTS.findall(gold)) != sorted(SUBSCRIPTS.findall(answer))
-        or not letters_in(answer) <= letters_in(gold) | CONSTANTS
-    ):
-        return False
-    return _compared(_verified, *with_letters_apart(gold, answer))
-
-
-def _compared(compare: Callable[..., bool], *texts: str) -> bool:
-    """Return what ``compare`` says of texts to be read as expressions; no where sympy fails."""
-    with processor_time(IMPORT_S, _TooLongError):  # no time of the answer's
-        _check_symbols()
-    try:
-        return compare(*texts)
-    except Exception:  # noqa: BLE001 - whatever sympy dies of, it has found no equality
-        return False
-
-
-def _rounds_to(text: str, decimal: str) -> bool:
-    """Return whether the expression ``text`` is a number that rounds to ``decimal``, as in ``2\\sqrt3\\approx3.46``."""
-    if not _DIGITS_BEHIND.fullmatch(decimal) or len(text) > SYMBOLS or not is_expression(text):
-        return False
-    half = 0.5001 * 10.0 ** -len(decimal.partition(".")[2])
-
-    def rounds(text: str) -> bool:
-        value = _value(_parsed(text))
-        return value is not None and abs(value - float(decimal)) <= half
-
-    return _compared(rounds, text)
-
-
-def _verified(gold: str, answer: str) -> bool:
-    """Return whether math-verify reads both and finds them equal; it hides its errors, which count as no."""
-    gold_read, answer_read = map(_parsed, (gold, answer))
-    golds, answers = map(_relations, (gold_read, answer_read))
-    if golds and answers:
-        return len(golds) == len(answers) and all(
-            any(_is_same_relation(right, relation) for relation in answers) for right in golds
-        )
-    return _are_equal(gold_read, answer_read)
-
-
-def _relations(read: Any) -> list[Any]:
-    """Return the one relation, or those that a chain joins, as ``0<x<1``; none where that is no relation."""
-    from sympy.core.relational import Relational
-
-    relations = [*getattr(read, "_unsorted_args", [read])]
-    return relations if all(isinstance(relation, Relational) for relation in relations) else []
-
-
-def _is_same_relation(right: Any, relation: Any) -> bool:
-    """Return whether one is the other times a number: above 0 for inequalities, whose sides may be exchanged.
-
-    math-verify would solve both, for as long as that takes, and take any two without solutions for equal. Of
-    equations, fractions are multiplied out.
-    """
-    from sympy import Eq, Ne, fraction, together
-
-    is_equation = isinstance(right, Eq | Ne)
-    for form in (relation, relation.reversed):
-        differences = [_of_reals(sides.lhs - sides.rhs) for sides in (right, form)]
-        if is_equation:
-            differences = [fraction(together(difference))[0] for difference in differences]
-        scales = [difference.subs(_point(1, *differences)) for difference in differences]
-        right_scale, scale = map(_value, scales)
-        if type(form) is not type(right) or not right_scale or not scale:
-            continue
-        is_positive = is_equation or (right_scale / scale).real > 0
-        if is_positive and _are_equal(differences[0] * scales[1], differences[1] * scales[0]):
-            return True
-    return False
-
-
-def _are_equal(right: Any, read: Any) -> bool:
-    from math_verify import verify
-
-    right, read = map(_of_reals, (right, read))
-    if right is None or read is None or any(_differ(right, read, _point(start, right, read)) for start in (1, 3)):
-        return False
-    return bool(verify(right, read, strict=True, timeout_seconds=None))
-
-
-def _differ(right: Any, read: Any, point: Mapping[Any, Fraction]) -> bool:
-    """Return whether two expressions differ by more than RELATIVE at a point, if they are numbers there (real ones).
-
-    It is cheap, where simplifying their difference is not, and tells numbers apart that math-verify rounds.
-    """
-    value, other = (_value(side.subs(point)) for side in (right, read))
-    if value is None or other is None or (point and (value.imag or other.imag)):
-        return False
-    return abs(value - other) > float(RELATIVE) * abs(value)
-
-
-def _point(start: int, *expressions: Any) -> dict[Any, Fraction]:
-    """Return a number for every letter of some expressions."""
-    letters = set().union(*(getattr(expression, "free_symbols", ()) for expression in expressions))
-    return {letter: start - Fraction(29, 37 + place) for place, letter in enumerate(sorted(letters, key=str))}
-
-
-def _parsed(text: str) -> Any:
-    """Return what math-verify reads; None if it reads nothing."""
-    from math_verify import LatexExtractionConfig, parse
-
-    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
-    changes = replace(LatexExtractionConfig().normalization_config, units=False, boxed="none")  # no unit but ours: 5t
-    config = [LatexExtractionConfig(normalization_config=changes)]
-    read = parse(f"${without_mixed_numbers(text)}$", config, parsing_timeout=None, fallback_mode="no_fallback")
-    return read[0] if read else None
-
-
-def _of_reals(expression: Any) -> Any:
-    """Return an expression with real symbols; math-verify's are real in ``2i`` and not in ``2\\cdot i``."""
-    reals = {symbol: symbol.func(symbol.name, real=True) for symbol in getattr(expression, "free_symbols", ())}
-    return expression.xreplace(reals) if reals else expression
-
-
-def _value(expression: Any) -> complex | None:
-    """Return the number that an expression of sympy is (inf: too large); None for letters and what else is none."""
-    try:
-        value = complex(expression)
-    except (TypeError, ValueError, OverflowError, AttributeError):
-        return None
-    return None if isnan(value.real) or isnan(value.imag) else value
-
-
-@cache
-def _check_symbols() -> None:
-    """Raise UserError where math-verify does not find an expression equal to itself, as with an unknown antlr4."""
-    why = f"it does not find {KNOWN} equal to itself"
-    try:
-        if _verified(KNOWN, KNOWN):
-            return
-    except Exception as error:  # noqa: BLE001 - antlr4 raises Exception itself
-        why = f"{type(error).__name__}: {error}"
-    versions = ", ".join(f"{name} {version(name)}" for name in PARSERS)
-    fix = "pip install 'math-verify[antlr4_9_3]'"
-    raise UserError(f"math-verify cannot compare by symbols with {versions} ({why}); {fix}")
-
-
-class _TooLongError(BaseException):
-    """The comparison takes too long; no ``except Exception`` of sympy may hide it."""

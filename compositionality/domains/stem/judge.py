@@ -75,7 +75,11 @@ def _one_letter(text: str) -> str | None:
         return None
     letter = _LETTER.fullmatch(_FONT.sub("", without_styles(text)).strip(" $*"))
     option = (letter and letter["rest"]) or ""
-    if letter is None or _OTHER_LETTER.search(option.upper() if letter[1].islower() else option):
+    if (
+        letter is None
+        or not letter[1].isascii()
+        or _OTHER_LETTER.search(option.upper() if letter[1].islower() else option)
+    ):
         return None
     return letter[1].upper()
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-from compositionality.domains.math.normal import unit_of
+from compositionality.domains.math.units import unit_of
 from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box, read_json, without_styles
 from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
@@ -162,14 +162,19 @@ def _entries(answers: Sequence[str]) -> list[TableEntry]:
 
 def _entry(text: str) -> TableEntry:
     """Read one answer. Case, spaces, quotes, a last full stop and signs of LaTeX do not count."""
-    text = unicodedata.normalize("NFC", without_styles(text)).translate(_PLAIN).replace("{,}", ",")
+    text = unicodedata.normalize("NFC", _lower(without_styles(text))).translate(_PLAIN).replace("{,}", ",")
     text = re.sub(r"\\([%$&_#])", r"\1", text)
     text = re.sub(r"\\[,;! ]", " ", text)
-    text = " ".join(text.split()).strip("'\"`").casefold()
+    text = " ".join(text.split()).strip("'\"`")
     text = text.removesuffix(".").strip()
     if text.startswith("$") and text.endswith("$") and len(text) > 1:
         text = text[1:-1].strip()
     return TableEntry(text, _amount(text))
+
+
+def _lower(text: str) -> str:
+    """Return a text in lower case, but for letters that only look like those of ASCII, as the Kelvin sign."""
+    return "".join(char if char.casefold().isascii() > char.isascii() else char.casefold() for char in text)
 
 
 def _amount(text: str) -> Amount | None:

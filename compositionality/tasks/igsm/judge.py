@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.answers import CLOSE, OPEN, last_between
+from compositionality.tasks.answers import CLOSE, OPEN, last_between, last_box
 from compositionality.tasks.arithmetic import parse, value_of
 from compositionality.tasks.igsm.graph import (
     Equation,
@@ -318,7 +318,9 @@ def judge_igsm(answer_text: str, ground_truth: str) -> Verdict:
         answer = line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
     else:
         _, inside = max(last_between(answer_text, "\\boxed{", "}"), last_between(answer_text, OPEN, CLOSE))
-        answer = inside.strip(" \n") or None
+        box = last_box(answer_text) or ""
+        holds_more = "\\boxed{" in box or OPEN in box  # two answers in one
+        answer = (box if holds_more else inside.strip(" \n")) or None
     if answer is None:
         return Verdict(0.0, Reason.NO_ANSWER)
     if not _NUMBER.fullmatch(answer):

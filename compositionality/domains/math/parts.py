@@ -1,0 +1,64 @@
+"""Parts of an answer: what stands between commas, in brackets, after a name."""
+
+import re
+from collections.abc import Sequence
+
+from compositionality.domains.math.numbers import number_of
+from compositionality.tasks.answers import depths
+
+PLUS_MINUS = "\\pm"
+
+_SIGNED = re.compile(r"([+-])\(([^(),+-]+)\)")
+_NAME = re.compile(
+    r"(?:[a-z](?::[a-z])+=|[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{|\\emptyset))"
+)
+
+
+def bare(text: str) -> str:
+    """Return what stands in round brackets around all of a single answer, or around a number after its sign."""
+    while (pair := brackets(text)) and pair[:2] in (("(", ")"), ("{", "}")) and len(split_parts(pair[2])) == 1:
+        text = pair[2]
+    signed = _SIGNED.fullmatch(text)
+    number = bare(signed[2]) if signed else ""
+    return signed[1] + number if signed and number_of(number) is not None else text
+
+
+def unbraced(text: str) -> str:
+    """Return a single answer without the plain braces around it, which are not seen: ``{1\\over 2}``."""
+    while (pair := brackets(text)) and pair[0] == "{" and len(split_parts(pair[2])) == 1:
+        text = pair[2]
+    return text
+
+
+def unnamed(text: str) -> str:
+    """Return a normal answer without a name before it: ``x=5`` is ``5``; ``(y,x)=(1,2)`` is not ``(1,2)``."""
+    name = _NAME.match(text)
+    letters = re.findall("[a-z]", name[0]) if name and re.search("[,:]", name[0]) else []
+    if letters != sorted(letters):
+        return text
+    rest = text[name.end() :] if name else ""
+    return rest if rest and "=" not in rest else text
+
+
+def names(parts: Sequence[str]) -> list[str]:
+    return [part.removesuffix(unnamed(part)) for part in parts]
+
+
+def split_parts(text: str) -> list[str]:
+    """Return the parts between the commas that stand in no bracket."""
+    parts, start = list[str](), 0
+    for place, (char, depth) in enumerate(zip(text, depths(text), strict=False)):
+        if char == "," and not depth:
+            parts.append(text[start:place])
+            start = place + 1
+    return [*parts, text[start:]]
+
+
+def brackets(text: str) -> tuple[str, str, str] | None:
+    """Return the brackets around all of ``text`` and what is between them; None without such a pair."""
+    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")"), ("{", "}")):
+        if text.startswith(opened) and text.endswith(closed) and len(text) >= len(opened) + len(closed):
+            inner = text[len(opened) : len(text) - len(closed)]
+            if min(depths(inner)) >= 0:
+                return opened, closed, inner
+    return None
