@@ -62,7 +62,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("failure_modes", "judge=true judge_base_url=here judge_model=j", "here: not the address of a server"),
     ("failure_modes", "judge=true judge_base_url=http://x judge_model=j level=9", "level=9: the problems have levels"),
     ("failure_modes", "levels=[9]", "levels=[9]: the problems have levels [1, 2]"),
-    ("failure_modes", "rollouts=[] evaluation=MODEL", "MODEL: no rollouts there; run examples/evaluate.py, or give"),
+    ("failure_modes", "rollouts=[] evaluation=MODEL", "MODEL: has no rollouts; run examples/evaluate.py, or give"),
     ("failure_modes", "problems=[OTHER]", "answers none of the files in problems"),
     ("failure_modes", "problems=[MODEL]", "MODEL: not a file; give a parquet or .jsonl file"),
     ("export_checkpoint", "checkpoint=MODEL", "MODEL: no checkpoint of verl"),

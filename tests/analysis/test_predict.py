@@ -123,5 +123,5 @@ def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) 
 def test_p18_what_is_no_fit_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none.json: missing; run examples/fit_scaling.py"):
         read_figures([f"seed0:{tmp_path / 'none.json'}"])
-    with pytest.raises(UserError, match=r"one fit has the runs of all seeds; give one scaling.json"):
+    with pytest.raises(UserError, match=r"a fit has the runs of all seeds; give one scaling.json"):
         read_figures(["seed0:a/scaling.json", "seed1:b/scaling.json"])

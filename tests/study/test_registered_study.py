@@ -112,7 +112,7 @@ def test_hashes_are_added_once_and_comments_stay(tmp_path: Path) -> None:
     assert len(re.findall('^(?:claims|recipe)_sha256: "[0-9a-f]{64}"$', first, re.MULTILINE)) == 2
     assert register(str(path)).read_text() == first
     path.write_text(first + "...\n")
-    with pytest.raises(UserError, match=r"small.yaml: no place for hashes at its end; write one key a line"):
+    with pytest.raises(UserError, match=r"small.yaml: hashes cannot be added at its end; write one key per line"):
         register(str(path))
     assert path.read_text() == first + "...\n"
     assert [file.name for file in tmp_path.iterdir()] == ["small.yaml"]
