@@ -72,7 +72,7 @@ def failures(folder: Path, **changes: int) -> str:
 
 def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     name, _, path = passk(tmp_path / "run0").partition(":")
-    with pytest.raises(UserError, match=r"results.parquet: of the step passk; failure share is measured by examples/f"):
+    with pytest.raises(UserError, match=r"results.parquet: made by step passk; failure share is measured by examples/f"):
         read_results([f"{name}:{path}"], metric=Metric.FAILURES)
 
 

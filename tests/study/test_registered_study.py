@@ -94,7 +94,7 @@ def test_the_registrations_that_there_are_can_be_read(path: Path) -> None:
         ({"claims": "nothing"}, "claims=nothing: no such file"),
         ({"primary": ["H77"]}, "primary: no claim H77 in composition"),
         ({"primary": ["H4"]}, "primary: H4 needs the results countdown, which this study does not make"),
-        ({"primary": ["H3"]}, "primary: H3 compares rft, which is not among arms or controls"),
+        ({"primary": ["H3"]}, "primary: H3 compares rft, which is not in arms or controls"),
     ],
 )
 def test_what_there_is_not_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
