@@ -144,6 +144,19 @@ def refused(
         assert not [path for path in out.rglob("*") if not path.name.endswith((".lock", ".owner"))]
 
 
+@pytest.mark.parametrize("entry", [entry for entry in BASES if re.search(r"=OUT\b(?!\.)", BASES[entry])])
+def test_p26_the_working_folder_is_no_place_for_a_result(
+    entry: str,
+    places: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = ".: not a place for a result" if "NOWHERE" not in BASES[entry] else ""  # the start misses its input first
+    refused((entry, re.search(r"\S+=OUT\b", BASES[entry])[0].replace("OUT", "."), said), places, tmp_path, capsys)
+
+
 @pytest.mark.parametrize("entry", BASES)
 def test_a_dry_run_without_a_fault_passes_and_writes_nothing(
     entry: str, places: dict[str, Path], tmp_path: Path
@@ -160,6 +173,35 @@ def test_a_dry_run_needs_no_input(entry: str, tmp_path: Path, monkeypatch: pytes
     names = ("MODEL", "TRAIN", "OTHER", "ROWS", "ROLLOUTS", "NOWHERE", "OUT")
     assert typed(entry, {**BASES, **OTHERS}[entry], {name: Path(name.lower()) for name in names}, "--dry-run") == 0
     assert not list(tmp_path.iterdir())
+
+
+INPUTS = ("MODEL", "TRAIN", "OTHER", "ROWS", "ROLLOUTS")
+INPUTS_OF = [(entry, name) for entry, words in {**BASES, **OTHERS}.items() for name in INPUTS if name in words]
+
+
+def refused_damaged(entry: str, words: str, name: str, folder: Path) -> bool:
+    """Whether a dry run exits with 2 for a damaged input, a file or a folder, where no other input is there."""
+    places = {word: folder / word for word in (*INPUTS, "NOWHERE", "OUT")}
+    places |= {word: folder / f"{word}.parquet" for word in ("TRAIN", "OTHER", "ROWS")}
+    if places[name].suffix:
+        places[name].write_text("damaged")
+    else:
+        places[name].mkdir()
+        (places[name] / "config.json").write_text("damaged")
+    code = typed(entry, words, places, "--dry-run")
+    assert list(folder.iterdir()) == [places[name]]
+    return code == 2
+
+
+@pytest.mark.parametrize(("entry", "name"), INPUTS_OF)
+def test_p26_a_dry_run_refuses_a_damaged_input_where_no_other_is_there(entry: str, name: str, tmp_path: Path) -> None:
+    assert refused_damaged(entry, {**BASES, **OTHERS}[entry], name, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("entry", "name"), [("train_grpo", "TRAIN"), ("train_sft", "ROWS")])
+def test_p26_so_it_does_with_verl(entry: str, name: str, tmp_path: Path) -> None:
+    assert refused_damaged(entry, f"{BASES[entry]} engine=verl", name, tmp_path)
 
 
 def test_every_verb_has_a_dry_run_here() -> None:
@@ -201,6 +243,8 @@ def test_p21_a_foreign_folder_is_refused_and_left_alone(
     for more in ((), ("--dry-run",)) if entry != "export_checkpoint" else ((),):  # whose checkpoint is not there
         assert typed(entry, BASES[entry], {**places, "OUT": tmp_path / "new"}, *more) == 2, more
         errors.add(capsys.readouterr().err.strip().splitlines()[-1])
+    absent = {name: tmp_path / "absent" / path.name for name, path in places.items()}
+    assert typed(entry, BASES[entry], {**absent, "OUT": tmp_path / "new"}, "--dry-run") == 2
     assert [error[:7] for error in errors] == ["error: "]
     assert all(note.read_text() == "my notes" for note in notes)
     asks_first = entry in ("evaluate", "passk", "failure_modes")  # what it makes of the answers is refused

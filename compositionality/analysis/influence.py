@@ -26,14 +26,15 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, make, write_derived
+from compositionality.data.artefact import Recipe, exclusive, hidden_sibling, is_to_be_checked, make, write_derived
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
+from compositionality.evaluate.types import CORRECT
 from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveFloat, PositiveInt
 from compositionality.rollout.model_folder import check_family, check_model, resolve_model
 from compositionality.rollout.store import check_answers, read_by_problem
-from compositionality.types import CORRECT, STOP, Message, Problem, TrainSample
+from compositionality.types import STOP, Message, Problem, TrainSample
 from compositionality.validation import check_ranges
 
 if TYPE_CHECKING:
@@ -164,10 +165,16 @@ def check(settings: InfluenceSettings) -> None:
     """Check the settings for a dry run, and those of model, rollouts and problems that exist."""
     check_ranges(settings)
     settings.projection.check()
+    hidden_sibling(settings.output, "lock")  # refuses a path without a name
+    model = problems = None
     if is_to_be_checked(settings.model, dry=True):
-        check_model(settings.model)
-        if is_to_be_checked(settings.rollouts, settings.problems, dry=True):
-            check_answers(settings.rollouts, settings.problems, resolve_model(settings.model))
+        model = check_model(settings.model).path
+        check_family(model)
+    if is_to_be_checked(settings.problems, dry=True):
+        problems = settings.problems
+        read_problems(problems)
+    if is_to_be_checked(settings.rollouts, dry=True):
+        check_answers(settings.rollouts, problems, model)
 
 
 def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[str, Any]]:

@@ -20,8 +20,7 @@ import pandas as pd
 from scipy.optimize import least_squares
 
 from compositionality.errors import UserError
-from compositionality.stats.estimate import Floats, student
-from compositionality.types import Interval
+from compositionality.stats.estimate import Floats, Interval, student
 
 DECADES = 3.0  # a scale is searched this many powers of ten beyond the measured sizes, or resources
 ROBUST_SCALE = 0.1  # residuals in log loss well above it count linearly, not squared (soft L1)

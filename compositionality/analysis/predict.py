@@ -14,8 +14,7 @@ import pandas as pd
 
 from compositionality.analysis.laws import LAWS, Law, LawFit, bootstrap, fit_law
 from compositionality.errors import UserError
-from compositionality.stats.estimate import Floats, student
-from compositionality.types import Interval
+from compositionality.stats.estimate import Floats, Interval, student
 
 LATE, LARGEST, BOTH = "later evaluations", "the largest model", "later evaluations of the largest model"
 REGIONS = (LATE, LARGEST, BOTH)

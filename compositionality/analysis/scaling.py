@@ -19,7 +19,7 @@ from annotated_types import Ge
 from compositionality.analysis.laws import LAWS, akaike, parameter_rows, r_squared
 from compositionality.analysis.predict import FITTED, REGIONS, FittedStudy, curve_rows, error_rows, figures, predict
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, check_maker, exclusive, name_inputs, write_derived
+from compositionality.data.artefact import Recipe, check_maker, exclusive, hidden_sibling, name_inputs, write_derived
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed
@@ -104,6 +104,7 @@ def chosen_laws(settings: ScalingSettings) -> list[str]:
     for name in settings.laws:
         if name not in LAWS:
             raise UserError(f"laws: {name} unknown; there are: {', '.join(LAWS)}")
+    hidden_sibling(settings.output, "lock")  # refuses a path without a name
     for file in ("scaling.json", "scaling_points.csv"):
         check_maker(settings.output / file, STEP, force=settings.force)
     return settings.laws or list(LAWS)

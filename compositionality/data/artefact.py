@@ -1,10 +1,9 @@
 """Results that appear whole or not at all, with a manifest of their inputs.
 
-A result is a file or a folder with a manifest (``.NAME.manifest.json`` beside a file, hidden so that readers of a
-whole folder skip it; ``manifest.json`` inside a folder). The manifest has the step, its settings, the hash of
-every input and of every file of the result. The same step with the same settings and inputs finds the result and does
-nothing; any other step refuses to overwrite it unless forced. An input with a manifest is checked against it. Nothing
-in a manifest depends on the time or the machine.
+A result is a file or a folder with a manifest (``.NAME.manifest.json`` beside a file, hidden from readers of a whole
+folder; ``manifest.json`` inside a folder): the step, its settings, the hash of every input and of every file of the
+result, and nothing that depends on the time or the machine. The same step with the same settings and inputs finds the
+result and does nothing; any other step refuses to overwrite it unless forced. An input with a manifest is checked.
 """
 
 import contextlib
@@ -201,7 +200,8 @@ def _refuse_other(target: Path, changed: Sequence[str]) -> None:
 
 
 def check_place(target: Path, recipe: Recipe) -> None:
-    """Raise UserError if ``target`` is a link (it would be replaced), is in an input, or is or contains an input."""
+    """Raise UserError if ``target`` has no name, is a link, is in an input, or is or contains an input."""
+    hidden_sibling(target, MANIFEST)
     if target.is_symlink():
         raise UserError(f"{target}: is a link; give the path that it points to")
     place = target.resolve()

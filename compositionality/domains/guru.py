@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make, name_inputs
+from compositionality.data.artefact import Recipe, check_maker, check_target, is_to_be_checked, make, name_inputs
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import MESSAGES, level_and_group, to_table
 from compositionality.domains.guru_rows import GuruRow, Refused, print_parts, print_sources
@@ -126,6 +126,7 @@ def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
         raise UserError(f"order={settings.order}: choose {', '.join(Order)}")
     if len(set(settings.subsets)) < len(settings.subsets):
         raise UserError(f"subsets={settings.subsets}: give different whole numbers")
+    check_maker(Path(settings.output), STEP, force=settings.force)
     if not is_to_be_checked(*settings.files, dry=dry):
         return
     check_target(Path(settings.output), _recipe(settings), force=settings.force)

@@ -17,6 +17,7 @@ from compositionality.data.artefact import (
     Recipe,
     check_maker,
     exclusive,
+    hidden_sibling,
     is_done,
     is_to_be_checked,
     new_artefact,
@@ -32,6 +33,7 @@ from compositionality.evaluate.gold import gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import ROLLOUTS, replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
+from compositionality.evaluate.types import CHAIN
 from compositionality.ranges import REQUIRED, NonNegativeInt
 from compositionality.rollout.collect import check as check_collection
 from compositionality.rollout.collect import collect, settle_engine
@@ -44,7 +46,7 @@ from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.rollout.store import has_other_rollouts, rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
-from compositionality.types import CHAIN, Problem, Reason
+from compositionality.types import Problem, Reason
 from compositionality.validation import check_ranges
 
 EXPORTED = "exported"  # a model folder with the weights of a verl checkpoint, beside its shards
@@ -124,7 +126,8 @@ def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
 
 
 def check_table(settings: EvaluationSettings, step: str) -> None:
-    """Raise UserError if another step than ``step`` made the existing table."""
+    """Raise UserError if another step than ``step`` made the existing table, or the output has no name."""
+    hidden_sibling(settings.output, "lock")
     if not settings.answers_only:
         check_maker(settings.output / RESULTS, step, force=settings.force)
 

@@ -18,6 +18,7 @@ from compositionality.data.artefact import (
     check_maker,
     exclusive,
     file_hash,
+    hidden_sibling,
     is_to_be_checked,
     read_manifest,
     write_derived,
@@ -32,11 +33,13 @@ from compositionality.evaluate.summary import Row, columns, share
 from compositionality.evaluate.summary import labels as about
 from compositionality.evaluate.table import FAILURE, KEYS, REASONS, RESULTS, SCHEMA, write
 from compositionality.evaluate.tables import WORDS, rich_table, share_cell
+from compositionality.evaluate.types import CHAIN, CORRECT, Metric
 from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 from compositionality.stats.estimate import over_problems
+from compositionality.tasks.diagnosis import FAILURES
 from compositionality.tasks.registry import task_of
-from compositionality.types import CHAIN, CORRECT, FAILURES, Completion, Metric, Problem, Reason, Verdict
+from compositionality.types import Completion, Problem, Reason, Verdict
 from compositionality.validation import check_ranges
 
 STEP = "find_failures"
@@ -128,19 +131,27 @@ def find_failures(settings: FailureSettings) -> Path:
 
 
 def check(settings: FailureSettings) -> None:
-    """Check the settings for a dry run, and, if all exist, rollouts and problem files."""
+    """Check the settings for a dry run, and those rollouts and problem files that exist."""
     files = _check_settings(settings)
     for name in (LABELS, RESULTS):
         check_maker(settings.output / name, STEP, force=settings.force)
     folders = [path for entry in settings.rollouts for path in named_paths("rollouts", [entry]).values()]
     if is_to_be_checked(*files.values(), *(folders or [settings.evaluation]), dry=True):
         find_sources(settings)
+        return
+    for path in files.values():
+        if path.exists():
+            read_problems(path)
+    for folder in map(Path, folders):
+        if folder.exists():
+            rollout_manifest(folder)
 
 
 def _check_settings(settings: FailureSettings) -> dict[str, Path]:
     """Return the problem files by name. UserError for invalid settings."""
     if bool(settings.evaluation) == bool(settings.rollouts):
         raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
+    hidden_sibling(settings.output, "lock")  # refuses a path without a name
     for name in settings.models:
         check_name("models", name)
     check_ranges(settings)

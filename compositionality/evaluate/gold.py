@@ -26,8 +26,9 @@ from compositionality.rollout.engines.base import Chat
 from compositionality.rollout.model_folder import ModelFolder, check_model
 from compositionality.rollout.prompts import ChatRow, chat_row, prompt_tokens
 from compositionality.stats.estimate import Counts, Floats
+from compositionality.tasks.diagnosis import ROLES, Span
 from compositionality.tasks.registry import known_task
-from compositionality.types import ROLES, Message, Problem, Span
+from compositionality.types import Message, Problem
 
 GOLD_PROBLEMS = 200  # number of problems to measure of each group, level and data source of a file
 TOKENS_AT_ONCE = 4096  # in one pass, including padding

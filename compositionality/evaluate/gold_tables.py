@@ -17,7 +17,7 @@ from compositionality.console import natural_key
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS, SCHEMA, SOLVED, gold_hand_over
-from compositionality.types import ROLES
+from compositionality.tasks.diagnosis import ROLES
 
 LOG_PROBS, RANKS = "gold_log_prob_by_step_role", "gold_rank_by_step_role"
 COLUMNS = ["arm", "file", "problem", "level", "cluster", "skills", "gold_log_prob", LOG_PROBS, RANKS]

@@ -28,8 +28,9 @@ from compositionality.http_json import JsonClient, ServerError, address_of
 from compositionality.rollout.engines.base import run_concurrently
 from compositionality.rollout.engines.openai import read_text
 from compositionality.stats.estimate import CONFIDENCE, Counts
+from compositionality.tasks.diagnosis import FAILURES, Failure
 from compositionality.tasks.registry import task_of
-from compositionality.types import FAILURES, Failure, Message, Problem
+from compositionality.types import Message, Problem
 
 if TYPE_CHECKING:
     from compositionality.evaluate.failures import FailureSettings

@@ -29,11 +29,12 @@ from compositionality.evaluate.results import ProblemSet, Results, read_results
 from compositionality.evaluate.summary import Row, columns, contrast, labels
 from compositionality.evaluate.table import problem_columns
 from compositionality.evaluate.tables import NOT_TESTABLE, rich_table
+from compositionality.evaluate.types import ALL_LEVELS, Metric
 from compositionality.ranges import PositiveInt
 from compositionality.rollout.store import read_by_problem
 from compositionality.stats.estimate import CONFIDENCE, TIE
+from compositionality.train.metrics import TrainingReport
 from compositionality.train.training_report import run_until
-from compositionality.types import ALL_LEVELS, Metric, TrainingReport
 
 STEP = "passk"
 ALL = "all.parquet"

@@ -16,8 +16,8 @@ from compositionality.errors import UserError
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import by_problem, contrast
 from compositionality.evaluate.tables import Row
+from compositionality.evaluate.types import DEEPEST, MIXED, QUERY_VALUES
 from compositionality.stats.significance import rank_correlation
-from compositionality.types import DEEPEST, MIXED, QUERY_VALUES
 
 BEFORE, AFTER = "sft-", "rl-"
 PREDICTORS = (QUERY_VALUES[0], MIXED, QUERY_VALUES[1])

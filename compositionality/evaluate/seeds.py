@@ -16,9 +16,9 @@ from compositionality.evaluate.ranks import rank_table, ranks_of
 from compositionality.evaluate.results import SPLIT, ProblemSet, Results, read_results
 from compositionality.evaluate.summary import Row, differences, shares
 from compositionality.evaluate.tables import INTERVALS, csv_text, print_tables, rich_table
+from compositionality.evaluate.types import CHAIN, CORRECT, Metric
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
-from compositionality.types import CHAIN, CORRECT, Metric
 
 STEP = "summarise_seeds"
 

@@ -10,8 +10,18 @@ from scipy.optimize import brentq
 
 from compositionality.evaluate.results import ProblemSet, Results
 from compositionality.evaluate.table import is_paired, is_pass_at_k, ks_of, measure_of
-from compositionality.stats.estimate import ByProblem, difference, over_problems, over_seeds, over_splits, pooled
-from compositionality.types import CORRECT, QUERY_VALUES, Estimate, Interval, TrainingReport
+from compositionality.evaluate.types import CORRECT, QUERY_VALUES
+from compositionality.stats.estimate import (
+    ByProblem,
+    Estimate,
+    Interval,
+    difference,
+    over_problems,
+    over_seeds,
+    over_splits,
+    pooled,
+)
+from compositionality.train.metrics import TrainingReport
 
 Row = dict[str, Any]
 Term = tuple[float, str, str]  # factor, model and measure

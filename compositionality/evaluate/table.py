@@ -24,21 +24,12 @@ import pyarrow.parquet as pq
 
 from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
+from compositionality.evaluate.types import ALL_SAMPLES, CHAIN, CORRECT, GROWTH, MIXED, QUERY_VALUES, Metric
 from compositionality.stats.estimate import Floats, Values
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
+from compositionality.tasks.diagnosis import FAILURES, ROLES
 from compositionality.tasks.registry import known_task
-from compositionality.types import (
-    ALL_SAMPLES,
-    CHAIN,
-    CORRECT,
-    FAILURES,
-    GROWTH,
-    MIXED,
-    QUERY_VALUES,
-    ROLES,
-    Metric,
-    Reason,
-)
+from compositionality.types import Reason
 
 RESULTS = "results.parquet"
 REASONS = tuple(reason.value for reason in Reason)

@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from compositionality.console import new_table
-from compositionality.types import NESTED, PROBLEMS, QUERY_VALUES, SEEDS_AND_PROBLEMS, TrainingReport
+from compositionality.evaluate.types import QUERY_VALUES
+from compositionality.stats.estimate import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS
+from compositionality.train.metrics import TrainingReport
 
 Row = Mapping[str, Any]
 WIDTH = 100  # columns of a terminal on which tables of claims fit

@@ -21,6 +21,7 @@ from compositionality.evaluate.passk import spaced_curves
 from compositionality.evaluate.results import LABELS, Results, read_results
 from compositionality.evaluate.seeds import summary_rows
 from compositionality.evaluate.table import RESULTS
+from compositionality.evaluate.types import Metric
 from compositionality.report import figures, scaling_figures
 from compositionality.report.draw import SCALING, FigureSettings, chart_of, chosen_laws
 from compositionality.report.page.inputs import CLAIMS, Inputs
@@ -36,7 +37,6 @@ from compositionality.train.wandb_runs import (
     or_left_out,
     send_artifacts,
 )
-from compositionality.types import Metric
 
 SOURCES = ("model", "models", "problems", "rollouts", "evaluation", "results", "points")
 """Settings that name what a verb reads, some as NAME:PATH."""

@@ -14,9 +14,9 @@ from compositionality.evaluate.failures import class_shares, read_labels
 from compositionality.evaluate.naming import add_run_names, named_paths
 from compositionality.evaluate.results import LABELS, Results, read_results
 from compositionality.evaluate.seeds import summary_of, table_files
+from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED, OneOf
 from compositionality.report.theme import Styles, arm_styles, rendered, renderer_versions, spec_of
-from compositionality.types import Metric
 from compositionality.validation import check_ranges
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from compositionality.evaluate.summary import HELDOUT
 from compositionality.report.figures import Chart, level_colour, level_name, panels, tooltip, with_arms
 from compositionality.report.theme import INK, LEVEL_COLOURS, Styles
 from compositionality.study.model import all_arms
-from compositionality.types import ROLES
+from compositionality.tasks.diagnosis import ROLES
 
 FLOOR = 1e-16  # smaller probabilities are drawn there
 ROLE_TITLES = dict(zip(ROLES, ("name", "input or handed-on string", "result", "end"), strict=True))

@@ -32,11 +32,11 @@ from compositionality.evaluate.results import LABELS, ROLLOUTS, SPLIT, TRAINING,
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS, SCHEMA
 from compositionality.evaluate.tables import markdown_lines, summary_markdown
+from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED
 from compositionality.study.model import all_arms
 from compositionality.study.runner import machine, versions
 from compositionality.train.metrics import read_metrics
-from compositionality.types import Metric
 from compositionality.yaml_files import read_yaml
 
 RECORD, METRICS, FIGURE = "record.json", "metrics.jsonl", "figure.png"

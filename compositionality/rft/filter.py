@@ -66,13 +66,19 @@ def check_rollouts(settings: FilterSettings, *, dry: bool = True) -> None:
     if settings.max_length is not None and settings.tokenizer is None:
         raise UserError("max_length counts tokens of the whole chat: give tokenizer=MODEL_PATH too")
     check_once("rollouts", settings.rollouts)
-    if not is_to_be_checked(settings.problems, dry=dry):
-        return
-    for folder in map(Path, settings.rollouts):
-        if is_to_be_checked(folder, dry=dry):
-            check_answers(folder, Path(settings.problems))
+    folders = [Path(folder) for folder in settings.rollouts if is_to_be_checked(folder, dry=dry)]
+    _check_inputs(settings, Path(settings.problems), folders, dry=dry)
     if settings.tokenizer is None or is_to_be_checked(settings.tokenizer, dry=dry):
         check_target(Path(settings.output), _rollouts_recipe(settings), force=settings.force)
+
+
+def _check_inputs(settings: RowSettings, problems: Path, rollouts: Sequence[Path], *, dry: bool) -> None:
+    """Raise UserError for rollouts of another problem file, and in a dry run for a damaged file without rollouts."""
+    has_problems = is_to_be_checked(problems, dry=dry)
+    for folder in rollouts:
+        check_answers(folder, problems if has_problems else None)
+    if dry and has_problems and not rollouts:  # with rollouts it is the file that they name
+        read_problems(problems, settings.row_format(any_source=True))  # what judged them is not known yet
 
 
 def _rollouts_recipe(settings: FilterSettings) -> Recipe:
@@ -248,9 +254,8 @@ def check_problems(settings: FilterProblemsSettings, *, dry: bool = True) -> Non
             f"min_correct_ratio={settings.min_correct_ratio:g} max_correct_ratio={settings.max_correct_ratio:g}: "
             "the first must be below the second"
         )
-    if not all(is_to_be_checked(path, dry=dry) for path in (settings.problems, settings.rollouts)):
-        return
-    check_answers(settings.rollouts, settings.problems)
+    folders = [settings.rollouts] if is_to_be_checked(settings.rollouts, dry=dry) else []
+    _check_inputs(settings, settings.problems, folders, dry=dry)
     check_target(settings.output, _problems_recipe(settings), force=settings.force)
 
 

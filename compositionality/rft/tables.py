@@ -186,11 +186,11 @@ def merge_data(settings: MergeSettings) -> Path:
 
 
 def check_merge(settings: MergeSettings) -> None:
-    """Check, for a dry run, the settings, the output, and, if all inputs exist, their columns and prompts."""
+    """Check, for a dry run, the settings, the output, and columns and prompts of the inputs that exist."""
     inputs = named_inputs(settings)
     check_target(Path(settings.output), _merge_recipe(settings, inputs), force=settings.force)
-    if is_to_be_checked(*inputs, dry=True):
-        check_prompts(parts_of(inputs), allow=settings.allow_shared_prompts)
+    existing = [path for path in inputs if is_to_be_checked(path, dry=True)]
+    check_prompts(parts_of(existing), allow=settings.allow_shared_prompts)
 
 
 def _merge_recipe(settings: MergeSettings, inputs: Sequence[Path]) -> Recipe:

@@ -16,7 +16,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from compositionality.console import new_console
-from compositionality.data.artefact import check_target, exclusive, is_done, is_to_be_checked, remove
+from compositionality.data.artefact import (
+    check_maker,
+    check_target,
+    exclusive,
+    is_done,
+    is_to_be_checked,
+    remove,
+)
 from compositionality.data.problems import read_problems
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick
@@ -26,6 +33,7 @@ from compositionality.rollout.model_folder import ModelFolder, check_context, ch
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, readable
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
 from compositionality.rollout.store import (
+    STEP,
     RolloutSummary,
     WorkingFolder,
     check_unfinished,
@@ -102,6 +110,7 @@ def check(settings: CollectSettings) -> None:
     settings = settle_engine(settings, dry=True)
     problems = _problems(settings) if is_to_be_checked(settings.problems, dry=True) else None
     if settings.engine != "openai" and not is_to_be_checked(settings.model, dry=True):
+        check_maker(settings.output, STEP, force=settings.force)
         return
     _check_prompts(settings, problems)
     check_target(settings.output, recipe(settings), force=settings.force)

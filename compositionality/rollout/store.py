@@ -194,8 +194,8 @@ def rollout_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def check_answers(folder: Path, problems: Path, model: Path | None = None) -> None:
-    """Raise UserError if rollouts answer another problem file than ``problems``, or come from another ``model``."""
+def check_answers(folder: Path, problems: Path | None, model: Path | None = None) -> None:
+    """Raise UserError unless these are rollouts for ``problems`` by ``model``; None: any."""
     inputs = rollout_manifest(folder).inputs
     expected = (("problems", problems, "another problem file"), ("model", model, "another model"))
     for name, path, other in expected:

@@ -20,14 +20,12 @@ Legend: P problems, G clusters, S seeds, N independent parts, K columns (values 
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
-
-from compositionality.types import Estimate, Interval
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -35,6 +33,51 @@ Values = Counts | Floats
 CONFIDENCE = 0.95
 Z = 1.959963984540054  # the normal quantile of a 95 % interval
 TIE = 1e-12
+PROBLEMS, SEEDS_AND_PROBLEMS, NESTED = "problems", "seeds and problems", "seeds, splits and problems"
+"""Sources of chance that an interval covers."""
+
+
+class Interval(NamedTuple):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A share, or a difference of shares, with its 95 % intervals."""
+
+    value: float  # the mean of the seeds
+    n_problems: int  # of a replicate
+    over_problems: Interval  # the same models on other problems
+    over_seeds: Interval | None = None  # other seeds too; None for one seed
+    df: float = float("nan")  # degrees of freedom of Student's t for ``interval``; NaN: not known
+    by_replicate: tuple[tuple[float, ...], ...] = ()  # the value by seed and split
+    nested: bool = False  # every replicate has problems of its own
+
+    @property
+    def interval(self) -> Interval:
+        """The interval that covers most: over seeds and problems where there are several seeds."""
+        return self.over_seeds or self.over_problems
+
+    @property
+    def source(self) -> str:
+        """The sources of chance that ``interval`` covers."""
+        return PROBLEMS if not self.over_seeds else NESTED if self.nested else SEEDS_AND_PROBLEMS
+
+    @property
+    def by_seed(self) -> tuple[float, ...]:
+        """The mean of each seed over its splits."""
+        return tuple(sum(splits) / len(splits) for splits in self.by_replicate)
+
+    @property
+    def low(self) -> float:
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        return self.interval.high
 
 
 class Band(NamedTuple):

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
-from compositionality.stats.estimate import CONFIDENCE, Floats, student
-from compositionality.types import Estimate, Interval
+from compositionality.stats.estimate import CONFIDENCE, Estimate, Floats, Interval, student
 
 SMALLEST = 1e-12  # p-value
 POWER = 0.8

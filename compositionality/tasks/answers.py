@@ -1,6 +1,8 @@
-r"""Finding the answer in a response, and reading it as data: ``<answer>``, ``\boxed{}``, JSON and Python literals.
+r"""Finding the answer in a response, and reading it as data.
 
-Everything here is linear in the length of the text, runs nothing of it, and never raises on it.
+``<answer>``, ``\boxed{}``, a last line ``Answer: …``, programs in fenced blocks, JSON objects; literals of JSON and
+Python. Everything here is linear in the length of the text, or reads a part of bounded length; it runs nothing of it
+and never raises on it.
 """
 
 import ast
@@ -9,7 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 OPEN, CLOSE = "<answer>", "</answer>"
 THOUGHT_START, THOUGHT_END = "<think>", "</think>"
@@ -18,8 +20,9 @@ UNREADABLE = object()  # what is returned for text that is no literal
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
-_FENCE = re.compile(r"```[a-zA-Z]*")
+_FENCE_OF_LITERAL = re.compile(r"```[a-zA-Z]*")
 _STYLED = re.compile(r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|boldsymbol|mbox)\s*\{([^{}]*)\}")
+_ANSWER_LINE = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)\s*(.*)", re.IGNORECASE)
 
 
 def after_thought(response: str) -> str | None:
@@ -86,6 +89,170 @@ def without_styles(text: str) -> str:
     return _STYLED.sub(r"\1", text).strip()
 
 
+def answer_line(response: str) -> str | None:
+    """Return what the last line gives after ``Answer:``, ``The final answer is`` and the like, without asterisks."""
+    last_line = response.rstrip().rpartition("\n")[2].replace("*", "").strip()
+    marked = _ANSWER_LINE.fullmatch(last_line)
+    return marked[1] if marked else None
+
+
+# ---- programs
+
+_PYTHON = ("python", "python3", "py")
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)")
+_DEFINES = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
+
+
+class CodeBlock(NamedTuple):
+    """A fenced block: the first word of its info string in lower case, its text, whether its fence is closed."""
+
+    language: str
+    text: str
+    closed: bool
+
+
+def last_program(response: str, called: bool = False) -> str | None:
+    """Return the last block that is marked as Python, else the last without a mark.
+
+    ``called``: by tests, so the last that defines something, if one does: an example of its use may follow. A block
+    that is never closed counts where no other does.
+    """
+    blocks = [block for block in code_blocks(response) if block.text.strip()]
+    for choice in (
+        [block for block in blocks if block.closed and block.language in _PYTHON],
+        [block for block in blocks if block.closed and not block.language],
+        [block for block in blocks if block.language in _PYTHON],
+    ):
+        if choice:
+            defining = [block for block in choice if called and _DEFINES.search(block.text)]
+            return (defining or choice)[-1].text.strip("\r\n")
+    return None
+
+
+def code_blocks(text: str) -> list[CodeBlock]:
+    """Return the fenced blocks of Markdown, without the indentation of their fences.
+
+    As CommonMark has it: a closing fence has the sign of the opening one, is as long, and stands less than four columns
+    further right, so a fence within a docstring is text. Unlike there, one with a mark opens a block within a block.
+    """
+    blocks: list[CodeBlock] = []
+    opened: tuple[str, str, str] | None = None  # indentation, fence, language
+    lines: list[str] = []
+    for line in text.split("\n"):
+        match = _FENCE.fullmatch(line.rstrip())
+        indent, fence, info = match.groups() if match else ("", "", "")
+        least, furthest = (opened[1], len(opened[0]) + 4) if opened else ("", len(line))
+        if not fence or not fence.startswith(least) or len(indent) >= furthest:
+            lines.append(line.removeprefix(opened[0]) if opened else line)
+            continue
+        if opened is not None and not info:
+            blocks.append(CodeBlock(opened[2], "\n".join(lines), closed=True))
+            opened = None
+        else:
+            opened = indent, fence, re.split(r"[^a-z0-9+#]", info.lower(), maxsplit=1)[0]
+        lines = []
+    if opened is not None:
+        blocks.append(CodeBlock(opened[2], "\n".join(lines), closed=False))
+    return blocks
+
+
+# ---- JSON objects
+
+_SPACE = r"[ \t\r\n]*+"
+_STRING = r'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+"'
+_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
+_LITERAL = r"(?:true|false|null|True|False|None)\b"
+
+_PAIRS = {"{": "}", "[": "]"}
+_OBJECT = re.compile(rf'\{{{_SPACE}"')
+_BRACKET = re.compile(r"[\[{]")
+_EMPTY = re.compile(rf"\{{{_SPACE}\}}|\[{_SPACE}\]")
+_KEY = re.compile(rf"{_SPACE}({_STRING}){_SPACE}:")
+_SCALAR = re.compile(rf"{_SPACE}({_STRING}|{_NUMBER}|{_LITERAL})")
+_OPEN = re.compile(rf"{_SPACE}([\[{{])")
+_AFTER_VALUE = re.compile(rf"{_SPACE}([,\]}}])")
+
+
+def last_object(response: str) -> dict[str, Any] | None:
+    """Return the last well-formed JSON object without repeated keys, fenced or not; none inside another counts.
+
+    It is looked for in the last MAX_LITERAL characters.
+    """
+    text = response[-MAX_LITERAL:]
+    fields, position, decoder = None, 0, json.JSONDecoder(object_pairs_hook=with_distinct_keys)
+    while start := _OBJECT.search(text, position):
+        try:
+            fields, position = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            position = start.start() + 1
+    return fields
+
+
+def last_value(text: str, key: str) -> str | None:
+    """Return the JSON text of the value in the last object that has ``key``, or None; ``{`` for an object or a list.
+
+    An object inside a well-formed one does not count; one inside a list does. Of a repeated key the last counts; a raw
+    line break inside a string is part of it; Python's True, False and None are read like their JSON forms. Objects and
+    lists are read from the last one back, so those inside are known already: each is read once, and every character by
+    at most two of them (once as part of a string, once as none).
+    """
+    known: dict[int, tuple[int, str | None]] = {}  # by opening bracket: where it ends (only if well-formed), its value
+    begin = _OBJECT.search(text)
+    brackets = [match.start() for match in _BRACKET.finditer(text, begin.start())] if begin else []
+    for bracket in reversed(brackets):
+        if result := _read_bracket(text, bracket, key, known):
+            known[bracket] = result
+    last, position = None, 0
+    for bracket in sorted(known):
+        if bracket >= position and text[bracket] == "{":
+            position, value = known[bracket]
+            last = value or last
+    return last
+
+
+def _read_bracket(
+    text: str, start: int, wanted: str, known: dict[int, tuple[int, str | None]]
+) -> tuple[int, str | None] | None:
+    """Return where the object or list at ``start`` ends, and its value of ``wanted``; None if it is not well-formed.
+
+    ``known``: what this is of all brackets further on.
+    """
+    if empty := _EMPTY.match(text, start):
+        return empty.end(), None
+    value, position = None, start + 1
+    while True:
+        key = _KEY.match(text, position) if text[start] == "{" else None
+        if key:
+            position = key.end()
+        elif text[start] == "{":
+            return None
+        scalar, opening = _SCALAR.match(text, position), _OPEN.match(text, position)
+        if scalar:
+            position = scalar.end()
+        elif opening and opening.start(1) in known:
+            position = known[opening.start(1)][0]
+        else:
+            return None
+        if key and _plain_key(key[1]) == f'"{wanted}"':
+            value = scalar[1] if scalar else "{"
+        mark = _AFTER_VALUE.match(text, position)
+        if not mark:
+            return None
+        position = mark.end()
+        if mark[1] != ",":
+            return (position, value) if _PAIRS[text[start]] == mark[1] else None
+
+
+def _plain_key(token: str) -> str:
+    r"""Return a key as it stands; one written with ``\u`` escapes is decoded, so that it cannot hide."""
+    if "\\" not in token or len(token) > 64:
+        return token
+    return re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), token)
+
+
+# ---- literals
+
+
 def read_json(text: str) -> Any:
     """Return the value of JSON text; ``UNREADABLE`` if it is none, or is nested too deep."""
     try:
@@ -136,7 +303,7 @@ def _unfenced(text: str) -> str:
     """Return what stands in the one code fence that ``text`` is, or ``text``."""
     opening, _, lines = text.partition("\n")
     body, _, closing = lines.rpartition("\n")
-    return body.strip() if _FENCE.fullmatch(opening) and closing.strip() == "```" else text
+    return body.strip() if _FENCE_OF_LITERAL.fullmatch(opening) and closing.strip() == "```" else text
 
 
 def depths(signs: Iterable[str]) -> list[int]:

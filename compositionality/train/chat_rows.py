@@ -49,14 +49,17 @@ def check_lengths(path: Path, rows: Sequence[ChatRow], limit: int, truncation: s
     raise UserError(f"{message}; raise data.max_length{fix}")
 
 
-def read_messages(path: Path, tokenizer: Any, columns: Sequence[str] = COLUMNS) -> list[Messages]:
-    """Return the chats of a file; UserError names the first row that is no question with an answer."""
+def read_messages(path: Path, tokenizer: Any | None, columns: Sequence[str] = COLUMNS) -> list[Messages]:
+    """Return the chats of a file; UserError names the first row that is no question with an answer.
+
+    ``tokenizer``: None for that of a model that is not there yet; then what only it can tell is not checked.
+    """
     rows = _chats(read_table(path), path, columns)
     for number, messages in enumerate(rows):
         problem = row_problem(messages, tokenizer)
         if problem:
             raise UserError(f"{path}: row {number}: {problem}")
-    return list(readable(rows, tokenizer, str(path)))
+    return list(readable(rows, tokenizer, str(path))) if tokenizer else rows
 
 
 def _chats(table: pa.Table, path: Path, columns: Sequence[str]) -> list[Any]:
@@ -83,7 +86,7 @@ def _turns(role: str, content: Any) -> list[Any]:
     return [{"role": role, "content": text}]
 
 
-def row_problem(messages: Any, tokenizer: Any) -> str | None:
+def row_problem(messages: Any, tokenizer: Any | None) -> str | None:
     """Return what is wrong with one row, or None."""
     if not isinstance(messages, list) or len(messages) < 2:
         return "messages must hold a user's and an assistant's turn"
@@ -94,7 +97,7 @@ def row_problem(messages: Any, tokenizer: Any) -> str | None:
     answer = messages[-1]
     if answer["role"] != "assistant" or not answer["content"]:
         return "the last of its messages must be an assistant's, with content"
-    if tokenizer.eos_token in answer["content"]:
+    if tokenizer and tokenizer.eos_token in answer["content"]:
         return f"the answer holds the EOS token {tokenizer.eos_token}; the chat template adds it: leave it out"
     return None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, check_maker, is_to_be_checked, make, write_text
+from compositionality.data.artefact import Recipe, check_maker, check_place, is_to_be_checked, make, write_text
 from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
@@ -78,6 +78,7 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
 def check(settings: ChatTemplateSettings) -> None:
     """Check, for a dry run, the template, and what the tokenizer has of it; if the model is not there, say so."""
     check_name(settings.chat_template, "chat_template")
+    check_place(Path(settings.output), Recipe(STEP, {}, {"model": Path(settings.model)}))
     check_maker(Path(settings.output), STEP, force=settings.force)
     if is_to_be_checked(settings.model, dry=True):
         chosen(settings, Path(settings.model).expanduser())

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import Recipe, is_to_be_checked
+from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_checks, grpo_settings, sft_settings
+from compositionality.train.chat_rows import read_messages
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
 from compositionality.train.run_folder import check_run, facts_at_start, skips
@@ -140,6 +142,8 @@ def _train(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
     if settings.dry_run:
         if is_to_be_checked(settings.model.path, dry=True):
             _read_inputs(settings)
+        else:
+            _check_files(settings)
         check_run(Path(settings.trainer.output), recipe(settings), force=settings.force)
         print(as_yaml(asdict(settings)), end="")
         return
@@ -152,6 +156,16 @@ def _train(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
     settings.model.path = str(resolve_model(settings.model.path))
     if not skips(Path(settings.trainer.output, "final"), recipe(settings), force=settings.force):
         on_ranks(settings.run, lambda: _be_a_rank(settings))
+
+
+def _check_files(settings: GrpoSettings | SftSettings) -> None:
+    """Raise UserError for a damaged file of rows, of those that are there; the model is not, so none are tokenized."""
+    for path in (*settings.data.train_files, *settings.data.val_files):
+        if is_to_be_checked(path, dry=True):
+            if isinstance(settings, GrpoSettings):
+                read_problems(Path(path), settings.row_format())
+            else:
+                read_messages(Path(path), None, settings.data.columns())
 
 
 def _be_a_rank(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:

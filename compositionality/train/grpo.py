@@ -2,8 +2,8 @@
 
 Read it from the top: ``train`` starts a run or goes on with one, ``GrpoTrainer.run`` is the loop, and below stands what
 the loop calls, in the order of a step: rollout and rewards, advantages, micro-batches, losses (one formula, one
-function). ``train/README.md`` names the papers. Before ``train``, the command checks the settings (``engines.py``),
-starts the ranks, and reads the problems (``grpo_inputs.py``).
+function). ``train/README.md`` names the papers. The command checks the settings and starts the ranks (``engines.py``);
+on each of them ``train`` gets a function that reads the problems (``grpo_inputs.py``).
 
     python compositionality/train/grpo.py model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py mesh.tensor=2 …
@@ -24,7 +24,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
@@ -37,10 +36,11 @@ from compositionality.train.grpo_report import (
     RolloutGap,
     actor_mfu,
     advantage_metrics,
-    n_tokens,
     new_meter,
     rollout_metrics,
     speeds,
+    update_metrics,
+    validation_costs,
     validation_metrics,
     validation_score,
 )
@@ -142,7 +142,9 @@ class GrpoTrainer:
                 groups, metrics = self.collect(step)  # completions and their rewards
                 samples = to_samples(groups, self.settings.algorithm.advantage)  # advantages
                 metrics |= advantage_metrics(samples)
-                metrics |= self.update(samples, step, self.entropy_coefficient(step, metrics))  # loss, optimizer
+                target = self.inputs.entropies[step - 1] if self.inputs.entropies else None
+                entropy_coef = self.settings.algorithm.entropy_weight(metrics, target)
+                metrics |= self.update(samples, step, entropy_coef)  # loss, optimizer
                 self.sync_weights()  # the sampler gets the new weights
             metrics |= speeds(self.clock.seconds, metrics, world_size()) | memory_metrics()
             metrics |= actor_mfu(self.policy.model.config, samples, self.clock.seconds, world_size())
@@ -214,11 +216,6 @@ class GrpoTrainer:
 
     # -- update
 
-    def entropy_coefficient(self, step: int, metrics: Mapping[str, float]) -> float:
-        """Return this step's coefficient: with target entropies, negative where the entropy is above its target."""
-        coefficient, targets = self.settings.algorithm.entropy_coef, self.inputs.entropies
-        return coefficient * (targets[step - 1] - metrics["rollout/entropy"]) if targets else coefficient
-
     def update(self, samples: Sequence[TrainSample], step: int, entropy_coef: float) -> dict[str, float]:
         """Go over the samples once, in ``updates_per_step`` optimizer steps; completions are shuffled, not groups.
 
@@ -244,45 +241,50 @@ class GrpoTrainer:
             for batches in updates:
                 sums += [self.backward(batch, entropy_coef, gap) for batch in batches]
                 norms.append(self.optimizer_step(step))
-        metrics = self.update_metrics(sums, norms, gap)
+        group = None if self.mesh is None else self.mesh["data"].get_group()
+        metrics = update_metrics(sums, norms, gap, group, settings.algorithm.updates_per_step)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
             raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
-        # A step without samples counts as its updates, all without signal: rl_report multiplies the two.
-        metrics["training/updates"] = len(norms) or settings.algorithm.updates_per_step
         return metrics | {"actor/lr": rate, "actor/entropy_coef": entropy_coef}
 
     def micro_batches(self, samples: Sequence[TrainSample]) -> list[Batch]:
         """Return this rank's micro-batches of one update, the same number on every rank: passes are collective."""
         data, settings = self.mesh["data"] if self.mesh else None, self.settings
-        place = (data.get_local_rank(), data.size()) if data else (0, 1)
-        weights = settings.algorithm.loss_aggregation, settings.rollout.max_tokens
-        return make_batches(samples, *weights, settings.trainer.micro_batch_tokens, *place)
+        return make_batches(
+            samples,
+            settings.algorithm.loss_aggregation,
+            settings.rollout.max_tokens,
+            settings.trainer.micro_batch_tokens,
+            data_rank=data.get_local_rank() if data else 0,
+            ranks=data.size() if data else 1,
+        )
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def compute_log_probs(self, name: str, policy: Policy, updates: Sequence[Sequence[Batch]]) -> None:
         """Add the log-probs by ``policy`` to all batches as ``name``."""
+        temperature = self.settings.rollout.temperature
         for batch in (batch for batches in updates for batch in batches):
-            rows = batch["tokens_BT"], batch["loss_mask_BT"]
-            (batch[name],) = policy(*rows, self.settings.rollout.temperature, with_entropy=False)
+            (batch[name],) = policy(batch["tokens_BT"], batch["loss_mask_BT"], temperature, with_entropy=False)
 
     def backward(self, batch: Batch, entropy_coef: float, gap: RolloutGap) -> dict[str, Tensor]:
         """Add up the gradients of a micro-batch's share of the loss, and ``gap``; return its shares of the metrics."""
         algorithm, weight_N, share_N = self.settings.algorithm, batch["weight_N"], batch["share_N"]
         logp_N, entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
         old_logp_N, rollout_logp_N = batch.get("old_logp_N", logp_N.detach()), batch["rollout_logp_N"]
-        clips = algorithm.clip_low, algorithm.clip_high
-        loss_N, clipped_N = policy_loss(logp_N, old_logp_N, batch["advantage_N"], *clips)
+        loss_N, clipped_N = policy_loss(
+            logp_N, old_logp_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high
+        )
         if algorithm.importance_cap is not None:
             loss_N = loss_N * importance_weight(old_logp_N, rollout_logp_N, algorithm.importance_cap)
         total_N = loss_N - entropy_coef * entropy_N
-        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), "actor/entropy": (share_N * entropy_N).sum()}
+        metrics = {"pg_loss": (weight_N * loss_N).sum(), "entropy": (share_N * entropy_N).sum()}
         if self.reference is not None:
             kl_N = kl_estimate(algorithm.kl, logp_N, batch["ref_logp_N"])
             total_N = total_N + algorithm.kl_coef * kl_N
-            metrics["actor/kl_loss"] = (weight_N * kl_N).sum()
+            metrics["kl_loss"] = (weight_N * kl_N).sum()
         (weight_N * total_N).sum().backward()  # gradients add up over micro-batches and data ranks, see policy.shard
-        metrics["actor/pg_clipfrac"] = (share_N * clipped_N).sum()
-        metrics["actor/ppo_kl"] = (share_N * (old_logp_N - logp_N)).sum()
+        metrics["pg_clipfrac"] = (share_N * clipped_N).sum()
+        metrics["ppo_kl"] = (share_N * (old_logp_N - logp_N)).sum()
         gap.add(old_logp_N, rollout_logp_N, weight_N > 0)
         return {name: value.detach() for name, value in metrics.items()}
 
@@ -295,19 +297,6 @@ class GrpoTrainer:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
-
-    def update_metrics(
-        self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float], gap: RolloutGap
-    ) -> dict[str, float]:
-        """Return metrics of a step: sums over micro-batches and data ranks, means over updates; none without any."""
-        if not sums:
-            return {}
-        totals = torch.stack([torch.stack([*figures.values()]) for figures in sums]).sum(0)
-        group = None if self.mesh is None else self.mesh["data"].get_group()
-        if group is not None:
-            dist.all_reduce(totals, group=group)
-        means = dict(zip(sums[0], (totals / len(norms)).tolist(), strict=True))
-        return {**means, **gap.metrics(group), "actor/grad_norm": sum(norms) / len(norms)}
 
     # -- between steps
 
@@ -330,8 +319,7 @@ class GrpoTrainer:
         scores = validation_metrics(problems, groups)
         if scores:
             self.folder.record_score(step, validation_score(scores))
-        tokens = {"perf/evaluated_tokens": n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
-        return tokens | scores
+        return validation_costs(groups, self.clock.seconds) | scores
 
     def log(self, row: Mapping[str, Any]) -> None:
         """Write metrics and a line of progress; on the first rank alone."""
@@ -569,7 +557,7 @@ def importance_weight(old_logp_N: Tensor, rollout_logp_N: Tensor, cap: float) ->
 
 
 def kl_estimate(kind: str, logp_N: Tensor, ref_logp_N: Tensor) -> Tensor:
-    """Return Schulman's estimators k1, k2, k3 of KL(policy || reference) for each sampled token."""
+    """Return Schulman's estimator k1, k2 or k3 of KL(policy || reference) for each sampled token; k3 at most 10."""
     difference_N = logp_N - ref_logp_N
     if kind == "k1":
         return difference_N

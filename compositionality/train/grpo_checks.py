@@ -51,11 +51,8 @@ def check_settings(settings: GrpoSettings) -> None:
         )
     if algorithm.dynamic_sampling and not algorithm.drops_equal_groups():
         raise UserError("algorithm.dynamic_sampling=true replaces equal groups: drop_equal_groups=false contradicts it")
-    if (algorithm.kl == "none") != (algorithm.kl_coef == 0):
-        raise UserError(
-            f"algorithm.kl={algorithm.kl} algorithm.kl_coef={algorithm.kl_coef:g}: half a KL term; "
-            "give k1, k2 or k3 with a coefficient above 0, or none with 0"
-        )
+    if algorithm.kl != "none" and algorithm.kl_coef == 0:
+        raise UserError(f"algorithm.kl={algorithm.kl}: give algorithm.kl_coef, the weight of that loss, or kl=none")
     if algorithm.entropy_like is not None and algorithm.entropy_coef <= 0:
         raise UserError(f"algorithm.entropy_coef={algorithm.entropy_coef}: entropy_like needs a positive one")
     if settings.reward.is_control() and settings.trainer.keep_best:

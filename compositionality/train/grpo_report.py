@@ -23,6 +23,7 @@ from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
 from compositionality.train.log import Progress, RunLog
 from compositionality.train.metrics import (
     ENTROPY,
+    EVALUATED_TOKENS,
     GROUPS,
     NO_SIGNAL,
     ROLLOUT_ENTROPY,
@@ -32,6 +33,7 @@ from compositionality.train.metrics import (
     SMALLEST_ADVANTAGE,
     TOKENS,
     TRAINED,
+    UPDATES,
     ComputeMeter,
     accuracies,
     non_embedding_parameters,
@@ -152,6 +154,32 @@ class RolloutGap:
         if (spreads := (n * pp - p**2) * (n * qq - q**2)) > 0:
             metrics["training/rollout_actor_probs_pearson_corr"] = (n * pq - p * q) / spreads**0.5
         return metrics
+
+
+def update_metrics(
+    sums: Sequence[Mapping[str, Tensor]],
+    norms: Sequence[float],
+    gap: RolloutGap,
+    group: dist.ProcessGroup | None,
+    updates_per_step: int,
+) -> dict[str, float]:
+    """Return metrics of a step: ``sums`` over micro-batches and data ranks, and gradient ``norms``, means over updates.
+
+    A step without samples counts as its updates, all without signal: ``rl_report`` multiplies the two.
+    """
+    if not sums:
+        return {UPDATES: updates_per_step}
+    totals = torch.stack([torch.stack([*shares.values()]) for shares in sums]).sum(0)
+    if group is not None:
+        dist.all_reduce(totals, group=group)
+    means = zip(sums[0], (totals / len(norms)).tolist(), strict=True)
+    metrics = {f"actor/{name}": mean for name, mean in means}
+    return {**metrics, **gap.metrics(group), "actor/grad_norm": sum(norms) / len(norms), UPDATES: len(norms)}
+
+
+def validation_costs(groups: Sequence[PromptGroup], seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return the tokens and the seconds of a validation."""
+    return {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": seconds["testing"]}
 
 
 def validation_metrics(problems: Sequence[TokenizedProblem], groups: Sequence[PromptGroup]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """The settings of GRPO with either engine, and their only defaults; ``grpo_checks.py`` says what no run can have."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from compositionality.ranges import (
 from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Control, Shape, overlong_penalty, replace_rewards, reward, shape_of
-from compositionality.train.metrics import entropies
+from compositionality.train.metrics import ROLLOUT_ENTROPY, entropies
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
     NOT_THE_RESULT,
@@ -44,7 +44,7 @@ Advantage = Annotated[
 ]
 Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
 TooFew = Annotated[str, OneOf(("stop", "train"))]
-KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
+KlTerm = Annotated[str, OneOf(("auto", "none", "k1", "k2", "k3"))]
 ShapeName = Annotated[str, OneOf(("auto", Shape.BINARY, Shape.PAPER, Shape.SCORE))]
 ControlName = Annotated[str, OneOf(tuple(Control))]
 
@@ -92,7 +92,7 @@ class AlgorithmSettings:
     clip_low: Fraction = 0.2  # the ratio of policies is clipped to 1 - clip_low … 1 + clip_high
     clip_high: NonNegativeFloat = 0.2  # DAPO: 0.28
     updates_per_step: PositiveInt = 1  # 1: strictly on-policy
-    kl: KlTerm = "none"  # distance to the starting model as a loss
+    kl: KlTerm = "auto"  # distance to the starting model as a loss; none: whatever kl_coef is; auto: k3 with a kl_coef
     kl_coef: NonNegativeFloat = 0.0  # weight of that loss
     entropy_coef: float = 0.0  # weight of the entropy, which is maximised
     entropy_like: str | None = None  # metrics.jsonl of a run to follow: weight = entropy_coef × (its entropy - ours)
@@ -104,9 +104,20 @@ class AlgorithmSettings:
     overlong_buffer: NonNegativeInt = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
     overlong_penalty: NonNegativeFloat = 1.0  # the reward lost at the last of them
 
+    def settle(self) -> None:
+        """Set the KL term that ``kl=auto`` stands for; ``kl=none`` wins over a weight, which a profile may have set."""
+        if self.kl == "auto":
+            self.kl = "k3" if self.kl_coef else "none"
+        if self.kl == "none":
+            self.kl_coef = 0.0
+
     def drops_equal_groups(self) -> bool:
         """Return whether groups that are all right or all wrong are left out of the update."""
         return self.dynamic_sampling if self.drop_equal_groups is None else self.drop_equal_groups
+
+    def entropy_weight(self, metrics: Mapping[str, float], target: float | None) -> float:
+        """Return the entropy's weight in a step's loss; with a ``target``, negative where the rollouts' is above it."""
+        return self.entropy_coef if target is None else self.entropy_coef * (target - metrics[ROLLOUT_ENTROPY])
 
     def penalty(self, n_tokens: int, max_tokens: int) -> float:
         """Return what is added to the reward of a completion of this length: 0 or less."""
@@ -211,8 +222,9 @@ class GrpoSettings:
     dry_run: bool = False  # check the settings and show what would run
 
     def __post_init__(self) -> None:
-        """Set the engine's usual sampler, and verl's names for the reward function."""
+        """Set the engine's usual sampler, the KL term, and verl's names for the reward function."""
         self.reward.settle(self.verl)
+        self.algorithm.settle()
         if self.rollout.engine == "auto":
             self.rollout.engine = "vllm" if self.engine == "verl" else "builtin"
 

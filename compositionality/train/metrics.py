@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from typing import Any
 from compositionality.data.artefact import write_text
 from compositionality.data.json_files import check_shape, parse_json_object, read_json_object
 from compositionality.errors import UserError
-from compositionality.types import TrainingReport
 
 SAMPLED = "training/sampled_completions"
 """Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
@@ -167,6 +166,34 @@ class ComputeMeter:
 
 KEY = "training"
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """What the training of an arm did; None: not known, or without meaning for its method.
+
+    A group is one problem with all its completions in one step.
+    """
+
+    updates: int | None = None  # also those without signal
+    updates_without_signal: int | None = None  # of steps with all advantages 0
+    groups: int | None = None
+    groups_with_signal: int | None = None  # some completions are correct and some are not (control: rewards differ)
+    completions: int | None = None  # sampled for training
+    tokens: int | None = None  # that the loss was taken on, as often as it was
+    rows: int | None = None  # of supervised fine-tuning, each once
+    first_entropy: float | None = None  # of the policy in the first update, in nats a token
+    last_entropy: float | None = None  # in the last update
+
+    @property
+    def updates_with_signal(self) -> int | None:
+        """All but those without signal."""
+        return None if self.updates is None else self.updates - (self.updates_without_signal or 0)
+
+    @property
+    def not_testable(self) -> bool:
+        """No group of a run of RL had signal: what its model can do says nothing of what it was to learn."""
+        return bool(self.groups) and self.groups_with_signal == 0
 
 
 def rl_report(metrics: Path, last: int) -> dict[str, Any]:

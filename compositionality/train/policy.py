@@ -38,9 +38,9 @@ def load_model(settings: ModelSettings) -> Any:
     logging.disable_progress_bar()
     config = AutoConfig.from_pretrained(settings.path, local_files_only=True)
     config.attention_dropout = 0.0
-    how = {"config": config, "dtype": torch.float32, "attn_implementation": settings.attention}
+    options = {"config": config, "dtype": torch.float32, "attn_implementation": settings.attention}
     try:
-        model = AutoModelForCausalLM.from_pretrained(settings.path, local_files_only=True, **how)
+        model = AutoModelForCausalLM.from_pretrained(settings.path, local_files_only=True, **options)
     except (ValueError, ImportError, OSError) as error:
         raise UserError(f"{settings.path}: does not load: {' '.join(str(error).split())[:200]}") from error
     if settings.lora.rank:
@@ -135,7 +135,7 @@ def entropy(logits_NV: Tensor, lse_N: Tensor, group: dist.ProcessGroup | None, w
     if not with_gradient:
         return entropy_N
     slope_NV = -p_NV * (logp_NV + entropy_N.unsqueeze(-1))
-    part_N = (slope_NV * logits_NV).sum(-1)
+    part_N = (slope_NV * logits_NV).sum(-1)  # only its gradient, the slope, is used
     return entropy_N + part_N - part_N.detach()
 
 

@@ -204,13 +204,12 @@ def read_sft_inputs(settings: SftSettings) -> SftInputs:
     check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     check_training(settings)
-    columns = (data.messages_key, data.prompt_key, data.response_key)
     rows, val_rows = (
         [
             row
             for path in paths
             if is_to_be_checked(path, dry=dry)
-            for row in load_rows(Path(path), model.tokenizer, data.max_length, columns)
+            for row in load_rows(Path(path), model.tokenizer, data.max_length, data.columns())
         ]
         for paths in (data.train_files, data.val_files)
     )

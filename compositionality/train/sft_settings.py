@@ -40,6 +40,10 @@ class SftDataSettings:
     prompt_loss: bool = False  # single: the loss is on all tokens of a row, prompts too; that of val_files never
     seed: Seed = 1  # order of the rows, drawn anew in every epoch
 
+    def columns(self) -> tuple[str, str, str]:
+        """Return the columns of chats, prompts and responses, as ``load_rows`` takes them."""
+        return self.messages_key, self.prompt_key, self.response_key
+
 
 @dataclass
 class SftTrainerSettings:

@@ -16,12 +16,12 @@ from compositionality.train.metrics import (
     NO_SIGNAL,
     TOKENS,
     TRAINED,
+    TrainingReport,
     is_update,
     read_metrics,
     rl_report,
     total,
 )
-from compositionality.types import TrainingReport
 
 NAMES = tuple(field.name for field in fields(TrainingReport))
 ITERATION = re.compile(r"(.+-iteration)(\d+)")

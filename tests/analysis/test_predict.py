@@ -16,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.results import read_figures
-from compositionality.types import Decision, Metric
+from compositionality.evaluate.types import Decision, Metric
 
 CATALOGUE = read_claims_file("scaling_law")
 OF_FITS = [one for one in CATALOGUE.claims if one.comparisons[0].metric is Metric.SCALING]

@@ -146,7 +146,7 @@ def changed(row: int, column: str, value: Any) -> Callable[[pd.DataFrame], pd.Da
     [
         (lambda table: table[(table["run"] != table["run"][0]) | (table["step"] <= 5)],
          "ended at step 5, others of size 10,000 at 12; finish it, or leave it out"),
-        (lambda table: table.assign(metric=["a"] * 10 + ["b"] * (len(table) - 10)), "metric a and b: one fit"),
+        (lambda table: table.assign(metric=["a"] * 10 + ["b"] * (len(table) - 10)), "metric a and b: a fit needs one"),
         (lambda table: pd.concat([table, table[:1]]), "step 1: given twice"),
         (lambda table: table.drop(columns="flops"), "no column flops; it has run, size, step, loss"),
         (changed(3, "loss", "n/a!"), "line 5: loss: 'n/a!': give a number"),

@@ -49,6 +49,28 @@ def test_p18_what_only_verl_has_is_one_line() -> None:
         check_settings(settings_of("model.lora.rank=4", "mesh.tensor=2", "run.processes=2"))
 
 
+@pytest.mark.parametrize(
+    ("words", "kl", "weight"),
+    [
+        ([], "k3", 0.001),
+        (["algorithm.kl=none"], "none", 0.0),  # none is none, as without use_kl_loss in verl, whatever the weight is
+        (["algorithm.kl=k1"], "k1", 0.001),
+        (["algorithm.kl_coef=0.04"], "k3", 0.04),
+    ],
+)
+def test_the_kl_term_of_a_profile_can_be_left_out_by_one_key(words: list[str], kl: str, weight: float) -> None:
+    found = settings_of("profile=paper/verl", "engine=verl", "step=behavior_injection/rl", *words)
+    check_settings(found)
+    assert (found.algorithm.kl, found.algorithm.kl_coef) == (kl, weight)
+
+
+def test_a_kl_term_needs_its_weight_and_no_more() -> None:
+    assert settings_of("algorithm.kl_coef=0.04").algorithm.kl == "k3"
+    assert settings_of().algorithm.kl == "none"
+    with pytest.raises(UserError, match=r"^algorithm.kl=k2: give algorithm.kl_coef, the weight of that loss, or kl=n"):
+        check_settings(settings_of("algorithm.kl=k2"))
+
+
 def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:
     words = ["algorithm=dapo", "algorithm.clip_high=0.3"]
     assert settings_of(*words).algorithm.clip_high == 0.3

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from compositionality.domains.code import TASK, judge, sandbox
-from compositionality.domains.code.judge import last_program, same_output
+from compositionality.domains.code.judge import same_output
 from compositionality.domains.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
 from compositionality.domains.code.task import CodeOptions
 from compositionality.reward.judge import judge_response
+from compositionality.tasks.answers import last_program
 from compositionality.types import Reason
 
 SQUARE = "def f(x):\n    return x * x"

@@ -11,7 +11,9 @@ from compositionality.evaluate.claims.decide import ByName
 from compositionality.evaluate.claims.model import Claim, Comparison, Requires
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.table import FAILURE
-from compositionality.types import DEEPEST, FAILURES, QUERY_VALUES, Metric, TrainingReport
+from compositionality.evaluate.types import DEEPEST, QUERY_VALUES, Metric
+from compositionality.tasks.diagnosis import FAILURES
+from compositionality.train.metrics import TrainingReport
 
 Chance = Callable[[str, str, int, str], float]
 """The chance that an answer is right: (results, group, level, arm)."""

@@ -26,8 +26,9 @@ from compositionality.evaluate.claims.model import Claim, Comparison, Headroom, 
 from compositionality.evaluate.claims.run import decision_words
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import share
+from compositionality.evaluate.types import ALL_LEVELS, ALL_SAMPLES, GROWTH, Decision, Metric
+from compositionality.stats.estimate import Estimate, Interval
 from compositionality.stats.significance import corrected, p_value
-from compositionality.types import ALL_LEVELS, ALL_SAMPLES, GROWTH, Decision, Estimate, Interval, Metric
 
 N = 400
 CATALOGUE = read_claims_file("composition")

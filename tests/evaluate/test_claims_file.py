@@ -19,7 +19,8 @@ from compositionality.evaluate.claims.run import ClaimsSettings, claims_text, de
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.table import FAILURE, read, write
 from compositionality.evaluate.tables import WIDTH
-from compositionality.types import FAILURES, Metric
+from compositionality.evaluate.types import Metric
+from compositionality.tasks.diagnosis import FAILURES
 
 LEVEL = "string-heldout-level3"
 ARMS = {"stage1": 10, "rl-level1": 11, "rl-level2": 40}
@@ -72,7 +73,9 @@ def failures(folder: Path, **changes: int) -> str:
 
 def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     name, _, path = passk(tmp_path / "run0").partition(":")
-    with pytest.raises(UserError, match=r"results.parquet: made by step passk; failure share is measured by examples/f"):
+    with pytest.raises(
+        UserError, match=r"results.parquet: made by step passk; failure share is measured by examples/f"
+    ):
         read_results([f"{name}:{path}"], metric=Metric.FAILURES)
 
 

@@ -5,8 +5,8 @@ from claim_studies import HARDEST, Design, study
 
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.model import Requires, read_claims_file
+from compositionality.evaluate.types import DEEPEST, Decision
 from compositionality.study.model import all_arms
-from compositionality.types import DEEPEST, Decision
 
 CATALOGUE = read_claims_file("behavior_injection")
 CLAIMS = [*CATALOGUE.claims, *CATALOGUE.controls]

@@ -13,8 +13,8 @@ import pytest
 
 from compositionality.evaluate.claims.decide import Outcome, apply_holm, decide_by_interval, p_of
 from compositionality.evaluate.claims.model import Comparison, Rule
-from compositionality.stats.estimate import over_splits
-from compositionality.types import NESTED, Decision, Estimate, Interval
+from compositionality.evaluate.types import Decision
+from compositionality.stats.estimate import NESTED, Estimate, Interval, over_splits
 
 RECORD = json.loads(
     (Path(__file__).parents[2] / "results/records/composition-2/record.json").read_text(encoding="utf-8")

@@ -21,8 +21,8 @@ from played_server import Asked, Reply, playing
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import find_failures
 from compositionality.evaluate.llm_judge import NAMES, SCHEMA, agreement, judged_class, kappa_with_interval
+from compositionality.tasks.diagnosis import FAILURES
 from compositionality.train.launch import free_port
-from compositionality.types import FAILURES
 
 ROOT = Path(__file__).parents[2]
 DISTINCT = 24

@@ -28,8 +28,9 @@ from compositionality.evaluate.failures import (
     read_labels,
 )
 from compositionality.evaluate.results import Results, read_results
+from compositionality.evaluate.types import Metric
 from compositionality.stats.estimate import over_problems
-from compositionality.types import FAILURES, Metric
+from compositionality.tasks.diagnosis import FAILURES
 
 MODELS = {"good": always_right, "lazy": first_line_only, "slip": wrong_at_the_end}
 

@@ -45,6 +45,7 @@ from compositionality.evaluate.table import (
     read,
     write,
 )
+from compositionality.evaluate.types import Decision
 from compositionality.report import gold_figures
 from compositionality.report.page.build import packed, vega_bundle
 from compositionality.report.page.figures import FIGURES
@@ -55,8 +56,9 @@ from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.store import read_rollouts
 from compositionality.stats.estimate import wilson
 from compositionality.stats.pass_at_k import pass_at_k
+from compositionality.tasks.diagnosis import ROLES, Span
 from compositionality.tasks.string.task import TASK
-from compositionality.types import ROLES, Decision, Problem, Span
+from compositionality.types import Problem
 
 SAMPLES = 10_000
 RECORD = Path(__file__).parents[2] / "results/records/composition-3"

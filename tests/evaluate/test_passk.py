@@ -22,8 +22,10 @@ from compositionality.evaluate.passk import PasskSettings, curves, passk, print_
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
+from compositionality.evaluate.types import Metric
 from compositionality.rollout.store import SCHEMA, STEP, read_by_problem
-from compositionality.types import Metric, Problem, TrainingReport
+from compositionality.train.metrics import TrainingReport
+from compositionality.types import Problem
 
 LEVELS = [1, 2, 1, 2, 1, 2]
 N = 4

@@ -23,7 +23,8 @@ from compositionality.evaluate.ranks import correlation_cell, ranks_of
 from compositionality.evaluate.results import Results, read_results
 from compositionality.evaluate.seeds import SummariseSettings, summarise
 from compositionality.evaluate.summary import contrast
-from compositionality.types import MIXED, Metric, TrainingReport
+from compositionality.evaluate.types import MIXED, Metric
+from compositionality.train.metrics import TrainingReport
 
 QUERIES = 40
 TRAINED = TrainingReport(updates=80, rows=2000)

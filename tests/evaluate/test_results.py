@@ -22,7 +22,8 @@ from compositionality.evaluate.seeds import print_summary
 from compositionality.evaluate.summary import by_problem, contrast, share, share_of_gain
 from compositionality.evaluate.table import REASONS, count, problem_columns
 from compositionality.evaluate.tables import training_frame
-from compositionality.types import Problem, TrainingReport
+from compositionality.train.metrics import TrainingReport
+from compositionality.types import Problem
 
 
 def samples(answers: Sequence[tuple[int, str, int]]) -> pd.DataFrame:

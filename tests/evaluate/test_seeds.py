@@ -17,7 +17,9 @@ from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import SummariseSettings, summarise, summary_of
 from compositionality.evaluate.summary import differences
 from compositionality.evaluate.tables import by_seed, summary_markdown
-from compositionality.types import CORRECT, NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
+from compositionality.evaluate.types import CORRECT
+from compositionality.stats.estimate import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS
+from compositionality.train.metrics import TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
 ARMS = ("stage1", "rl-level1", "rl-level2")

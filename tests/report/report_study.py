@@ -21,13 +21,15 @@ from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.passk import PasskSettings, passk
 from compositionality.evaluate.table import write
+from compositionality.evaluate.types import CHAIN
 from compositionality.report.page.inputs import INJECTION, ReportSettings
 from compositionality.report.record import RecordSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
 from compositionality.study.registered import write_manifest
-from compositionality.train.metrics import COMPLETIONS
-from compositionality.types import CHAIN, FAILURES, ROLES, Completion, Problem, Reason, TrainingReport, Verdict
+from compositionality.tasks.diagnosis import FAILURES, ROLES
+from compositionality.train.metrics import COMPLETIONS, TrainingReport
+from compositionality.types import Completion, Problem, Reason, Verdict
 
 Settings = TypeVar("Settings", ReportSettings, RecordSettings)
 MODELS = ("stage1", "rl-level1", "rl-level2", "rft")

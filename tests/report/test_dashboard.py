@@ -26,12 +26,12 @@ from compositionality.evaluate.failures import FailureSettings, class_shares
 from compositionality.evaluate.passk import PasskSettings, spaced_curves
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_rows
+from compositionality.evaluate.types import Metric
 from compositionality.report.dashboard import JOBS, Content, send_made, send_result
 from compositionality.report.send_runs import SendSettings, send_runs
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.log import RunLog
 from compositionality.train.wandb_runs import send_artifacts, send_models
-from compositionality.types import Metric
 
 POINTS = Path(__file__).parents[2] / "results/records/tiny-scaling-2cores/flops.csv"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="

@@ -18,6 +18,7 @@ from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import read_labels
 from compositionality.evaluate.summary import contrast
+from compositionality.evaluate.types import CHAIN, DEEPEST
 from compositionality.report import figures, gold_figures, heat_maps, paper
 from compositionality.report.draw import FigureSettings, chosen_laws, draw_figure
 from compositionality.report.page.build import report
@@ -27,7 +28,8 @@ from compositionality.report.page.inputs import INJECTION, ReportSettings, find_
 from compositionality.report.scaling_figures import reuse, scaling
 from compositionality.report.theme import MARKERS, arm_styles, class_colours, spec_of, study_styles
 from compositionality.study.model import load_study
-from compositionality.types import CHAIN, DEEPEST, FAILURES, TrainingReport
+from compositionality.tasks.diagnosis import FAILURES
+from compositionality.train.metrics import TrainingReport
 
 ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
 COUNTDOWN_ARMS = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")

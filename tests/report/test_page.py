@@ -48,6 +48,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.registration import read_registration
 from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
+from compositionality.evaluate.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 from compositionality.report import figures
 from compositionality.report.page import figure as page_figure
 from compositionality.report.page import problems as page_problems
@@ -85,7 +86,6 @@ from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
 from compositionality.study import preflight
 from compositionality.study import registered as registration
-from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 
 ROOT = Path(__file__).parents[2]
 EXACT = ("gold_probability", "gold_roles", "hand_over")

@@ -19,11 +19,11 @@ from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import read, write
 from compositionality.evaluate.tables import summary_markdown
+from compositionality.evaluate.types import Metric
 from compositionality.report.draw import FigureSettings, draw_figure
 from compositionality.report.record import FILES, RecordSettings, read_times, steps, without_places, write_record
 from compositionality.study.model import Replicate, Request
 from compositionality.study.registered import restore
-from compositionality.types import Metric
 
 STEPS = (
     {"step": 1, "timing_s/step": 2.0, "critic/score/mean": 0.1, "actor/lr": 1.0},

@@ -15,9 +15,13 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from compositionality.stats.estimate import (
+    NESTED,
+    PROBLEMS,
+    SEEDS_AND_PROBLEMS,
     Band,
     ByProblem,
     Counts,
+    Estimate,
     Floats,
     Values,
     band,
@@ -31,7 +35,6 @@ from compositionality.stats.estimate import (
     tango,
     wilson,
 )
-from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, Estimate
 
 
 def share(values: Values, weights: Values | None = None, clusters: Counts | None = None) -> Estimate:

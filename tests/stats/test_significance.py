@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import sem, spearmanr, ttest_1samp
 from scipy.stats import t as student_t
 
-from compositionality.stats.estimate import over_problems, over_seeds, over_splits, student
+from compositionality.stats.estimate import Estimate, Interval, over_problems, over_seeds, over_splits, student
 from compositionality.stats.significance import (
     SMALLEST,
     TOO_CLOSE,
@@ -21,7 +21,6 @@ from compositionality.stats.significance import (
     p_value,
     rank_correlation,
 )
-from compositionality.types import Estimate, Interval
 
 
 def gain(seeds: int, start: int, n: int = 60, *, nested: bool = False) -> Estimate:

@@ -14,7 +14,8 @@ from task_options import COUNTDOWN, STRING
 from compositionality.errors import MissingPackageError, UserError
 from compositionality.reward.judge import judge_response
 from compositionality.tasks import Task, all_tasks
-from compositionality.types import FAILURES, LENGTH, Completion, Problem, Reason, Verdict
+from compositionality.tasks.diagnosis import FAILURES
+from compositionality.types import LENGTH, Completion, Problem, Reason, Verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "toy_task"))
 from digit_sorting import TASK as TOY

@@ -312,8 +312,7 @@ def test_nodes_come_from_the_environment(monkeypatch):
         (["verl.algorithm.rollout_correction.bypass_mode=false"], "computed and not used"),
         (["reward.control=shuffled"], "the best checkpoint is chosen by right answers"),
         (["algorithm.entropy_like=metrics.jsonl"], "entropy_coef=0.0: entropy_like needs a positive one"),
-        (["algorithm.kl=k3"], "algorithm.kl=k3 .*kl_coef=0.*: half a KL term; give "),
-        (["algorithm.kl_coef=0.1"], "algorithm.kl=none .*kl_coef=0.1: half a KL term; give "),
+        (["algorithm.kl=k2"], "algorithm.kl=k2: give algorithm.kl_coef, the weight of that loss, or kl=none"),
         (["optim.decay_power=1"], "optim.decay_power=1.0: engine=verl does not have it"),
         (
             ["algorithm.dynamic_sampling=false", "algorithm.drop_equal_groups=true"],

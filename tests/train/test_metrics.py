@@ -1,5 +1,6 @@
 """Metrics of a run: on disk, and what a model says of the training that made it."""
 
+import ast
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from compositionality.data.artefact import Recipe, new_artefact, read_manifest
 from compositionality.errors import UserError
+from compositionality.train import metrics as names
 from compositionality.train.metrics import (
     COMPLETIONS,
     EVALUATED_TOKENS,
@@ -18,6 +20,7 @@ from compositionality.train.metrics import (
     SAMPLED_TOKENS,
     TRAINED,
     ComputeMeter,
+    TrainingReport,
     non_embedding_parameters,
     read_metrics,
     rl_report,
@@ -25,7 +28,14 @@ from compositionality.train.metrics import (
 )
 from compositionality.train.run_folder import mark_complete, publish_models, record_score
 from compositionality.train.training_report import report_from, report_of, run_until, sft_report
-from compositionality.types import TrainingReport
+
+
+def test_a_metric_that_has_a_constant_is_named_by_it() -> None:
+    constants = {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)}
+    for path in Path(names.__file__).parent.rglob("*.py"):
+        if path != Path(names.__file__):
+            words = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+            assert not {word for word in constants & words if "/" in word}, path
 
 
 @pytest.mark.parametrize("torn", [b'{"step": 3, "tr', b'{"step": 3', b'{"a": "\xc3', b"\x00\x00"])

@@ -1,4 +1,4 @@
-"""The program in a response, run in the sandbox on the tests of our rows or of others."""
+"""A program, run in the sandbox on the tests of our rows or of others."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from compositionality.domains.code.sandbox import Limits, SandboxError, run_script, run_tests
 from compositionality.errors import UserError
@@ -17,9 +17,6 @@ from compositionality.types import Reason, Verdict
 _LOG = logging.getLogger(__name__)
 TOLERANCE, SMALLEST = Decimal("1e-6"), Decimal("1e-9")
 """How far a number may be from the right one; the least such distance, which rounding may leave of 0."""
-_PYTHON = ("python", "python3", "py")
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)")
-_DEFINES = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d*)", re.ASCII)
 _REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _CALLS = """import json
@@ -144,62 +141,6 @@ def _passes_cases(program: str, truth: CodeTruth) -> bool:
             if run.end or run.exit_code or not same_output(run.output, expected):
                 return False
     return True
-
-
-# ---- the program in a response
-
-
-class CodeBlock(NamedTuple):
-    """A fenced block: the first word of its info string in lower case, its text, whether its fence is closed."""
-
-    language: str
-    text: str
-    closed: bool
-
-
-def last_program(response: str, called: bool = False) -> str | None:
-    """Return the last block that is marked as Python, else the last without a mark.
-
-    ``called``: by tests, so the last that defines something, if one does: an example of its use may follow. A block
-    that is never closed counts where no other does.
-    """
-    blocks = [block for block in code_blocks(response) if block.text.strip()]
-    for choice in (
-        [block for block in blocks if block.closed and block.language in _PYTHON],
-        [block for block in blocks if block.closed and not block.language],
-        [block for block in blocks if block.language in _PYTHON],
-    ):
-        if choice:
-            defining = [block for block in choice if called and _DEFINES.search(block.text)]
-            return (defining or choice)[-1].text.strip("\r\n")
-    return None
-
-
-def code_blocks(text: str) -> list[CodeBlock]:
-    """Return the fenced blocks of Markdown, without the indentation of their fences.
-
-    As CommonMark has it: a closing fence has the sign of the opening one, is as long, and stands less than four columns
-    further right, so a fence within a docstring is text. Unlike there, one with a mark opens a block within a block.
-    """
-    blocks: list[CodeBlock] = []
-    opened: tuple[str, str, str] | None = None  # indentation, fence, language
-    lines: list[str] = []
-    for line in text.split("\n"):
-        match = _FENCE.fullmatch(line.rstrip())
-        indent, fence, info = match.groups() if match else ("", "", "")
-        least, furthest = (opened[1], len(opened[0]) + 4) if opened else ("", len(line))
-        if not fence or not fence.startswith(least) or len(indent) >= furthest:
-            lines.append(line.removeprefix(opened[0]) if opened else line)
-            continue
-        if opened is not None and not info:
-            blocks.append(CodeBlock(opened[2], "\n".join(lines), closed=True))
-            opened = None
-        else:
-            opened = indent, fence, re.split(r"[^a-z0-9+#]", info.lower(), maxsplit=1)[0]
-        lines = []
-    if opened is not None:
-        blocks.append(CodeBlock(opened[2], "\n".join(lines), closed=False))
-    return blocks
 
 
 # ---- the output of a program

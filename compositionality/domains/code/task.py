@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from compositionality.domains.code.judge import CodeTruth, json_fields, last_program, read_truth, run_verdict
+from compositionality.domains.code.judge import CodeTruth, json_fields, read_truth, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain
 from compositionality.errors import UserError
+from compositionality.tasks.answers import last_program
 from compositionality.tasks.task import Identity, Mode, truth_text
 from compositionality.types import Problem, Reason, Verdict
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from compositionality.domains.code.judge import CodeTruth, last_program, run_verdict
+from compositionality.domains.code.judge import CodeTruth, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain, apply_all
 from compositionality.errors import UserError
-from compositionality.tasks.answers import read_json, with_distinct_keys
+from compositionality.tasks.answers import MAX_LITERAL, last_object, last_program, read_json, with_distinct_keys
 from compositionality.tasks.task import Mode, truth_text
 from compositionality.types import Problem, Reason, Verdict
 
@@ -39,9 +39,7 @@ Complete this line, so that it holds, by replacing {mark} with a literal:
 Work it out step by step, without running it. Then give the completed line, and nothing else, in one fenced block that \
 is marked as python."""
 _MARK = "??"
-READ = 20_000  # characters at the end of a response in which the answer is looked for
 _ASKED = re.compile(r"^assert (f\(.*\)) == (.*?)\s*$", re.MULTILINE)
-_OBJECT = re.compile(r'\{\s*"')
 _BOOLEANS = {"true": True, "false": False}
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
@@ -219,18 +217,6 @@ def judge_json(response: str, truth: SimulationTruth) -> Verdict:
     return run_verdict(truth.program, test, answer)
 
 
-def last_object(response: str) -> dict[str, Any] | None:
-    """Return the last well-formed JSON object without repeated keys, fenced or not; none inside another counts."""
-    text = response[-READ:]
-    fields, position, decoder = None, 0, json.JSONDecoder(object_pairs_hook=with_distinct_keys)
-    while start := _OBJECT.search(text, position):
-        try:
-            fields, position = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            position = start.start() + 1
-    return fields
-
-
 def normal(value: Any, depth: int = 20) -> Any:
     """Read texts that are true or false as booleans, and those that are JSON objects or lists, at any depth."""
     if isinstance(value, list):
@@ -265,7 +251,7 @@ def judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
     if block is None:
         return Verdict(0.0, Reason.NO_ANSWER)
     answer = block.strip()
-    sides = _sides(answer) if len(answer) <= READ else None
+    sides = _sides(answer) if len(answer) <= MAX_LITERAL else None
     if sides is None:
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     call, result = sides

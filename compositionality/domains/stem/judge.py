@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from compositionality.errors import UserError, without_secrets
 from compositionality.http_json import Json, JsonClient, ServerError
-from compositionality.tasks.answers import last_box, without_styles
+from compositionality.tasks.answers import answer_line, last_box, without_styles
 from compositionality.types import Reason, Verdict
 
 LETTERS = "ABCDEFGHIJ"
@@ -25,7 +25,6 @@ _LOG = logging.getLogger(__name__)
 _LETTER = re.compile(
     r"(?:option |choice |answer:? )?[({\[]?\s*([a-z])\s*(?:[)}\].:]+(?P<rest>(?:\s.*)?))?", re.IGNORECASE | re.DOTALL
 )
-_LINE = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)\s*(.*)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"^[+-]?[0-9]{1,3}(?:(?:,|\{,\}|\\,)[0-9]{3})+(?![0-9])")  # not of the pair (1,250)
 _FONT = re.compile(r"\\(?:bf|rm|it|sf)(?:series|family)?\b\s*")
 _PROSE = r"[^=^_\\$<>*°\d]*"
@@ -57,8 +56,8 @@ def judge_choice(response: str, truth: ChoiceTruth) -> Verdict:
     """Judge the one letter in the last box, perhaps before its option; without a box, a last line ``Answer: X``."""
     box = last_box(response)
     if box is None:
-        last_line = _LINE.fullmatch(response.rstrip().rpartition("\n")[2].replace("*", "").strip())
-        letter = _one_letter(last_line[1]) if last_line else None
+        line = answer_line(response)
+        letter = None if line is None else _one_letter(line)
     else:
         letter = _one_letter(box)
     if box and letter is None:

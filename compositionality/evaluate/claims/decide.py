@@ -17,9 +17,10 @@ from compositionality.evaluate.claims.model import EITHER_SIDE, Claim, Compariso
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import columns, contrast, empty_replicates, share
 from compositionality.evaluate.table import is_paired
-from compositionality.stats.estimate import CONFIDENCE
+from compositionality.evaluate.types import CORRECT, GROWTH, Decision, Metric
+from compositionality.stats.estimate import CONFIDENCE, Estimate, Interval
 from compositionality.stats.significance import Needed, corrected, holm, needed, needed_words, p_value
-from compositionality.types import CORRECT, GROWTH, Decision, Estimate, Interval, Metric, TrainingReport
+from compositionality.train.metrics import TrainingReport
 
 ByName = Mapping[str, Results]  # results by the name that comparisons use (Comparison.results)
 COMPARED = ("metric", "measure", "base_measure", "group", "level", "model", "base", "times", "rule", "threshold")

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from compositionality.errors import UserError
 from compositionality.evaluate.table import CLAIMED, is_claimed, is_paired
+from compositionality.evaluate.types import ALL_LEVELS, CORRECT, DEEPEST, Metric
 from compositionality.ranges import Fraction, NonEmptyStr, OneOf
-from compositionality.types import ALL_LEVELS, CORRECT, DEEPEST, Metric
 from compositionality.validation import validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 

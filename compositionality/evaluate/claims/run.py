@@ -31,9 +31,9 @@ from compositionality.evaluate.registration import Frozen, Registration, claims_
 from compositionality.evaluate.results import Results, read_figures, read_results
 from compositionality.evaluate.seeds import table_files
 from compositionality.evaluate.tables import INTERVALS, WIDTH, Row, by_seed, decimals, plural, rich_table
+from compositionality.evaluate.types import Decision, Metric
 from compositionality.ranges import REQUIRED
-from compositionality.stats.estimate import CONFIDENCE
-from compositionality.types import PROBLEMS, Decision, Metric
+from compositionality.stats.estimate import CONFIDENCE, PROBLEMS
 
 STEP = "decide_claims"
 AGAIN = "run examples/claims.py again with --force"

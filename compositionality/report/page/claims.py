@@ -9,10 +9,10 @@ from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
 from compositionality.evaluate.claims.run import by_origin, decision_words, holm_words, seeds_words, status_words
 from compositionality.evaluate.table import is_paired
 from compositionality.evaluate.tables import decimals
+from compositionality.evaluate.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST, QUERY_VALUES, Metric
 from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import Styles, group_title
-from compositionality.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST, QUERY_VALUES, Metric
 
 Row = Mapping[str, Any]
 DECISIONS = {

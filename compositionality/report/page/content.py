@@ -15,6 +15,7 @@ from compositionality.evaluate.registration import read_registration
 from compositionality.evaluate.results import ProblemSet
 from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
+from compositionality.evaluate.types import CORRECT
 from compositionality.report import figures
 from compositionality.report.draw import with_level
 from compositionality.report.page.claims import MEASURES, first_claim, points, registered_comparison
@@ -43,7 +44,6 @@ from compositionality.report.page.inputs import (
 from compositionality.report.record import read_times, without_places
 from compositionality.report.theme import group_title, unique
 from compositionality.study.model import all_arms
-from compositionality.types import CORRECT
 
 Row = Mapping[str, Any]
 LEVELS, GROUPS = {COMPOSITION: 3, INJECTION: 99, SCALING: 3}, ("heldout", "holdout")

@@ -19,6 +19,7 @@ from compositionality.evaluate.seeds import summary_of, summary_rows
 from compositionality.evaluate.summary import HELDOUT, LEVEL, columns, contrast, labels, rungs
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
+from compositionality.evaluate.types import DEEPEST
 from compositionality.report import figures, gold_figures, heat_maps, paper, scaling_figures
 from compositionality.report.draw import best_laws, with_level
 from compositionality.report.gold_figures import starts_of
@@ -53,7 +54,6 @@ from compositionality.report.theme import arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
 from compositionality.train.metrics import COMPLETIONS, FLOPS, accuracies, read_metrics
-from compositionality.types import DEEPEST
 
 FACTORS = (
     "Last column: the least m at which the base’s pass@(m·k) is no longer below the model’s pass@k [what the 95 % "

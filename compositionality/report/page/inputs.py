@@ -31,9 +31,9 @@ from compositionality.evaluate.results import (
 )
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
+from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED, OneOf
 from compositionality.report.draw import SCALING_SHAPE, with_level
-from compositionality.types import Metric
 from compositionality.validation import check_ranges
 
 COMPOSITION, INJECTION, SCALING = "section41_42", "behavior_injection", "scaling_law"

@@ -26,8 +26,8 @@ from compositionality.report.page.content import HeadlineComparison
 from compositionality.report.page.figure import PageFigure, styles_of
 from compositionality.report.page.inputs import AGAIN, MAIN, POINTS, SCALING, VALIDATION, Inputs
 from compositionality.rollout.store import read_rollouts
+from compositionality.tasks.diagnosis import ROLES
 from compositionality.tasks.registry import task_of
-from compositionality.types import ROLES
 
 AT_MOST = 600
 """Completions in all; the page stays readable and small."""

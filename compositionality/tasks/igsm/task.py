@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
+from compositionality.tasks.diagnosis import NOT_READ, Diagnosis, Failure, ReadChain
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm.generate import IgsmItem, IgsmOptions, draw_item
 from compositionality.tasks.igsm.graph import QuantityGraph
@@ -23,7 +24,7 @@ from compositionality.tasks.igsm.solution import other_premises, write_solution
 from compositionality.tasks.igsm.wording import Names, compact_prompt, text_prompt
 from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.task import PLAIN, Behaviours, Column, Identity, Mode, Task
-from compositionality.types import NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
+from compositionality.types import Completion, Problem, Reason, Verdict
 
 MAX_LENGTH = 64_000  # characters of a response whose chain is judged
 _REASONS = {

@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compositionality.errors import UserError
+from compositionality.tasks.diagnosis import NOT_READ, Diagnosis, Failure, ReadChain
 from compositionality.tasks.string.english import read_english
 from compositionality.tasks.string.program import INPUT
 from compositionality.tasks.string.reference import Fault, Reference, StatedStep, Trace, read_compact, read_reference
-from compositionality.types import LENGTH, NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
+from compositionality.types import LENGTH, Completion, Problem, Reason, Verdict
 
 _CLASSES = {Fault.INPUT_AGAIN: Failure.INCORRECT, Fault.MISCOPIED: Failure.MISCOPIED, Fault.RESULT: Failure.ATOMIC}
 _UNREADABLE = (Reason.NO_ANSWER, Reason.MALFORMED)

@@ -70,8 +70,8 @@ def check(settings: PretrainSettings) -> Recipe:
     model, packing = tiny_shape(settings.model, len(corpus_tokenizer(settings.mix))), settings.packing
     ranks = ranks_of(settings.run)
     needs = pretraining_needs(model, settings.mesh, settings.dtype, packing.rows, packing.length, ranks)
-    check_here(needs, run_path(Path(settings.output)), settings.run.device)
     check_target(Path(settings.output), recipe, force=settings.force)
+    check_here(needs, run_path(Path(settings.output)), settings.run.device)
     return recipe
 
 

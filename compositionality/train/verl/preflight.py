@@ -11,11 +11,12 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import is_to_be_checked
+from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
-from compositionality.rollout.model_folder import check_context, check_model, read_config, text_config
-from compositionality.train.chat_rows import check_generation_prompt, check_template, load_rows
+from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
+from compositionality.train.chat_rows import check_generation_prompt, check_template, load_rows, read_messages
 from compositionality.train.grpo_inputs import tokenize_problems
 from compositionality.train.lora import check_adapters
 from compositionality.train.settings import LoraSettings
@@ -74,24 +75,25 @@ def check_sft_settings(config: DictConfig, ranks: int) -> None:
 def check_sft_inputs(config: DictConfig) -> None:
     """Check the model and the files of an SFT run; in a dry run those that are there."""
     run, data = config.run, config.data
-    if not is_to_be_checked(run.model, dry=run.dry_run):
-        return
-    model = check_model(Path(run.model))
-    check_context(model, data.max_length, "data.max_length")
-    check_template(model.path, model.tokenizer)
-    check_targets(model.path, config.model)
     columns = (data.messages_key, data.prompt_key, data.response_key)
-    sizes = {
-        path: len(load_rows(Path(path), model.tokenizer, data.max_length, columns, data.truncation))
-        for path in (*run.train_files, *run.val_files)
-        if is_to_be_checked(path, dry=run.dry_run)
-    }
+    files = [path for path in (*run.train_files, *run.val_files) if is_to_be_checked(path, dry=run.dry_run)]
+    has_model = is_to_be_checked(run.model, dry=run.dry_run)
+    if has_model:
+        model = check_model(Path(run.model))
+        check_context(model, data.max_length, "data.max_length")
+        check_template(model.path, model.tokenizer)
+        check_targets(model.path, config.model)
+        limits = data.max_length, columns, data.truncation
+        sizes = {path: len(load_rows(Path(path), model.tokenizer, *limits)) for path in files}
+    else:
+        sizes = {path: len(read_messages(Path(path), None, columns)) for path in files}
     if sizes.keys() >= {*run.train_files}:
         rows, batch = sum(sizes[path] for path in run.train_files), data.train_batch_size
         if rows < batch:
-            files = ", ".join(run.train_files)
-            raise UserError(f"{files}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
-    check_training(config)
+            names = ", ".join(run.train_files)
+            raise UserError(f"{names}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
+    if has_model:
+        check_training(config)
 
 
 # ---- GRPO
@@ -165,11 +167,9 @@ def check_layers(model: Path, tensor: int) -> None:
         raise UserError(f"mesh.tensor={tensor} does not divide the {heads} heads, {groups} for keys, of {model}")
 
 
-def check_grpo_inputs(config: DictConfig) -> None:
-    """Check the model, the files and the cluster of a GRPO run; in a dry run the inputs that are there."""
+def check_grpo_model(config: DictConfig) -> ModelFolder:
+    """Return the model of a GRPO run. Raise UserError for one that cannot be sampled, or not trained so."""
     run, rollout = config.run, config.actor_rollout_ref.rollout
-    if not is_to_be_checked(run.model, dry=run.dry_run):
-        return
     model = check_model(Path(run.model), chat_template=run.apply_chat_template)
     if rollout.name == "vllm":
         check_heads(model.path, "engine=single")
@@ -178,21 +178,29 @@ def check_grpo_inputs(config: DictConfig) -> None:
     check_targets(model.path, config.actor_rollout_ref.model)
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
-    form, limit = row_format_of_run(run), config.data.max_prompt_length
-    sizes = {
-        path: len(tokenize_problems([path], model.tokenizer, limit, row_format=form))  # verl would cut longer prompts
-        for path in (*run.train_files, *run.val_files)
-        if is_to_be_checked(path, dry=run.dry_run)
-    }
+    return model
+
+
+def check_grpo_inputs(config: DictConfig) -> None:
+    """Check the model, the files and the cluster of a GRPO run; in a dry run the inputs that are there."""
+    run, form = config.run, row_format_of_run(config.run)
+    files = [path for path in (*run.train_files, *run.val_files) if is_to_be_checked(path, dry=run.dry_run)]
+    has_model = is_to_be_checked(run.model, dry=run.dry_run)
+    if has_model:
+        tokenizer, limit = check_grpo_model(config).tokenizer, config.data.max_prompt_length  # verl would cut prompts
+        sizes = {path: len(tokenize_problems([path], tokenizer, limit, row_format=form)) for path in files}
+    else:
+        sizes = {path: read_problems(Path(path), form).num_rows for path in files}
     if is_to_be_checked(*run.train_files, dry=run.dry_run):
-        files, problems = ", ".join(run.train_files), sum(sizes[path] for path in run.train_files)
+        names, problems = ", ".join(run.train_files), sum(sizes[path] for path in run.train_files)
         if problems < (batch := run.generation_batch_size):
             raise UserError(
-                f"{files}: {problems} problems are less than one generation batch; rollout.generation_batch={batch}"
+                f"{names}: {problems} problems are less than one generation batch; rollout.generation_batch={batch}"
             )
         steps = None if run.epochs else config.trainer.total_training_steps
-        check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
-    check_training(config, sizes)
+        check_problems_last(names, problems, config.trainer.total_epochs, batch, steps)
+    if has_model:
+        check_training(config, sizes)
     if run.ray_address and not run.dry_run:  # a dry run may be for another machine
         places = map(Path, [run.model, *run.train_files, *run.val_files])
         check_cluster(run.ray_address, run.nodes, run.processes, Path(run.output), [*places])

@@ -7,8 +7,9 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks import Column, Mode, Task
+from compositionality.tasks.diagnosis import Diagnosis, Failure
 from compositionality.tasks.draws import Draws
-from compositionality.types import Completion, Diagnosis, Failure, Problem, Reason, Verdict
+from compositionality.types import Completion, Problem, Reason, Verdict
 
 SPLITS = ("train", "validation", "test")
 

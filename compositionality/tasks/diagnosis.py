@@ -1,0 +1,60 @@
+"""What a task says of the steps of a solution, and of what went wrong in a completion."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+ROLES = ("name", "copy", "result", "end")
+"""What the tokens of a step of a solution are: what is applied and what is left, the values that go in, what comes out
+with the end of the line, and the EOS."""
+
+
+class Span(NamedTuple):
+    """Characters ``start`` to ``end`` of a solution: of which ``step``, from 0, and in which of ``ROLES``."""
+
+    start: int
+    end: int
+    step: int
+    role: str
+
+
+class ReadChain(NamedTuple):
+    """What holds of the steps that a completion states, against the problem's functions; None: the task cannot tell."""
+
+    names_in_order: bool | None = None
+    handed_on: bool | None = None  # and each is applied to the result stated before it
+    right_chain: bool | None = None  # and every result is right
+
+
+NOT_READ = ReadChain()
+
+
+class Failure(StrEnum):
+    """What went wrong in a completion: each has exactly one class."""
+
+    CORRECT = "correct"
+    IGNORES = "ignores_composition"
+    INCOMPLETE = "incomplete_trace"
+    INCORRECT = "incorrect_composition"
+    MISCOPIED = "miscopied_string"
+    ATOMIC = "atomic_error"
+    FORMAT = "format"
+    OVERLONG = "overlong"
+    UNPARSED = "unparsed"
+
+
+FAILURES = tuple(failure.value for failure in Failure)
+"""The classes in the order of tables and figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What went wrong in a completion: its class, and what is known of its first fault."""
+
+    failure: Failure
+    step: int | None = None  # of the fault: operators from 1 in the order of application
+    skill: str | None = None  # the operator of that step
+    fault: str | None = None  # its kind in the task's own words
+    expected: tuple[str, ...] = ()  # the problem's operators in order of application; empty: some have no name
+    chain: ReadChain = NOT_READ
+    applied: tuple[tuple[str, bool], ...] = ()  # the operators that the completion states; is the result wrong?
