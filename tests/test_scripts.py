@@ -21,7 +21,7 @@ SECTION = "bash/section41_42"
 EXEMPT = {
     *("env", "verl", "setup", "test", "lock", "quickstart", "confirmatory", "single_file/countdown"),
     *("scaling_law/run_multi_domain", "scaling_law/run_single_domain", "scaling_law/check_data"),
-    *("behavior_injection/run_qwen2.5_1.5b", "scaling_law/run_qwen2.5_7b"),
+    *("behavior_injection/run_qwen2.5_1.5b", "behavior_injection/run_rl_qwen2.5_1.5b", "scaling_law/run_qwen2.5_7b"),
     *("section41_42/run_llama3.1_8b", "section43/run_llama3.1_8b"),
 }
 """Scripts that are not one step of a study."""

@@ -14,6 +14,7 @@ OUTPUT=${OUTPUT:-$CKPT/run_qwen2.5_7b$OWN}
 batch=512 responses=8 updates=4 # problems of a step, completions of each, updates of a step
 max_prompt=2048 max_response=4096
 lr=1e-6 weight_decay=0.1 kl_loss=true kl_type=k3
+loss_mean=token-mean entropy=0.0
 dynamic_sampling=false reward=binary val_temperature=0.7
 epochs=null steps=105 save_freq=10 test_freq=1
 

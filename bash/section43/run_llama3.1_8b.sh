@@ -13,6 +13,7 @@ OUTPUT=${OUTPUT:-$CKPT/run_llama3.1_8b$OWN}
 batch=16 responses=16 updates=1 # problems of a step, completions of each, updates of a step
 max_prompt=1024 max_response=8192
 lr=1e-6 weight_decay=0.01 kl_loss=false kl_type=low_var_kl
+loss_mean=token-mean entropy=0.0
 dynamic_sampling=true reward=paper val_temperature=1.0
 epochs=1 steps=null save_freq=25 test_freq=25
 
