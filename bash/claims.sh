@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The paper's claims compared with what was run, all seeds: figures, intervals, decisions, and what would decide the undecided
-# ones. Claims about results that are missing are "not run". study=behavior_injection or scaling_law: of those. SEEDS as of the run.
-# Writes results/STUDY/claims.json. countdown=STUDY: where section 4.3 is, if not in countdown[-PROFILE].
+# Decides the paper's claims by the results of all seeds: figures, intervals, decisions, and what would decide the undecided ones.
+# Claims about missing results are "not run". study=behavior_injection or scaling_law: the claims of that study. SEEDS: as in the run.
+# Writes results/STUDY/claims.json. countdown=STUDY: the study of section 4.3, if it is not countdown[-PROFILE].
 source "$(dirname "$0")/env.sh"
 run run_study study=section41_42 "only=[claims]" "$@"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Creates .venv with the locked packages; does nothing where they are installed already.
-#   bash bash/setup.sh           what the single-file trainers need (torch, transformers, pandas …): 1 minute, 1.7 GB on a CPU
+# Creates .venv with the locked packages; does nothing if they are installed already.
+#   bash bash/setup.sh           the packages of the single-file trainers (torch, transformers, pandas …): 1 minute, 1.7 GB on a CPU
 #   bash bash/setup.sh --full    also verl, Ray and vLLM, for engine=verl: 2 minutes more, 3 GB in all (12 GB on a GPU)
-#   bash bash/setup.sh --tensorboard  also TensorBoard, for trainer.logger=[tensorboard]; it is in --full
-#   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium (tests of the HTML page) and
+#   bash bash/setup.sh --tensorboard  also TensorBoard, for trainer.logger=[tensorboard]; part of --full
+#   bash bash/setup.sh --dev     also the packages of the tests; as root on Debian also chromium (tests of the HTML page) and
 #                                bubblewrap (sandbox of model-written programs, README in compositionality/domains/code)
 #   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: up to an hour, needs nvcc of CUDA 13 (bash/README.md)
-#   bash bash/setup.sh --client=NAME   (CPU) an environment of its own, .clients/NAME, by tests/adapters/NAME.lock: bash/test.sh --adapters
-# --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
-# at first (CUDA 13: 580.65 or newer), CUDA is tried last. Reads requirements-*.lock. Writes .venv or .clients/NAME.
-# TORCH_INDEX_URL: an index that torch is taken from. With --gpu also what torch itself depends on, so that an older driver can
-# have a torch of CUDA 12 (525.60 or newer): https://download.pytorch.org/whl/cu126; for engine=single, as vLLM needs CUDA 13.
+#   bash bash/setup.sh --client=NAME   (CPU) a separate environment, .clients/NAME, from tests/adapters/NAME.lock: bash/test.sh --adapters
+# --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is checked
+# first (CUDA 13: 580.65 or newer), and CUDA is tried at the end. Reads requirements-*.lock. Writes .venv or .clients/NAME.
+# TORCH_INDEX_URL: the index to take torch from; with --gpu also for torch's own dependencies. An older driver (525.60 or newer)
+# works with a torch for CUDA 12, https://download.pytorch.org/whl/cu126, and only with engine=single: vLLM needs CUDA 13.
 # PYTHON=/path/to/python: the interpreter (3.11 or 3.12).
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
@@ -31,8 +31,8 @@ for word in "$@"; do
   esac
 done
 if [[ -n $client ]]; then
-  if (($# > 1)); then fail "setup.sh --client=$client: takes no other option; its environment is for a CPU"; fi
-  if [[ ! -f tests/adapters/$client.lock ]]; then fail "setup.sh --client=$client: there is no tests/adapters/$client.lock"; fi
+  if (($# > 1)); then fail "setup.sh --client=$client: give no other option; its environment is for a CPU"; fi
+  if [[ ! -f tests/adapters/$client.lock ]]; then fail "setup.sh --client=$client: tests/adapters/$client.lock does not exist"; fi
   device=cpu
 fi
 venv=${client:+.clients/$client} venv=${venv:-.venv}
@@ -40,7 +40,7 @@ if [[ -z $device ]]; then
   if nvidia-smi -L >/dev/null 2>&1; then device=gpu; else device=cpu; fi
 fi
 if [[ -n $full && $device == gpu && ${TORCH_INDEX_URL:-} == */cu12* ]]; then
-  fail "setup.sh --full: vLLM is built for CUDA 13, TORCH_INDEX_URL=$TORCH_INDEX_URL is of CUDA 12; leave one of the two out"
+  fail "setup.sh --full: vLLM is built for CUDA 13, TORCH_INDEX_URL=$TORCH_INDEX_URL is for CUDA 12; leave one of the two out"
 fi
 if [[ -n $flash && $device == cpu ]]; then fail "setup.sh --flash-attn: flash-attn is for GPUs; add --gpu, or leave it out"; fi
 read -ra sets <<<"small $full $dev"
@@ -59,8 +59,8 @@ find_python() {
   fail "no Python 3.11 or 3.12 found; install one or set PYTHON=/path/to/python"
 }
 
-# The CPU wheel of torch is not on PyPI: pip's configured index may have it, PyTorch's own index has. Of a GPU only with an index
-# that was named; the lock's own packages of CUDA are then left out: they would lie in the same folders as that torch's.
+# The CPU wheel of torch is not on PyPI; pip's configured index may have it, PyTorch's own index has it. For a GPU this runs only
+# if an index was given. The lock's CUDA packages are then left out: they would overwrite files of that torch's packages.
 install_torch() {
   local pin
   pin=$(grep '^torch==' "${lock_of[small]}")
@@ -73,7 +73,7 @@ install_torch() {
     fail "no CPU wheel of $pin found; set TORCH_INDEX_URL to an index that has it"
 }
 
-# stamp SET: what its packages are made from; is_installed SET: whether its stamp file says so, without TORCH_INDEX_URL with any.
+# stamp SET: hash of what its packages come from; is_installed SET: its stamp file is current (without TORCH_INDEX_URL: any index).
 stamp() { echo "$(cat "${lock_of[$1]}" pyproject.toml bash/setup.sh | sha256sum | cut -c1-16) ${TORCH_INDEX_URL:-}"; }
 is_installed() {
   local file=$venv/.installed-$device-$1
@@ -94,7 +94,7 @@ install() {
   stamp "$1" >"$venv/.installed-$device-$1"
 }
 
-# TensorBoard and what it needs beside the small set, as the lock of --full pins them.
+# TensorBoard and its requirements outside the small set, as pinned by the lock of --full.
 install_tensorboard() {
   local pins stamp=.venv/.installed-$device-tensorboard
   mapfile -t pins < <(grep -E '^(absl-py|grpcio|markdown|pillow|tensorboard|tensorboard-data-server|werkzeug)==' "${lock_of[full]}")
@@ -104,30 +104,30 @@ install_tensorboard() {
   echo "${pins[*]}" >"$stamp"
 }
 
-# The compiler that --flash-attn needs, asked for before anything is downloaded. flash-attn has no wheel for this CUDA and torch.
+# Fail without the compiler that --flash-attn needs, before anything is downloaded: flash-attn has no wheel for this CUDA and torch.
 check_nvcc() {
-  local nvcc=nvcc there
+  local nvcc=nvcc version problem
   if [[ -n ${CUDA_HOME:-} ]]; then nvcc=$CUDA_HOME/bin/nvcc; fi
-  there=$("$nvcc" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p') || true
-  if [[ $there != 13.* ]]; then
-    if [[ -n $there ]]; then there="$nvcc is of CUDA $there"; else there="there is no $nvcc"; fi
-    fail "setup.sh --flash-attn: compiling it needs nvcc of CUDA 13, and $there;" \
+  version=$("$nvcc" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p') || true
+  if [[ $version != 13.* ]]; then
+    if [[ -n $version ]]; then problem="$nvcc is from CUDA $version"; else problem="$nvcc was not found"; fi
+    fail "setup.sh --flash-attn: compiling it needs nvcc of CUDA 13, but $problem;" \
       "install CUDA toolkit 13 (or load its module) and set CUDA_HOME, or leave --flash-attn out"
   fi
 }
 
-# Compiles flash-attn against the torch that is installed, for the GPUs that are here. MAX_JOBS: compilers at a time, 8 GB each.
+# Compiles flash-attn against the installed torch, for the GPUs of this machine. MAX_JOBS: compilers at a time, 8 GB each.
 install_flash_attn() {
   local pin stamp=.venv/.installed-flash-attn jobs archs
   pin=$(grep -o 'flash-attn==[0-9.]*' pyproject.toml)
   if [[ -f $stamp && $(<"$stamp") == "$pin $(grep '^torch==' "${lock_of[small]}")" ]]; then return; fi
   jobs=$(awk '/MemAvailable/ { print int($2 / 8e6) }' /proc/meminfo)
   if ((jobs > $(nproc))); then jobs=$(nproc); fi
-  # 8.x runs what is compiled for 8.0, and so on; without a GPU here for all that flash-attn knows
+  # GPUs of 8.x run code compiled for 8.0, and so on; without a GPU compile for all architectures of flash-attn
   archs=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed 's/\..*/0/' | sort -u | paste -sd ';') || true
   echo "set-up: compiling $pin, an hour or less; its output goes to .venv/.flash-attn.log"
   .venv/bin/pip install --quiet --no-deps wheel==0.45.1 || fail "wheel, for compiling $pin, could not be installed; see above"
-  # Its own search for a wheel would take one of CUDA 12.
+  # Its own search for a wheel would pick one for CUDA 12.
   if ! MAX_JOBS=${MAX_JOBS:-$((jobs > 1 ? jobs : 1))} FLASH_ATTN_CUDA_ARCHS=${FLASH_ATTN_CUDA_ARCHS:-${archs:-80;90;100;120}} \
     FLASH_ATTENTION_FORCE_BUILD=TRUE .venv/bin/pip install --no-deps --no-build-isolation "$pin" >.venv/.flash-attn.log 2>&1; then
     fail "$pin could not be compiled, see .venv/.flash-attn.log (killed: lower MAX_JOBS); everything runs without it, with sdpa"
@@ -136,16 +136,16 @@ install_flash_attn() {
   echo "$pin $(grep '^torch==' "${lock_of[small]}")" >"$stamp"
 }
 
-# install_debian PACKAGE WITHOUT COMMAND…: a package of Debian, unless one of its commands is there; a failure is a warning: WITHOUT.
+# install_debian PACKAGE WARNING COMMAND…: install a Debian package unless one of its commands exists; a failure prints WARNING.
 install_debian() {
   local package=$1 without=$2
   if command -v "${@:3}" >/dev/null; then return; fi
   if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-    echo "set-up: no $package, and it can only be installed by root with apt-get; $without" >&2
+    echo "set-up: $package is missing, and only root with apt-get can install it; $without" >&2
     return
   fi
   echo "set-up: installing $package"
-  # of two set-ups that run beside each other one waits: apt-get would fail
+  # two set-ups at the same time: one waits, otherwise apt-get would fail
   if ! flock /var/lib/apt sh -c "apt-get update -q && apt-get install -qy --no-install-recommends $package" &>".venv/.$package.log"; then
     echo "set-up: $package could not be installed (see .venv/.$package.log); $without" >&2
   fi
@@ -159,7 +159,7 @@ if [[ $device == gpu && -z ${TORCH_INDEX_URL:-} ]] && ! is_installed small; then
 mkdir -p "$venv"
 exec 9>"$venv/.setup.lock"
 # Two scripts started together would install into the same folder.
-flock 9 2>/dev/null || echo "set-up: no flock on the file system of $venv; start no other set-up before this one has ended" >&2
+flock 9 2>/dev/null || echo "set-up: no flock on the file system of $venv; start no other set-up until this one has ended" >&2
 
 if [[ ! -x $venv/bin/pip ]]; then
   "$python" -m venv "$venv" || fail "$python cannot create a virtual environment; on Debian: apt-get install python3-venv"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Set-up, then lint, types and tests. Writes nothing but .venv and caches.
+# Set-up, then lint, types and tests. Writes only .venv and caches.
 #   bash bash/test.sh          everything that two CPU cores can run in minutes; installs verl, Ray and vLLM
-#   bash bash/test.sh --fast   from the small set-up: the tests that need neither verl nor Ray nor vLLM and are not long;
+#   bash bash/test.sh --fast   with the small set-up: the short tests that need neither verl nor Ray nor vLLM;
 #                              about 8 minutes of processor time, and set-up
-#   bash bash/test.sh --slow   then also the slow tests (whole studies, runs that are killed, several processes) and quick benchmarks
-#   bash bash/test.sh --rest   all of it but what --fast does
-#   bash bash/test.sh --adapters[=NAME,…]   the clients of compositionality/adapters, each with its real package in an environment
-#                              of its own, .clients/NAME (2 GB). One that cannot run has failed. Nothing else runs
+#   bash bash/test.sh --slow   then also the slow tests (whole studies, killed runs, several processes) and quick benchmarks
+#   bash bash/test.sh --rest   everything except the part of --fast
+#   bash bash/test.sh --adapters[=NAME,…]   only the clients of compositionality/adapters, each with its real package in a separate
+#                              environment, .clients/NAME (2 GB). A client that cannot run counts as failed
 # Further arguments go to pytest. By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
@@ -24,10 +24,10 @@ case ${1:-} in
   *) chosen=$quick ;;
 esac
 
-# tests PYTEST-ARGUMENT…: nothing to select is no failure (they may name tests of one kind); keeps what thousands of starts compile.
+# tests PYTEST-ARGUMENT…: run pytest; an empty selection is not a failure. Bytecode is kept, since the tests start thousands of processes.
 tests() { env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest "$@" || (($? == 5)); }
 
-# client NAME PYTEST-ARGUMENT…: its environment, its tests; no test at all (its package is not there) is a failure.
+# client NAME PYTEST-ARGUMENT…: make its environment and run its tests; an empty selection (its package is missing) is a failure.
 client() {
   bash bash/setup.sh --client="$1" && CLIENT=$1 OMP_NUM_THREADS=1 ".clients/$1/bin/python" -m pytest tests/adapters/test_"$1"_*.py "${@:2}"
 }
@@ -47,6 +47,6 @@ if [[ -n $lint ]]; then
 fi
 if [[ -n $slow ]]; then
   two+=(--no-loadscope-reorder --durations=20)                     # files with minutes of tests come first
-  chosen+=" or benchmark and not slow and not gpu"       # which hold no time: other tests may run beside them
+  chosen+=" or benchmark and not slow and not gpu"       # these check no time: other tests may run beside them
 fi
 OMP_NUM_THREADS=1 tests "${two[@]}" -m "$chosen" "$@"

@@ -1,6 +1,6 @@
-# shellcheck shell=bash disable=SC2154 # its variables are those of the script that sources it
-# Sourced by the scripts run_MODEL.sh, after their variables: RL by verl on a node of 8 × 80 GB, in verl's words and in the form of
-# its examples. examples/train_grpo.py runs verl.trainer.main_ppo with them, with our reward, and exports the model at the end.
+# shellcheck shell=bash disable=SC2154 # the script that sources it sets the variables
+# Sourced by the scripts run_MODEL.sh, after their variables: RL with verl on a node of 8 × 80 GB, with verl's keys and in the form
+# of its examples. examples/train_grpo.py runs verl.trainer.main_ppo with them and our reward, and exports the model at the end.
 : "${max_prompt:?bash/verl.sh is sourced by scripts run_MODEL.sh}"
 [[ -n $VAL_FILES ]] || test_freq=-1
 
@@ -20,11 +20,11 @@ ACTOR=(
   actor_rollout_ref.actor.optim.weight_decay="$weight_decay"
   actor_rollout_ref.actor.use_dynamic_bsz=true
   actor_rollout_ref.actor.ppo_max_token_len_per_gpu=17408
-  actor_rollout_ref.actor.loss_agg_mode=token-mean
+  actor_rollout_ref.actor.loss_agg_mode="$loss_mean"
   actor_rollout_ref.actor.use_kl_loss="$kl_loss"
   actor_rollout_ref.actor.kl_loss_type="$kl_type"
   actor_rollout_ref.actor.kl_loss_coef=0.001
-  actor_rollout_ref.actor.entropy_coeff=0.0
+  actor_rollout_ref.actor.entropy_coeff="$entropy"
   actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype=bf16
   actor_rollout_ref.actor.fsdp_config.param_offload=true
   actor_rollout_ref.actor.fsdp_config.optimizer_offload=true
@@ -42,7 +42,7 @@ TRAINER=(
   trainer.save_freq="$save_freq"
   trainer.test_freq="$test_freq"
 )
-OURS=( # of the program, as several of verl's keys follow from each
+OURS=( # keys of train_grpo.py, each of which sets several of verl's
   data.prompts_per_step="$batch"
   algorithm.updates_per_step="$updates"
   algorithm.dynamic_sampling="$dynamic_sampling"

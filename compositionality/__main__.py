@@ -23,11 +23,11 @@ compositionality VERB --help lists its keys. Completion of verbs (bash, zsh; in 
 
 
 def main(verb: str = "") -> NoReturn:
-    """Run ``verb`` with the words of the command line, or without it the verb that they begin with; then exit.
+    """Run ``verb`` with the arguments of the command line, then exit; without ``verb``, the first argument is the verb.
 
-    A verb may be written with dashes. Exit code 2 after one line for an unknown one, 130 after Ctrl-C.
+    A verb may be written with dashes. Exit code 2 after one line for an unknown verb, 130 after Ctrl-C.
     """
-    gc.set_threshold(50_000)  # Python's 700 take a fifth of the time in which torch and transformers are imported
+    gc.set_threshold(50_000)  # with Python's 700, collecting is a fifth of the import time of torch and transformers
     first, *words = [verb, *sys.argv[1:]] if verb else sys.argv[1:] or ["--help"]
     name = first.replace("-", "_")
     if name in VERBS:
@@ -43,19 +43,17 @@ def main(verb: str = "") -> NoReturn:
         print(COMPLETIONS[words[0]].format(" ".join(VERBS)))
     else:
         nearest = get_close_matches(name, VERBS, 1, cutoff=0)[0]
-        print(
-            f"error: {first!r} is no verb; the nearest is {nearest}; compositionality --help has all", file=sys.stderr
-        )
+        print(f"error: {first!r}: unknown verb; did you mean {nearest}? --help lists all verbs", file=sys.stderr)
         sys.exit(2)
     sys.exit()
 
 
 def _run(name: str) -> NoReturn:
-    from compositionality.config.cli import run, with_errors_in_one_line
+    from compositionality.config.cli import exit_after, run
     from compositionality.train.log import wandb_is_usable
 
     if program := VERBS[name].main:
-        with_errors_in_one_line(lambda: function(program)(helps()[name]))
+        exit_after(lambda: function(program)(helps()[name]))
     schema, step, check, show = entry_point(name)
 
     def step_and_send(settings: Any) -> None:

@@ -1,4 +1,4 @@
-"""What is printed for people: one look for all tables, and all their columns where the output is a file."""
+"""Output for people: one style for all tables, with all their columns if the output is a file."""
 
 import re
 from textwrap import fill
@@ -12,16 +12,16 @@ COLUMNS_IN_A_FILE = 160
 
 
 def new_console() -> Console:
-    """Return the terminal, or a file of 160 columns; text is printed as it is."""
+    """Return a console for the terminal, or 160 columns wide for a file; text is printed unchanged."""
     console = Console(markup=False, highlight=False)
     return console if console.is_terminal else Console(markup=False, highlight=False, width=COLUMNS_IN_A_FILE)
 
 
 class WholeWords(Table):
-    """A table whose columns are narrowed to words, the widest first; where these do not fit, a line for each row."""
+    """A table whose columns shrink to whole words, the widest first; if they still do not fit, one line per row."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table, or its rows as lines with the titles in them."""
+        """Yield the table, or its rows as lines that include the titles."""
         for column in self.columns:
             column.min_width = column.max_width = None
         texts = [[str(text) for text in (column.header, *column.cells)] for column in self.columns]
@@ -40,8 +40,8 @@ class WholeWords(Table):
             yield Text(str(self.title))
         for row in zip(*texts, strict=True):
             if row != (titles := tuple(column[0] for column in texts)):
-                said = (f"{title} {cell}".strip() for title, cell in zip(titles, row, strict=True))
-                line = ", ".join(filter(None, said))
+                cells = (f"{title} {cell}".strip() for title, cell in zip(titles, row, strict=True))
+                line = ", ".join(filter(None, cells))
                 words = fill(
                     line, options.max_width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
                 )
@@ -49,7 +49,7 @@ class WholeWords(Table):
 
 
 def new_table(*titles: str, title: str | None = None) -> Table:
-    """Return a table without lines between columns, ``titles`` above the first of them, which breaks no word."""
+    """Return a table without lines between columns, with ``titles`` for the first ones; words are not broken."""
     columns = (Column(name, overflow="fold") for name in titles)
     return WholeWords(*columns, title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 

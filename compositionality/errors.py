@@ -1,4 +1,4 @@
-"""Mistakes that a user can fix, each reported in one line that holds no secret."""
+"""Mistakes that a user can fix, each reported in one line without secrets."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
-SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") stand for no key, and would blot out words
+SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") mean "no key", and hiding them would hide ordinary words
 HIDDEN = "***"
 INTERRUPTED = "interrupted; run the same command again to continue"
 _USER_OF_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2})[^\s]*@|(?<![\w/.])[^\s/@:'\"]+:[^\s/@]+@", re.IGNORECASE)
@@ -21,13 +21,13 @@ class UserError(Exception):
 
 
 class MissingPackageError(UserError):
-    """A package that is not installed here; the message has the command that installs it."""
+    """A package is not installed; the message has the command that installs it."""
 
 
 def check_installed(package: str, feature: str) -> None:
-    """Raise MissingPackageError if ``package``, which ``feature`` needs and the full set-up has, is not installed.
+    """Raise MissingPackageError if ``package``, a part of the full set-up that ``feature`` needs, is not installed.
 
-    The package is looked for, not imported: that takes seconds for some.
+    The package is not imported, as that takes seconds for some.
     """
     if find_spec(package) is None:
         raise MissingPackageError(f"{feature}: the package {package} is not installed; run: bash bash/setup.sh --full")
@@ -35,7 +35,7 @@ def check_installed(package: str, feature: str) -> None:
 
 @contextmanager
 def installed(package: str, requirement: str) -> Iterator[None]:
-    """Raise UserError with the command that installs ``package`` if the imports within find none."""
+    """Raise UserError with the command that installs ``package`` if an import inside the block fails for lack of it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -45,9 +45,9 @@ def installed(package: str, requirement: str) -> Iterator[None]:
 
 
 def without_secrets(text: str) -> str:
-    """Return ``text`` with *** in place of what a URL tells of user and key, and of the values of secret variables.
+    """Replace users and keys in URLs, and the values of secret variables, by ***.
 
-    Secret are environment variables named *_API_KEY, *_TOKEN and *PASSWORD with at least six characters.
+    Secret variables are environment variables named *_API_KEY, *_TOKEN and *PASSWORD with at least six characters.
     """
     secrets = {value for name, value in os.environ.items() if name.upper().endswith(SECRET_VARIABLES)}
     for secret in sorted(secrets, key=len, reverse=True):
@@ -57,5 +57,5 @@ def without_secrets(text: str) -> str:
 
 
 def public_url(text: str) -> str:
-    """Return ``text`` with *** for user and password of URLs (http://user:password@host) and for values of queries."""
-    return _VALUE_OF_QUERY.sub(rf"\g<1>{HIDDEN}", _USER_OF_URL.sub(lambda found: f"{found[1] or ''}{HIDDEN}@", text))
+    """Replace user and password (http://user:password@host) and the values of queries in URLs by ***."""
+    return _VALUE_OF_QUERY.sub(rf"\g<1>{HIDDEN}", _USER_OF_URL.sub(lambda match: f"{match[1] or ''}{HIDDEN}@", text))

@@ -1,7 +1,7 @@
-"""NVIDIA GPUs: those that a process may use, and why it can use none.
+"""NVIDIA GPUs: which ones a process may use, and the reason if it can use none.
 
-``python -m compositionality.gpus driver`` refuses a driver that is too old for the locked packages, from the standard
-library alone; ``… cuda`` tests the installed torch. bash/setup.sh asks both.
+``python -m compositionality.gpus driver`` fails if the driver is too old for the locked packages; it needs only the
+standard library. ``… cuda`` tests the installed torch. bash/setup.sh runs both.
 """
 
 import ctypes
@@ -17,15 +17,15 @@ from compositionality.errors import UserError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 LANES_PER_GPU = "LANES_PER_GPU"
-"""Jobs that share this process's GPU; set for the lanes of a study."""
+"""Number of jobs that share this process's GPU; set for the lanes of a study."""
 LOCKED_CUDA = 13
 """Major version of CUDA that the packages of requirements-gpu*.lock are built for."""
 OLDEST_DRIVER = {12: "525.60", 13: "580.65"}
 """By major version of CUDA, on Linux."""
 PEAKS = {"B200": 2250e12, "H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12}
-"""FLOP/s of dense bfloat16, by a word of a GPU's name."""
+"""FLOP/s of dense bfloat16, by a word in the GPU's name."""
 OTHER_PEAKS = {"PCIe", "NVL", "Laptop", "D", "MIG"}
-"""Words in the names of variants of these GPUs, whose peaks are others."""
+"""Words in the names of variants of these GPUs, which have other peaks."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Gpu:
 
 
 def installed_gpus() -> list[Gpu]:
-    """Return the GPUs of this machine, by index; none without a driver."""
+    """Return the GPUs of this machine in order; empty without a driver."""
     gpus: list[Gpu] = []
     for line in _nvidia_smi("-L").splitlines():
         if match := re.match(r"GPU \d+: (.+) \(UUID: (\S+)\)", line):
@@ -49,9 +49,9 @@ def installed_gpus() -> list[Gpu]:
 
 
 def visible_gpus(environ: Mapping[str, str]) -> list[str]:
-    """Return ids (index, GPU-… or MIG-…) of what ``environ["CUDA_VISIBLE_DEVICES"]`` leaves visible, in its order.
+    """Return ids (index, GPU-… or MIG-…) of the GPUs in ``environ["CUDA_VISIBLE_DEVICES"]``, in its order.
 
-    As CUDA reads it: the first word that is no GPU of this machine ends the list, a GPU named twice empties it.
+    Read as CUDA does: the first unknown word ends the list, a GPU named twice empties it.
     """
     words = environ.get(VISIBLE)
     if words is not None and words.strip() in ("", "-1"):
@@ -71,14 +71,14 @@ def visible_gpus(environ: Mapping[str, str]) -> list[str]:
 
 
 def count_gpus() -> int:
-    """Return how many GPUs this process can use: visible, with a driver that fits the installed torch."""
+    """Return how many GPUs this process can use: visible ones, if the driver fits the installed torch."""
     if os.environ.get(VISIBLE) == "":
         return 0  # without the seconds that torch takes to load
     import torch
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # why there is none is said by why_no_gpu
-        usable = torch.cuda.is_available()  # device_count alone asks the driver, however old it is
+        warnings.simplefilter("ignore")  # why_no_gpu gives the reason
+        usable = torch.cuda.is_available()  # device_count alone would accept a driver that is too old
     return int(torch.cuda.device_count()) if usable else 0
 
 
@@ -90,8 +90,8 @@ def why_no_gpu(environ: Mapping[str, str]) -> str:
             listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
         except (OSError, subprocess.SubprocessError):
             return "no GPU is visible: there is no NVIDIA driver (nvidia-smi cannot be run)"
-        said = " ".join((listing.stdout + listing.stderr).split())[:200] or "nothing"
-        return f"no GPU is visible: nvidia-smi says: {said}"
+        output = " ".join((listing.stdout + listing.stderr).split())[:200] or "nothing"
+        return f"no GPU is visible: nvidia-smi says: {output}"
     if not visible_gpus(environ):
         return (
             f"{VISIBLE}={environ[VISIBLE]} hides every GPU of this machine; unset it, or name some of "
@@ -111,9 +111,9 @@ def why_no_gpu(environ: Mapping[str, str]) -> str:
 
 
 def check_gpus_are_used() -> None:
-    """Raise UserError if GPUs are visible, but torch can use none; for work that takes a GPU where there is one.
+    """Raise UserError if GPUs are visible but torch can use none; for work that uses a GPU if there is one.
 
-    With torch's build for CPUs, which somebody chose, one line on stderr.
+    With torch's CPU build, which was a choice, print one line on stderr instead.
     """
     if count_gpus() or not visible_gpus(os.environ):
         return
@@ -127,14 +127,14 @@ def check_gpus_are_used() -> None:
 
 
 def peak_of(name: str) -> float | None:
-    """Return the FLOP/s of a GPU in dense bfloat16, by its name; None where its peak is not known."""
+    """Return the FLOP/s of a GPU in dense bfloat16, by its name; None if unknown."""
     words = set(name.replace("-", " ").split())
     models = [] if words & OTHER_PEAKS else sorted(words & PEAKS.keys())
     return PEAKS[models[0]] if models else None
 
 
 def gpu_share() -> float:
-    """Return the part of its GPU's memory that this process may take: an equal one for each lane on it."""
+    """Return the fraction of the GPU's memory for this process: an equal one for each lane on the GPU."""
     return 1 / max(1, int(os.environ.get(LANES_PER_GPU) or 1))
 
 
@@ -148,13 +148,13 @@ def check_driver() -> None:
     """Raise UserError if the driver is too old for the locked packages; a machine without a driver passes."""
     if installed_gpus() and (fault := _driver_fault(LOCKED_CUDA)):
         raise UserError(
-            f"{fault}; or take a torch of CUDA 12, for engine=single: TORCH_INDEX_URL=https://download.pytorch.org/whl/"
+            f"{fault}; or use a torch for CUDA 12, with engine=single: TORCH_INDEX_URL=https://download.pytorch.org/whl/"
             "cu126 bash bash/setup.sh --gpu; or the CPU: bash bash/setup.sh --cpu"
         )
 
 
 def check_cuda() -> str:
-    """Return a line on what the installed torch finds here; UserError if there are GPUs that it cannot use."""
+    """Return a line on the GPUs that the installed torch finds. UserError if there are GPUs that it cannot use."""
     if count := count_gpus():
         import torch
 
@@ -166,19 +166,19 @@ def check_cuda() -> str:
 
 
 def _driver_fault(cuda: int) -> str:
-    """Return why the driver cannot run CUDA's major version ``cuda``; empty if it can, or if that is not known."""
-    needed, version = OLDEST_DRIVER.get(cuda, "0"), driver()
-    numbers = _numbers(version)  # none where nvidia-smi does not tell
-    if not numbers or numbers >= _numbers(needed)[: len(numbers)] or _cuda_of_driver() >= cuda:
+    """Return why the driver cannot run CUDA's major version ``cuda``; empty if it can, or if that is unknown."""
+    oldest, version = OLDEST_DRIVER.get(cuda, "0"), driver()
+    numbers = _numbers(version)  # empty if nvidia-smi does not say
+    if not numbers or numbers >= _numbers(oldest)[: len(numbers)] or _cuda_of_driver() >= cuda:
         return ""
     return (
-        f"the NVIDIA driver is {version}, and CUDA {cuda} (torch and vLLM of requirements-gpu.lock) needs {needed} or "
+        f"the NVIDIA driver is {version}, and CUDA {cuda} (torch and vLLM of requirements-gpu.lock) needs {oldest} or "
         f"newer: update the driver, or put NVIDIA's package cuda-compat-{cuda}-0 on LD_LIBRARY_PATH"
     )
 
 
 def _cuda_of_driver() -> int:
-    """Return CUDA's major version that libcuda offers, which a compatibility package may raise; 0 without libcuda."""
+    """Return the major version of CUDA in libcuda, which a compatibility package may raise; 0 without libcuda."""
     version = ctypes.c_int()
     try:
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -188,7 +188,7 @@ def _cuda_of_driver() -> int:
 
 
 def _named(word: str, installed: Sequence[Gpu]) -> str | None:
-    """Return the UUID of the GPU or MIG device that a word of CUDA_VISIBLE_DEVICES names; None for an unknown one."""
+    """Return the UUID of the GPU or MIG device for a word of CUDA_VISIBLE_DEVICES; None if it is unknown."""
     if word.isdecimal():
         return installed[int(word)].uuid if int(word) < len(installed) else None
     uuids = [uuid for gpu in installed for uuid in (gpu.uuid, *gpu.instances) if word[:4] in ("GPU-", "MIG-")]
@@ -201,7 +201,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _nvidia_smi(*words: str) -> str:
-    """Return the output of nvidia-smi; empty where it is missing or fails."""
+    """Return the output of nvidia-smi; empty if it is missing or fails."""
     try:
         return subprocess.run(["nvidia-smi", *words], capture_output=True, text=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
@@ -209,7 +209,7 @@ def _nvidia_smi(*words: str) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Answer one question of the module's docstring; 0, or 2 after one line on stderr."""
+    """Run a command of the module's docstring; return 0, or 2 after one line on stderr."""
     try:
         if list(words) == ["cuda"]:
             print(f"set-up: {check_cuda()}")

@@ -1,8 +1,8 @@
-"""Calls of a server that speaks JSON: repeated where that can help, and no fault of it is taken for a reply.
+"""Client for JSON servers: repeats failed calls where that can help, and never takes a failure for a reply.
 
-A server fails if it cannot be reached, is busy (status 408, 409, 425, 429, 500 and above), or replies what it should
-not: text that is no JSON, or JSON of another shape. Any other status above 299 is a mistake of the request. It takes
-the standard library alone, so that a reward worker can use it; proxies are those of the environment.
+A server fails if it cannot be reached, is busy (status 408, 409, 425, 429, 500 and above), or gives an invalid reply:
+text that is not JSON, or JSON of another shape. Any other status above 299 is a mistake in the request. Needs only
+the standard library, so that a reward worker can use it; proxies come from the environment.
 """
 
 import base64
@@ -27,13 +27,13 @@ Result = TypeVar("Result")
 BUSY = (408, 409, 425, 429)
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 8.0
-LONGEST_ASKED_WAIT_S = 60.0  # that a server may ask for by Retry-After
+LONGEST_ASKED_WAIT_S = 60.0  # longest accepted Retry-After of a server
 LONGEST_REPLY = 64 << 20  # bytes
 SHOWN = 200  # characters of a reply in a message
 
 
 class ServerError(Exception):
-    """The server failed on a request. ``reply``: what it said instead; ``wait_s``: how long it asks to wait."""
+    """The server failed on a request. ``reply``: its invalid reply; ``wait_s``: the pause that it asks for."""
 
     def __init__(self, reason: str, reply: object = "", wait_s: float | None = None) -> None:
         super().__init__(reason)
@@ -41,15 +41,15 @@ class ServerError(Exception):
 
 
 class JsonClient:
-    """The server at ``url``, which may hold a login and a query, for many threads at once.
+    """The server at ``url``, which may include a login and a query, for many threads at once.
 
-    Every request has a connection of its own. ``base``: the end of the URL's path that is no part of the address.
+    Every request has its own connection. ``base``: a suffix of the URL's path to ignore.
     """
 
     def __init__(self, url: str, *, key: str = "", base: str = "", retries: int, timeout_s: float) -> None:
         self.name, self._url = without_secrets(url), address_of(url)
         if not (key.isascii() and key.isprintable()):
-            raise UserError(f"{self.name}: the API key holds characters that no HTTP header can have; correct it")
+            raise UserError(f"{self.name}: the API key has characters that HTTP headers do not allow; correct it")
         user, password = unquote(self._url.username or ""), unquote(self._url.password or "")
         login = base64.b64encode(f"{user}:{password}".encode()).decode() if user or password else ""
         self._authorization = f"Basic {login}" if login else f"Bearer {key}" if key else ""
@@ -64,10 +64,10 @@ class JsonClient:
         self.repeated = 0
 
     def call(self, path: str, content: Json | None, read: Callable[[Json], Result]) -> Result:
-        """POST ``content`` to ``path`` (None: GET); return what ``read`` makes of the JSON object in reply.
+        """Send ``content`` to ``path`` by POST (None: GET); return ``read`` of the JSON object in the reply.
 
         ``read`` raises a ServerError, LookupError, TypeError or ValueError for an object that it cannot use. Raise the
-        last ServerError, its reply in the message, if every repeat fails; UserError if the server refuses the request.
+        last ServerError, with its reply, if every repeat fails; UserError if the server refuses the request.
         """
         for attempt in range(self._retries + 1):
             try:
@@ -82,7 +82,7 @@ class JsonClient:
         raise AssertionError("a call has at least one attempt")
 
     def give_up(self, why: UserError) -> None:
-        """Repeat nothing from now on: calls that wait for it raise ``why``."""
+        """Stop repeating: calls that wait for a repeat raise ``why``."""
         self._why = why
         self._given_up.set()
 
@@ -99,11 +99,11 @@ class JsonClient:
         except (ValueError, RecursionError) as error:
             raise ServerError("the reply is not JSON", text) from error
         if not isinstance(reply, dict):
-            raise ServerError("the reply is no JSON object", text)
+            raise ServerError("the reply is not a JSON object", text)
         return reply
 
     def _request(self, path: str, content: Json | None) -> Request:
-        """Return the request; its URL has no login, and what a URL may not hold is escaped."""
+        """Return the request; its URL is escaped and has no login."""
         host, query = self._url.netloc.rpartition("@")[2], f"?{self._url.query}" if self._url.query else ""
         url = f"{self._url.scheme}://{host}{quote(f'{self.path}{path}{query}', safe='!$&()*+,;=:@/?%~')}"
         headers = {"User-Agent": "compositionality", "Content-Type": "application/json"}
@@ -120,7 +120,7 @@ class JsonClient:
                 return response.status, _seconds(response.headers.get("Retry-After")), _whole(response, deadline)
         except (OSError, HTTPException) as error:
             kind = type(error).__name__
-            if type(error) is URLError:  # so before a reply
+            if type(error) is URLError:  # before any reply
                 kind = "ConnectTimeout" if isinstance(error.reason, TimeoutError) else "ConnectError"
             raise ServerError(f"no answer ({kind})") from error
 
@@ -139,7 +139,7 @@ class _AnyStatus(HTTPDefaultErrorHandler):
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Send the same request to where the server has moved, with the login only within the same server."""
+    """Follows redirects with the same request, and sends the login only to the same server."""
 
     def redirect_request(
         self, req: Request, _fp: Any, _code: int, _msg: str, _headers: Message, newurl: str
@@ -149,16 +149,16 @@ class _Redirects(HTTPRedirectHandler):
 
 
 def address_of(url: str) -> SplitResult:
-    """Return ``url`` in its parts. Raise UserError if it is no address of a server."""
+    """Split ``url``. UserError if it is not the address of a server."""
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port >= 0):
             return parts
-    raise UserError(f"{without_secrets(url)}: no address of a server; give http://HOST:PORT")
+    raise UserError(f"{without_secrets(url)}: not the address of a server; give http://HOST:PORT")
 
 
 def _whole(response: Any, deadline: float) -> bytes:
-    """Return all of a reply; raise ServerError if it is not there in time, or has no end."""
+    """Return the whole reply; raise ServerError if it is late, or too long."""
     body = bytearray()
     while piece := response.read1(1 << 16):
         body += piece
@@ -173,11 +173,11 @@ def _read(reply: Json, read: Callable[[Json], Result]) -> Result:
     try:
         return read(reply)
     except (LookupError, TypeError, ValueError) as error:
-        raise ServerError("the reply lacks what was asked for", reply) from error
+        raise ServerError("the reply lacks the requested fields", reply) from error
 
 
 def _pause(attempt: int, asked_s: float | None) -> float:
-    """Return seconds before the next attempt: twice as long each time, unless the server asks for another pause."""
+    """Return the seconds before the next attempt: doubled each time, unless the server asks for another pause."""
     if asked_s is not None:
         return asked_s
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**attempt) * random.uniform(0.75, 1.0)

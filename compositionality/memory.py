@@ -1,6 +1,6 @@
 """Memory and disk that a run needs: formulas over plain numbers, and the check against a machine. Time is not forecast.
 
-No settings are read here: the packages that have them make a ``Sharding``, a ``BatchSpec``, a ``Vllm`` of theirs.
+No settings are read here: other packages convert their settings to ``Sharding``, ``BatchSpec`` and ``Vllm``.
 """
 
 import math
@@ -17,16 +17,16 @@ from compositionality.gpus import count_gpus
 GB = 1e9
 GPU, HOST, DISK = "memory of each GPU", "memory of each node", "disk"
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-WEIGHT, GRADIENT, MOMENTS = 4, 4, 8  # bytes a weight while it is trained: float32
+WEIGHT, GRADIENT, MOMENTS = 4, 4, 8  # bytes per weight in training: float32
 CONTEXT = 1.5e9  # CUDA context and communication buffers of a process: an estimate, not measured here
 GRAPHS = 1.0e9  # CUDA graphs of vLLM: an estimate, not measured here
 VLLM_HOST = 4.0e9  # host memory of a vLLM engine's processes without weights: an estimate
 GPU_PROCESS = 4.0e9  # host memory of a process that computes on a GPU (torch, CUDA, NCCL): an estimate
 PYTHON = 0.8e9  # host memory of a process that has loaded torch and transformers
-VLLM_TOKENS, VLLM_SEQUENCES = 16384, 512  # that vLLM computes at a time on an H100 (on an A100 half as many tokens)
-HEAD_TOKENS = 2048  # whose log-probabilities are computed at a time with activation checkpointing
+VLLM_TOKENS, VLLM_SEQUENCES = 16384, 512  # vLLM's limits per step on an H100 (on an A100 half as many tokens)
+HEAD_TOKENS = 2048  # tokens per step of the log-probabilities with activation checkpointing
 TOKEN_TEXT = 4.0  # bytes on disk of a token's text, in a table of completions or a file of lines
-SPARE_COLUMNS = 64  # of the built-in sampler's cache
+SPARE_COLUMNS = 64  # spare columns of the built-in sampler's cache
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -35,7 +35,7 @@ CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 
 @dataclass(frozen=True)
 class Machine:
-    """``gpus``, ``gpu_bytes`` of each (None: no GPU) and ``host_bytes`` of a node; ``disk_bytes`` in all."""
+    """Number of ``nodes``; per node ``gpus``, ``gpu_bytes`` of each (None: no GPU), ``host_bytes``; total disk."""
 
     nodes: int
     gpus: int
@@ -45,7 +45,7 @@ class Machine:
 
 
 def this_machine(out: Path | None = None, nodes: int = 1) -> Machine:
-    """Measure this machine. The disk is the one of ``out``, whose present content a new run replaces."""
+    """Measure this machine. The disk is that of ``out``; its present content counts as free: a new run replaces it."""
     import torch
 
     gpus = count_gpus()
@@ -54,7 +54,7 @@ def this_machine(out: Path | None = None, nodes: int = 1) -> Machine:
 
 
 def host_bytes() -> float:
-    """Return the memory of this machine, or of the container where that has less."""
+    """Return the memory of this machine, or of the container if it has less."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     total = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal:"))
     limits = [Path(name).read_text().strip() for name in CGROUP_LIMITS if Path(name).is_file()]
@@ -62,18 +62,18 @@ def host_bytes() -> float:
 
 
 def disk_bytes(out: Path) -> float:
-    """Return what is free on the disk of ``out``, and what ``out`` itself holds."""
-    held = 0
+    """Return the free bytes on the disk of ``out``, plus the bytes in ``out`` itself."""
+    size = 0
     for path in out.rglob("*"):
         with suppress(FileNotFoundError):  # deleted meanwhile
-            held += path.stat().st_size if path.is_file() else 0
+            size += path.stat().st_size if path.is_file() else 0
     parent = next(path for path in [out, *out.absolute().parents] if path.exists())
-    return shutil.disk_usage(parent).free + held
+    return shutil.disk_usage(parent).free + size
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a step needs at one time in one place: bytes by ``parts``; ``hint``: what to change if they are too many."""
+    """The need of a step at one time in one place: bytes by ``parts``; ``hint``: what to change if it does not fit."""
 
     step: str
     place: str
@@ -85,32 +85,32 @@ class Need:
         return sum(self.parts.values())
 
     def available(self, machine: Machine) -> float | None:
-        """Return the bytes that the machine has; None where it has no such place."""
+        """Return the bytes that the machine has; None without such a place."""
         return {GPU: machine.gpu_bytes, HOST: machine.host_bytes, DISK: machine.disk_bytes}[self.place]
 
     def fits(self, machine: Machine) -> bool:
         return self.total <= (self.available(machine) or 0) or not self.total
 
     def largest(self) -> str:
-        """Return the three largest parts in words."""
+        """Return the three largest parts as a text."""
         parts = sorted(self.parts.items(), key=lambda part: -part[1])[:3]
         return ", ".join(f"{name} {in_gb(size)}" for name, size in parts if size > 0)
 
 
 def in_gb(size: float) -> str:
-    """Write bytes in GB, with as many digits as matter; in MB below 10 MB."""
+    """Format bytes in GB with two or three digits; in MB below 10 MB."""
     if size < GB / 100:
         return f"{size / 1e6:.2g} MB"
     return f"{size / GB:.{0 if size >= 99.5 * GB else 1 if size >= 0.95 * GB else 2}f} GB"
 
 
 def check_needs(needs: Iterable[Need], machine: Machine) -> None:
-    """Raise UserError for the first need that the machine does not fill."""
+    """Raise UserError for the first need that does not fit the machine."""
     for need in needs:
         if not need.fits(machine):
             raise UserError(
                 f"{need.step}: needs {in_gb(need.total)} of {need.place} ({need.largest()}), "
-                f"{in_gb(need.available(machine) or 0)} are there; {need.hint}"
+                f"{in_gb(need.available(machine) or 0)} are available; {need.hint}"
             )
 
 
@@ -129,7 +129,7 @@ class ModelShape:
     head_width: int
     vocabulary: int
     tied: bool
-    stored_bytes: int  # of a weight in the model's folder
+    stored_bytes: int  # per weight in the model's folder
     tensors: tuple[int, ...]
 
     @cached_property
@@ -138,12 +138,12 @@ class ModelShape:
 
     @property
     def ends(self) -> int:
-        """Weights outside the blocks: embedding, head if it is not tied, the last norm."""
+        """Number of weights outside the blocks: embedding, head if it is not tied, the last norm."""
         return self.vocabulary * self.width * (1 if self.tied else 2) + self.width
 
     @property
     def block(self) -> int:
-        """Weights of a block."""
+        """Number of weights of a block."""
         return (self.parameters - self.ends) // self.layers
 
     def cache_bytes(self, bytes_each: int) -> int:
@@ -153,9 +153,9 @@ class ModelShape:
 
 @dataclass(frozen=True)
 class Sharding:
-    """How ranks share a model. Parked: in host memory between updates only, which saves nothing in an update.
+    """How ranks share a model. Parked states are in host memory between updates, which saves nothing in an update.
 
-    verl moves what is parked back for each update (param_offload, optimizer_offload; workers/engine/base.py).
+    verl moves parked states back for each update (param_offload, optimizer_offload; workers/engine/base.py).
     """
 
     data: int  # ranks that share weights and Adam, if sharded
@@ -165,17 +165,17 @@ class Sharding:
     parked_weights: bool = False
     parked_moments: bool = False
     deferred: bool = False  # verl: gradients stay whole until the last micro-batch
-    trained: float = 1.0  # share of the weights that have gradients and moments: with LoRA little
+    trained: float = 1.0  # share of the weights with gradients and moments: small with LoRA
 
     @property
     def ways(self) -> int:
-        """Into how many parts the weights are split."""
+        """Number of parts that the weights are split into."""
         return self.tensor * (self.data if self.sharded else 1)
 
 
 @dataclass(frozen=True)
 class BatchSize:
-    """``rows`` of ``tokens`` in all, the longest of ``longest``. ``packed``: one after the other, without padding."""
+    """``rows`` with ``tokens`` in all, ``longest`` in one row. ``packed``: concatenated, without padding."""
 
     rows: int
     tokens: int
@@ -184,12 +184,12 @@ class BatchSize:
 
     @property
     def computed(self) -> int:
-        """Tokens that go through the model, padding included."""
+        """Number of tokens that go through the model, including padding."""
         return self.tokens if self.packed else self.rows * self.longest
 
     @property
     def mask(self) -> int:
-        """Entries of an attention mask: packed rows have one of all tokens by all tokens."""
+        """Number of entries of the attention mask: all tokens by all tokens for packed rows."""
         return self.tokens**2 if self.packed else self.rows * self.longest**2
 
 
@@ -202,18 +202,18 @@ class BatchSpec:
     checkpointing: bool
     attention: str
     engine: str  # single or verl
-    entropy: bool = False  # verl: of all tokens, with a gradient
-    tempered: bool = False  # verl: the logits are divided by a temperature, into a copy
+    entropy: bool = False  # verl: entropy of all tokens, with a gradient
+    tempered: bool = False  # verl: logits are divided by a temperature, into a copy
     tensor: int = 1  # ranks that share a layer
 
     @property
     def masked(self) -> bool:
-        """Whether attention reads a mask: sdpa and eager do, where rows are packed or padded by verl."""
+        """True if attention reads a mask: sdpa and eager do for rows packed or padded by verl."""
         return self.engine == "verl" and self.attention != "flash_attention_2"
 
 
 def training(shape: ModelShape, sharding: Sharding, spec: BatchSpec, *, reference: bool = False) -> dict[str, float]:
-    """Return the bytes of a process at the peak of an update: in a pass, or at the end of the backward one."""
+    """Return the bytes of a process at the peak of an update: during a pass, or at the end of the backward pass."""
     during, end = gathered(shape, sharding, spec.bytes_each)
     if spec.engine == "verl":  # AdamW's foreach kernels copy the weights once
         end = max(end, shape.parameters / sharding.ways * WEIGHT)
@@ -238,12 +238,12 @@ def states(shape: ModelShape, sharding: Sharding, *, reference: bool = False) ->
 
 
 def trained_share(shape: ModelShape, lora_rank: int) -> float:
-    """Return at most two factors of this rank beside square matrices of the model's width; 1 without LoRA."""
+    """Return an upper bound of the trained share: two factors of this rank per square matrix; 1 without LoRA."""
     return min(1.0, 2 * lora_rank / shape.width) if lora_rank else 1.0
 
 
 def gathered(shape: ModelShape, sharding: Sharding, c: int) -> tuple[float, float]:
-    """Return the bytes of what FSDP2 holds whole: during the passes, and at their end.
+    """Return the bytes of unsharded tensors in FSDP2: during the passes, and at their end.
 
     During: the root's group (embedding and head, which stay whole from the forward pass to the end of the backward
     pass, with their gradient), a block, the next one, and a block's gradient with its float32 copy for the reduction.
@@ -256,7 +256,7 @@ def gathered(shape: ModelShape, sharding: Sharding, c: int) -> tuple[float, floa
 
 
 def parked(shape: ModelShape, sharding: Sharding) -> float:
-    """Return the bytes of a rank's states in host memory between updates; of all of them if none is on the GPU.
+    """Return the bytes of a rank's states in host memory between updates (all states if none is on the GPU).
 
     They are pinned, and torch's allocator rounds each tensor's shard up to a power of two
     (``CachingHostAllocatorImpl::allocate`` in c10; verl copies with ``non_blocking=True``, utils/fsdp_utils.py).
@@ -267,11 +267,10 @@ def parked(shape: ModelShape, sharding: Sharding) -> float:
 
 
 def activations(shape: ModelShape, spec: BatchSpec) -> dict[str, float]:
-    """Return the bytes of activations, masks and logits at the peak of a micro-batch; c: bytes of a number in it.
+    """Return the bytes of activations, masks and logits at the peak of a micro-batch; c: bytes per number.
 
-    With activation checkpointing only the input of each block is kept, and one block at a time is computed again: after
-    the logits, which are gone by then. A mask has a byte an entry, and sdpa copies it into the data type of the
-    computation.
+    With activation checkpointing only the input of each block is kept, and one block at a time is recomputed, after the
+    logits were freed. A mask has a byte per entry, and sdpa copies it into the data type of the computation.
     """
     c, tokens = spec.bytes_each, spec.batch.computed
     norm = shape.width * (4 + 2 * c)  # its input in float32 (LlamaRMSNorm), its output before and after the weight
@@ -290,7 +289,7 @@ def activations(shape: ModelShape, spec: BatchSpec) -> dict[str, float]:
 
 
 def block_bytes(shape: ModelShape, spec: BatchSpec) -> int:
-    """Return the bytes a token that a block keeps beside its norms for its backward pass, without dropout.
+    """Return the bytes per token that a block keeps for its backward pass besides its norms, without dropout.
 
     Queries, keys, values and the output of attention with its log-sum; four tensors of the MLP (modelling_llama.py). A
     mask keeps sdpa from sharing keys and values among heads: they are repeated (integrations/sdpa_attention.py).
@@ -306,11 +305,11 @@ def block_bytes(shape: ModelShape, spec: BatchSpec) -> int:
 
 
 def head_bytes(shape: ModelShape, spec: BatchSpec) -> int:
-    """Return the bytes of a micro-batch's logits and of what is computed from them, at the peak.
+    """Return the bytes of a micro-batch's logits and of values computed from them, at the peak.
 
-    verl (transformer_impl.py, prepare_model_outputs): the logits in the data type of the computation, whose gradient
-    takes their place; padded rows are copied without their padding, a temperature and entropy cost copies too. The
-    single-file trainers: five float32 numbers a logit, with activation checkpointing of 2,048 tokens at a time.
+    verl (transformer_impl.py, prepare_model_outputs): the logits in the data type of the computation, which their
+    gradient replaces; padded rows are copied without padding, a temperature and entropy need copies too. The
+    single-file trainers: five float32 numbers per logit, with activation checkpointing for 2,048 tokens at a time.
     """
     vocabulary, c, batch = shape.vocabulary // spec.tensor, spec.bytes_each, spec.batch
     if spec.engine == "single":
@@ -323,10 +322,10 @@ def head_bytes(shape: ModelShape, spec: BatchSpec) -> int:
 def run_folder(
     shape: ModelShape, *, keep: int, best: bool, dtype: str, whole_model: bool, saving: bool = True
 ) -> dict[str, float]:
-    """Return the bytes on disk of a run folder at its fullest; without ``saving`` of what a finished run leaves.
+    """Return the bytes on disk of a run folder at its largest; without ``saving``, of a finished run.
 
     These are ``keep`` checkpoints, the best one by validation, one more while it is written, final/ and best/. A
-    checkpoint holds weights and Adam in float32; with ``whole_model`` (the single-file trainers) a model folder too.
+    checkpoint has weights and Adam in float32; with ``whole_model`` (the single-file trainers) a model folder too.
     """
     checkpoint = shape.parameters * (WEIGHT + MOMENTS + (WEIGHT if whole_model else 0))
     parts = {f"{keep} checkpoints": float(keep * checkpoint)}
@@ -343,9 +342,9 @@ def run_folder(
 
 @dataclass(frozen=True)
 class Vllm:
-    """An engine of vLLM."""
+    """Settings of a vLLM engine."""
 
-    share: float  # of the GPU
+    share: float  # fraction of the GPU's memory
     length: int  # prompt and completion in tokens
     tensor: int
     bytes_each: int  # of a weight
@@ -360,14 +359,14 @@ class Vllm:
     def work(self, shape: ModelShape) -> float:
         """Return the bytes of one forward pass over the largest batch, and of sampling from its logits.
 
-        vLLM keeps the most that it measures in a run of ``max_num_batched_tokens`` tokens and ``max_num_seqs`` rows
+        vLLM reserves the peak of a run with ``max_num_batched_tokens`` tokens and ``max_num_seqs`` rows
         (v1/worker/gpu_worker.py, determine_available_memory): a block's MLP, the logits in float32 and their softmax.
         """
         hidden = 2 * shape.feed_forward / self.tensor + 4 * shape.width
         return self.batched_tokens * hidden * self.bytes_each + 3 * 4 * self.sequences * shape.vocabulary + GRAPHS
 
     def completion(self, shape: ModelShape) -> float:
-        """Return the bytes of cache of a completion of full length."""
+        """Return the bytes of cache for a completion of full length."""
         return self.length * shape.cache_bytes(self.bytes_each) / min(self.tensor, shape.kv_heads)
 
     def at_once(self, shape: ModelShape, gpu_bytes: float) -> int:
@@ -376,7 +375,7 @@ class Vllm:
         return max(0, int(free_bytes / self.completion(shape)))
 
     def need(self, shape: ModelShape, step: str, beside: float = 0.0) -> Need:
-        """Return what a GPU needs for one completion of full length in vLLM's share, ``beside`` bytes of others."""
+        """Return the need of a GPU for one completion of full length in vLLM's share, with ``beside`` other bytes."""
         parts = {
             "weights": self.weights(shape),
             "one completion": self.completion(shape),
@@ -389,7 +388,7 @@ class Vllm:
 
 def builtin_parts(shape: ModelShape, rows: int, length: int, bytes_each: int, place: str) -> dict[str, float]:
     """Return the bytes of the built-in sampler (rollout/sampler/) with a cache of ``rows`` of ``length`` tokens."""
-    parts = {  # while the cache grows, the old one lies beside the new one
+    parts = {  # while the cache grows, old and new one exist together
         "weights": float(shape.parameters * bytes_each),
         "cache": 2.0 * rows * (length + SPARE_COLUMNS) * shape.cache_bytes(bytes_each),
         "logits": 3.0 * 4 * rows * shape.vocabulary,

@@ -1,4 +1,4 @@
-"""Types of settings that hold their range."""
+"""Types of settings that include their range."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from annotated_types import Ge, Gt, Interval, MinLen
 from pydantic_core import CoreSchema, core_schema
 
 REQUIRED: Any = "???"
-"""The default of a setting that has none."""
+"""The default of a setting that must be given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ PositiveFraction = Annotated[float, Interval(gt=0, le=1)]
 NonEmptyStr = Annotated[str, MinLen(1)]
 """A path or a name that may not be empty."""
 Seed = Annotated[int, Interval(ge=0, le=2**31 - 1)]
-"""What every random generator takes."""
+"""A seed that every random generator accepts."""
 Workers = Annotated[int, Interval(ge=1, le=1024)]
 """Processes on this machine."""
 Port = Annotated[int, Interval(ge=1, le=65535)]

@@ -1,4 +1,4 @@
-"""Seeds of completions and orders of rows, as functions of the seed of a run and of places: the same on any machine."""
+"""Seeds of completions and orders of rows as functions of a run's seed and of positions: the same on any machine."""
 
 from functools import lru_cache
 from hashlib import blake2b
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def request_seed(run_seed: int, problem: int, sample: int) -> int:
-    """Return the seed of a completion, 31 bits: a hash of run, problem row and sample; no two runs share a stream."""
+    """Return the 31-bit seed of a completion: a hash of run seed, problem row and sample; runs share no stream."""
     key = f"{run_seed}/{problem}/{sample}".encode()
     return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1
 
@@ -20,6 +20,6 @@ def epoch_order(rows: int, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np
 
 
 def row_at(position: int, rows: int, seed: int, *, shuffle: bool = True) -> int:
-    """Return which of ``rows`` rows is at ``position`` of an endless stream of passes, each in its own order."""
+    """Return the index (of ``rows``) at ``position`` in an endless stream of passes, each in its own order."""
     epoch, offset = divmod(position, rows)
     return int(epoch_order(rows, seed, epoch)[offset]) if shuffle else offset

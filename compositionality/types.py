@@ -1,4 +1,4 @@
-"""The words that tasks, judges, rollouts and training share; README.md says where the others are. Nothing heavy."""
+"""The words that tasks, judges, rollouts and training share; README.md lists the others. Imports nothing heavy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 
 class Message(TypedDict):
-    """One chat turn, as chat templates take it."""
+    """One turn of a chat, in the form that chat templates take."""
 
     role: str
     content: str
@@ -19,7 +19,7 @@ class Problem:
 
     data_source: str
     level: int  # depth of the composition
-    group: str  # the set that it belongs to: trained, heldout, ood, …
+    group: str  # its set: trained, heldout, ood, …
     prompt: str
     ground_truth: str  # JSON text that the judge reads
     index: int  # place in the stream (split, seed)
@@ -42,38 +42,38 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a completion."""
+    """The result of judging a completion."""
 
-    score: float  # of a task's judge in [0, 1], of a reward function any finite number
+    score: float  # in [0, 1] from a task's judge; any finite number from a reward function
     reason: Reason
-    answer: str | None = None  # that was read
-    metrics: Mapping[str, float] = field(default_factory=dict)  # of a reward function
-    error: str | None = None  # what a judge died of
+    answer: str | None = None  # the answer read from the completion
+    metrics: Mapping[str, float] = field(default_factory=dict)  # from a reward function
+    error: str | None = None  # why the judge failed
 
 
 def storable(text: str) -> str:
-    """Replace lone surrogates (of a server, or of JSON text), which have no UTF-8 form, by question marks."""
+    """Replace lone surrogates (from a server or JSON text), which have no UTF-8 form, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
 STOP, LENGTH, FAILED = "stop", "length", "failed"
-"""Finish reasons: the model ended its response; the limit of tokens ended it; the server failed, so there is none."""
+"""Finish reasons: the model ended its response; the token limit cut it off; the server failed and gave none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One sampled response to a problem; of a server that gives no token ids or log-probs these are empty."""
+    """One sampled response to a problem. Token ids and log-probs are empty if the server does not return them."""
 
     text: str  # without special tokens
     n_tokens: int
     finish_reason: str
-    token_ids: Sequence[int] = ()  # with the EOS
-    log_probs: Sequence[float] = ()  # natural, of the tempered, untruncated distribution, one for each token
+    token_ids: Sequence[int] = ()  # including the EOS
+    log_probs: Sequence[float] = ()  # natural, one per token, at this temperature but without top-k and top-p
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingOptions:
-    """``temperature`` 0 is greedy, ``top_k`` 0 and ``top_p`` 1 are off, ``max_tokens`` limits the new tokens."""
+    """Sampling options: ``temperature`` 0 is greedy, ``top_k`` 0 and ``top_p`` 1 are off, ``max_tokens`` are new."""
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -83,9 +83,9 @@ class SamplingOptions:
 
 @dataclass(slots=True)
 class PromptGroup:
-    """All completions of one problem in one step; the lists after them have an entry for each."""
+    """All completions of one problem in one step; the lists have an entry for each completion."""
 
-    position: int  # of the problem in the stream of prompts
+    position: int  # the problem's position in the stream of prompts
     prompt_ids: list[int]
     completions: list[Completion]
     rewards: list[float | None]  # None where the judge failed
@@ -94,17 +94,17 @@ class PromptGroup:
     reasons: list[Reason] = field(default_factory=list)
 
     def has_signal(self, *, by_reward: bool = False) -> bool:
-        """Return whether all were judged, and they differ in being correct, ``by_reward``: in reward."""
+        """Return whether all were judged and some but not all are correct (``by_reward``: whether rewards differ)."""
         return self.is_judged() and len(set(self.rewards if by_reward else self.correct)) > 1
 
     def is_judged(self) -> bool:
-        """Return whether the judge succeeded on every completion: else the others would be a biased sample."""
+        """Return whether the judge succeeded on every completion; otherwise the rest would be a biased sample."""
         return None not in self.rewards
 
 
 @dataclass(frozen=True, slots=True)
 class TrainSample:
-    """One completion on its way into an update: token ids, the sampler's log-prob of each response token, advantage."""
+    """One completion of an update: token ids, the sampler's log-prob of each response token, advantage."""
 
     prompt_ids: list[int]
     response_ids: list[int]
@@ -115,5 +115,5 @@ class TrainSample:
         return len(self.prompt_ids) + len(self.response_ids)
 
     def loss_mask(self) -> list[int]:
-        """Return 1 for each token of the response, 0 for those of the prompt."""
+        """Return 1 for each token of the response and 0 for each of the prompt."""
         return [0] * len(self.prompt_ids) + [1] * len(self.response_ids)

@@ -1,4 +1,4 @@
-"""Values against a dataclass of settings, by pydantic: faults in one line; keys, ranges and phrases for ``--help``."""
+"""Validate settings against their dataclass with pydantic: one-line errors; keys, ranges and texts for ``--help``."""
 
 import ast
 import difflib
@@ -20,7 +20,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import ALL, REQUIRED, OneOf, OneUp
 
 Settings = TypeVar("Settings")
-NEEDED = {
+EXPECTED = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -35,23 +35,23 @@ def check_ranges(settings: object) -> None:
 
 
 def check_once(key: str, paths: Sequence[str]) -> None:
-    """Raise UserError for the first file or folder that is more than once among the ``paths`` of ``key``."""
+    """Raise UserError for the first file or folder that is repeated in the ``paths`` of ``key``."""
     places = [Path(path).absolute() for path in paths]
     for number, place in enumerate(places):
         if place in places[:number]:
-            raise UserError(f"{key}: {paths[number]} is there twice; give each file or folder once")
+            raise UserError(f"{key}: {paths[number]} is given twice; give each file or folder once")
 
 
 def validated(schema: type[Settings], values: Mapping[str, Any], source: str = "", prefix: str = "") -> Settings:
-    """Return a ``schema`` (a dataclass) with ``values``, nested mappings; those that are REQUIRED count as not given.
+    """Return a ``schema`` (a dataclass) with ``values``, nested mappings; the value REQUIRED counts as missing.
 
     Raises UserError for an unknown key and for the first value that its type does not allow; the message begins with
-    ``source``, a file, and ``prefix``, what stands before the keys there.
+    ``source``, a file, and ``prefix``, the path to these keys in it.
     """
     fault = next(_truth_values(schema, values), "")
     if not fault:
         try:
-            (settings,) = _adapter(schema).validate_python([_given(values)])  # type: ignore[arg-type]
+            (settings,) = _adapter(schema).validate_python([_drop_required(values)])  # type: ignore[arg-type]
             return cast("Settings", settings)
         except ValidationError as error:
             fault = _fault(schema, error)
@@ -60,19 +60,23 @@ def validated(schema: type[Settings], values: Mapping[str, Any], source: str = "
 
 @cache
 def _adapter(schema: Any) -> TypeAdapter[Any]:
-    """Return that of a tuple, as pydantic takes no configuration for a dataclass itself; those inside inherit it."""
+    """Return the adapter of a one-tuple: a dataclass itself takes no pydantic configuration, an element inherits it."""
     return TypeAdapter(tuple[schema], config=ConfigDict(extra="forbid", allow_inf_nan=False))
 
 
-def _given(values: Any) -> Any:
-    """Return ``values`` without what is REQUIRED."""
+def _drop_required(values: Any) -> Any:
+    """Return ``values`` without the entries that are REQUIRED."""
     if not isinstance(values, Mapping):
         return values
-    return {key: _given(value) for key, value in values.items() if not (isinstance(value, str) and value == REQUIRED)}
+    return {
+        key: _drop_required(value)
+        for key, value in values.items()
+        if not (isinstance(value, str) and value == REQUIRED)
+    }
 
 
 def _truth_values(kind: Any, value: Any, key: str = "") -> Iterator[str]:
-    """Yield faults that pydantic passes over: true and false where a number is needed."""
+    """Yield the faults that pydantic accepts: true or false for a number."""
     plain: Any = _plain(kind)
     inner = get_args(plain)[-1] if get_args(plain) else Any
     if isinstance(value, Mapping):
@@ -83,11 +87,11 @@ def _truth_values(kind: Any, value: Any, key: str = "") -> Iterator[str]:
         for part in value:
             yield from _truth_values(inner, part, key)
     elif isinstance(value, bool) and plain in (int, float):
-        yield f"{key}={typed_text(value)}: give {NEEDED[plain]}"
+        yield f"{key}={typed_text(value)}: give {EXPECTED[plain]}"
 
 
 def _fault(schema: Any, error: ValidationError) -> str:
-    """Return the first fault of a validation in one line: key, value, what it must be."""
+    """Return the first fault of a validation in one line: key, value, what is allowed."""
     first = min(error.errors(include_url=False), key=lambda fault: fault["type"] != UNKNOWN)
     kind, key, value = schema, "", first["input"]
     for part in first["loc"][1:]:
@@ -95,7 +99,7 @@ def _fault(schema: Any, error: ValidationError) -> str:
         kind = _kinds(schema).get(str(part)) if is_dataclass(schema) else inner[-1] if inner else Any  # type: ignore[arg-type]
         key += "" if isinstance(part, int) else f".{part}" if key else str(part)
     if first["type"] == UNKNOWN:
-        return f"{key}: {no_such_setting(schema, str(part))}"
+        return f"{key}: {unknown_setting(schema, str(part))}"
     if first["type"] == "missing":
         return f"no value for {key}"
     plain, must = _plain(kind), f"must {range_of(kind)}"
@@ -108,14 +112,14 @@ def _fault(schema: Any, error: ValidationError) -> str:
     if first["type"] == "finite_number":
         must = f"must be finite{range_of(kind).replace('be', ' and', 1)}"
     elif first["type"].endswith(("_type", "_parsing", "_from_float")):
-        must = f"give {NEEDED.get(plain, first['msg'])}"
+        must = f"give {EXPECTED.get(plain, first['msg'])}"
     if isinstance(part, int):
         return f"{key}: {typed_text(value)}: each{': ' if must.startswith('give') else ' '}{must}"
     return f"{key}={typed_text(value)}: {must}"
 
 
-def no_such_setting(schema: Any, key: str) -> str:
-    """Return what to say of a key that ``schema`` does not have, with the nearest that it has."""
+def unknown_setting(schema: Any, key: str) -> str:
+    """Return the error message for a key that ``schema`` does not have, with the nearest keys that it has."""
     if ":" in key:
         return f"no such setting; in {{key: value}} a space stands after the colon: {key.replace(':', ': ')}"
     keys = list(keys_of(schema))
@@ -125,7 +129,7 @@ def no_such_setting(schema: Any, key: str) -> str:
 
 
 def keys_of(schema: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the keys of a dataclass and of those in it, with dots."""
+    """Yield the keys of a dataclass and of nested ones, with dots."""
     for name, kind in _kinds(schema).items():
         if is_dataclass(kind):
             yield from keys_of(kind, f"{prefix}{name}.")
@@ -134,7 +138,7 @@ def keys_of(schema: Any, prefix: str = "") -> Iterator[str]:
 
 
 def kind_of(schema: Any, key: str) -> Any:
-    """Return what a dotted key takes (int, str, Path, list[str] …; dict: any key below it), without None and range.
+    """Return the type of a dotted key (int, str, Path, list[str] …; dict: any key below it), without None and range.
 
     None if ``schema`` has no such key.
     """
@@ -151,7 +155,7 @@ def kind_of(schema: Any, key: str) -> Any:
 
 @cache
 def _kinds(schema: Any) -> dict[str, Any]:
-    """Return types by field, with their ranges."""
+    """Return the types of the fields, with their ranges."""
     hints = get_type_hints(schema, include_extras=True)
     return {entry.name: hints[entry.name] for entry in fields(schema)}
 
@@ -204,7 +208,7 @@ def typed_text(value: Any) -> str:
 
 
 def phrases(schema: type[Any]) -> dict[str, str]:
-    """Return the phrase of every field of a dataclass: metadata ``help``, else the comment at the end of its line."""
+    """Return the help text of each field of a dataclass: metadata ``help``, else the comment at the end of its line."""
     texts: dict[str, str] = {}
     for base in reversed(schema.__mro__):
         if not is_dataclass(base):

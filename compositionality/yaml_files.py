@@ -1,4 +1,4 @@
-"""YAML files written by people, read so that a mistake is one line that names the file and the place in it."""
+"""Read YAML files written by people; an error is one line with the file, line and column."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ PLAIN = re.compile("[A-Za-z0-9_./:-]+")
 
 
 class Dumper(yaml.SafeDumper):  # type: ignore[misc]
-    """Quotes text that this Loader, or one of YAML 1.1, would take for a number, a truth value or a date."""
+    """Dumper that quotes text which this Loader, or YAML 1.1, would read as a number, a truth value or a date."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
         first: [*resolvers] for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
@@ -24,7 +24,7 @@ class Dumper(yaml.SafeDumper):  # type: ignore[misc]
 
 
 class Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML with plain scalars as in version 1.2: 1e-4 is a number; no dates, no numbers to other bases, no ``on``."""
+    """Loader with plain scalars as in YAML 1.2: 1e-4 is a number; no dates, no octal numbers, no ``on``."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
@@ -41,12 +41,12 @@ for tag, pattern, first in (
 
 
 def yaml_path(folder: Path, name: str) -> Path:
-    """Return the file that a name in ``folder``, or a path that ends in .yaml, stands for."""
+    """Return the file of a name in ``folder``; a path that ends in .yaml is returned as it is."""
     return Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
 
 
 def named_yaml(folder: Path, key: str, name: str) -> Path:
-    """Return that file. UserError that names what ``folder`` has if it does not exist."""
+    """Return the file as ``yaml_path`` does. UserError with the names in ``folder`` if it does not exist."""
     path = yaml_path(folder, name)
     if not path.is_file():
         existing = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
@@ -55,7 +55,7 @@ def named_yaml(folder: Path, key: str, name: str) -> Path:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what ``path`` holds, a mapping or a list; UserError that names line and column where it is no YAML."""
+    """Return the content of ``path``, a mapping or a list. UserError with line and column if it is no YAML."""
     try:
         content = _parsed(path.read_text(encoding="utf-8"))
         return {} if content is None else deepcopy(content)
@@ -74,7 +74,7 @@ def read_yaml(path: Path) -> Any:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> Any:
-    """Return the content of a YAML text; a plan of a hundred steps reads its profile as often."""
+    """Return the content of a YAML text. Cached, because a plan of a hundred steps reads its profile as often."""
     loader = Loader(text)
     try:
         node = loader.get_single_node()
@@ -85,7 +85,7 @@ def _parsed(text: str) -> Any:
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
-    """Return the keys and values of a YAML file, of an empty one none. UserError if it holds something else."""
+    """Return the keys and values of a YAML file; an empty file has none. UserError if it is not a mapping."""
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: not a mapping of keys to values")
@@ -93,7 +93,7 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
 
 
 def _refuse_repeated_keys(node: Any, ancestors: list[Any]) -> None:
-    """Raise MarkedYAMLError for a key that a mapping has twice, of which YAML would keep the last."""
+    """Raise MarkedYAMLError for a repeated key of a mapping; YAML would silently keep the last."""
     if node is None or any(node is parent for parent in ancestors) or isinstance(node.value, str):
         return
     keys: set[str] = set()
@@ -101,13 +101,13 @@ def _refuse_repeated_keys(node: Any, ancestors: list[Any]) -> None:
         key, value = entry if isinstance(entry, tuple) else (None, entry)
         if key is not None and isinstance(key.value, str):
             if key.value in keys:
-                raise MarkedYAMLError(problem=f"{key.value} is there twice; keep one", problem_mark=key.start_mark)
+                raise MarkedYAMLError(problem=f"{key.value} is given twice; keep one", problem_mark=key.start_mark)
             keys.add(key.value)
         _refuse_repeated_keys(value, [*ancestors, node])
 
 
 def flow_list(words: Iterable[str]) -> str:
-    """Return ``[a,b]`` for the value of a key; a word that is no plain path, or is read as another value, is quoted."""
+    """Return ``[a,b]`` as a key's value; words that are no plain path, or that YAML reads otherwise, are quoted."""
     quoted = (word if _is_plain(word) else "'" + word.replace("'", "''") + "'" for word in words)
     return f"[{','.join(quoted)}]"
 
@@ -120,6 +120,6 @@ def _is_plain(word: str) -> bool:
 
 
 def as_yaml(values: Any) -> str:
-    """Write plain values as YAML, keys in their order."""
+    """Return plain values as YAML text, keys in their order."""
     text: str = yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10_000)
     return text

@@ -1,4 +1,4 @@
-"""Say what problem files really hold, level by level: one table for each file, by its task."""
+"""Check what problem files contain, level by level: prints one table for each file."""
 
 from compositionality.__main__ import main
 

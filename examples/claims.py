@@ -1,4 +1,4 @@
-"""The paper's claims compared with our results: our figures, intervals, a decision, and what would decide it."""
+"""Decide the paper's claims by our results: figures, intervals, decisions, and what would decide the undecided ones."""
 
 from compositionality.__main__ import main
 

@@ -1,4 +1,4 @@
-"""Make one file of problems of any task, or all files of a problem set; the task's options are keys of this command."""
+"""Make one file of problems of any task, or all files of a problem set. The task's options are keys of this command."""
 
 from compositionality.__main__ import main
 

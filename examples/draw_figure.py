@@ -1,4 +1,4 @@
-"""A figure of its own: accuracy by level of every arm, a run along its checkpoints, failure modes, scaling laws …"""
+"""Draw one figure: accuracy by level of every arm, a run along its checkpoints, failure modes, scaling laws …"""
 
 from compositionality.__main__ import main
 

@@ -1,4 +1,4 @@
-"""Accuracy by level, with 95 % intervals, of any checkpoints on any problem files."""
+"""Measure accuracy by level, with 95 % intervals, of any checkpoints on any problem files."""
 
 from compositionality.__main__ import main
 

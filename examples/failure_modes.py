@@ -1,4 +1,4 @@
-"""What went wrong, by program: every judged response gets one class, and the shares by class get intervals."""
+"""Classify failures by program: every judged response gets one class, and the shares by class get intervals."""
 
 from compositionality.__main__ import main
 

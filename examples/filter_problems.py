@@ -1,4 +1,4 @@
-"""Keep the problems that a model solves in some samples and not in others."""
+"""Keep the problems that a model solves in some samples but not in all."""
 
 from compositionality.__main__ import main
 

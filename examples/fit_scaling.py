@@ -1,4 +1,4 @@
-"""Scaling laws: fit the loss against model size and what training took, and predict what was left out of a fit."""
+"""Fit scaling laws: loss against model size and training resource; predict evaluations outside the fit."""
 
 from compositionality.__main__ import main
 

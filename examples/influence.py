@@ -1,4 +1,4 @@
-"""Per-step influence: which queries teach a model most, to first order (Cen et al., arXiv 2505.18917)."""
+"""Measure per-step influence: which queries improve a model most, to first order (Cen et al., arXiv 2505.18917)."""
 
 from compositionality.__main__ import main
 

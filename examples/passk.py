@@ -1,4 +1,4 @@
-"""pass@k of checkpoints for every k: unbiased, with 95 % intervals, paired differences, and where curves cross."""
+"""Estimate pass@k of checkpoints for every k: unbiased, with 95 % intervals and paired differences."""
 
 from compositionality.__main__ import main
 

@@ -1,4 +1,4 @@
-"""Does a profile's study fit a machine? `compositionality preflight profile=paper gpus=8 gpu_memory_gb=80`."""
+"""Check that a profile's study fits a machine: `compositionality preflight profile=paper gpus=8 gpu_memory_gb=80`."""
 
 from compositionality.__main__ import main
 

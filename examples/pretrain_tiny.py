@@ -1,4 +1,4 @@
-"""Pretrain a small model from nothing: `compositionality pretrain_tiny output=checkpoints/tiny/base`."""
+"""Pretrain a small model from scratch: `compositionality pretrain_tiny output=checkpoints/tiny/base`."""
 
 from compositionality.__main__ import main
 

@@ -1,4 +1,4 @@
-"""A model folder, data or a study as a folder with a card for the Hugging Face Hub; sent only with upload=true."""
+"""Prepare a model folder, data or a study with a card for the Hugging Face Hub; uploads only with upload=true."""
 
 from compositionality.__main__ import main
 

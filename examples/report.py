@@ -1,4 +1,4 @@
-"""The report of a study: one HTML page that needs nothing else, its figures as PNG, its tables as CSV."""
+"""Write the report of a study: one self-contained HTML page, its figures as PNG, its tables as CSV."""
 
 from compositionality.__main__ import main
 

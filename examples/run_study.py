@@ -1,4 +1,4 @@
-"""Run a study: the scripts of bash/ for every seed and arm, side by side where there are cores, GPUs or a cluster."""
+"""Run a study: the scripts of bash/ for every seed and arm, in parallel on cores, GPUs or a cluster."""
 
 from compositionality.__main__ import main
 

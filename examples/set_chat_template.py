@@ -1,4 +1,4 @@
-"""Give a model another chat template: a model folder with the same weights, as links, for every engine."""
+"""Give a model another chat template: makes a model folder with the same weights, as links, for every engine."""
 
 from compositionality.__main__ import main
 

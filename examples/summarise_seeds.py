@@ -1,4 +1,4 @@
-"""Accuracy by level over several seeds, and the differences between the arms."""
+"""Summarise accuracy by level over several seeds, and the differences between the arms."""
 
 from compositionality.__main__ import main
 

@@ -1,4 +1,4 @@
-"""Write the record of a study, to be committed: a folder without host names or paths, whole or not at all."""
+"""Write the record of a study, for a commit: a folder without host names or paths, whole or not at all."""
 
 from compositionality.__main__ import main
 

@@ -97,7 +97,7 @@ def test_gold_log_prob_is_that_of_the_solution_and_its_eos(model: Path) -> None:
 
 
 def test_p18_a_gold_solution_needs_a_truth(model: Path) -> None:
-    with pytest.raises(UserError, match="problem: its ground_truth is nan, no text"):
+    with pytest.raises(UserError, match="problem: its ground_truth is nan, not a text"):
         gold_log_prob(model, problems("string", **OPTIONS).assign(ground_truth=math.nan))
 
 
@@ -172,7 +172,7 @@ def test_pass_at_k_is_a_number(n: float) -> None:
         (lambda: sample("none", ["text"], temperature=-1), "temperature=-1: must be at least 0"),
         (lambda: train("ppo", "none", "rows.parquet", "out"), "method 'ppo': unknown; give grpo or sft"),
         *(
-            (lambda prompt=prompt: sample("none", [prompt]), "prompts: number 0: .* is neither a text nor a chat")
+            (lambda prompt=prompt: sample("none", [prompt]), "prompts: number 0: .*: give a text or a chat")
             for prompt in NO_PROMPTS
         ),
         *(
@@ -187,24 +187,24 @@ def test_pass_at_k_is_a_number(n: float) -> None:
         *(
             (lambda problem=problem: judge(problem, "text"), told)
             for problem, told in (
-                (None, "problem: NoneType is no row"),
-                (pd.DataFrame({"prompt": ["a"]}), "problem: DataFrame is no row"),
+                (None, "problem: NoneType given"),
+                (pd.DataFrame({"prompt": ["a"]}), "problem: DataFrame given"),
                 ({"ground_truth": "x"}, "problem: has no data_source; give a row of problems"),
                 ({"reward_model": {}, "data_source": "string"}, "problem: has no level; give a row"),
-                (asdict(ROW) | {"data_source": math.nan}, "problem: its data_source is nan, no text"),
-                (FILED | {"reward_model": None}, "problem: its reward_model is None, without a ground_truth"),
-                (FILED | {"reward_model": {}}, "problem: its reward_model is {}, without a ground_truth"),
-                (FILED | {"prompt": None}, "prompt: None is neither a text nor a chat"),
-                (FILED | {"prompt": "text"}, "prompt: 'text' is no chat"),
+                (asdict(ROW) | {"data_source": math.nan}, "problem: its data_source is nan, not a text"),
+                (FILED | {"reward_model": None}, "problem: its reward_model is None; give one with a ground_truth"),
+                (FILED | {"reward_model": {}}, "problem: its reward_model is {}; give one with a ground_truth"),
+                (FILED | {"prompt": None}, "prompt: None: give a text or a chat"),
+                (FILED | {"prompt": "text"}, "prompt: 'text': give a chat"),
                 (pd.Series([*asdict(ROW).values(), "q"], [*asdict(ROW), "prompt"]), "problem: has two columns prompt"),
             )
         ),
         *(
-            (lambda source=source: judge("{}", "text", source), f"data_source={source}: is no text")
+            (lambda source=source: judge("{}", "text", source), f"data_source={source}: is not a text")
             for source in (None, math.nan, 3)
         ),
         *(
-            (lambda response=response: judge("{}", response, "countdown"), "response=.*: is no text")
+            (lambda response=response: judge("{}", response, "countdown"), "response=.*: is not a text")
             for response in (None, math.nan, b"a")
         ),
         (lambda: judge(ROW, "text", "countdown"), "data_source=countdown: the problem has its own, string"),
@@ -218,7 +218,7 @@ def test_pass_at_k_is_a_number(n: float) -> None:
         (lambda: train("sft", "none", "rows.parquet", "out", force="false"), "force='false': give True or False"),
         (lambda: train("sft", "none", "rows.parquet", "out", dry_run=True), "dry_run: a check by the command"),
         *(
-            (lambda given=given: pass_at_k(*given), r"[nck]=.*: is no whole number")
+            (lambda given=given: pass_at_k(*given), r"[nck]=.*: give a whole number")
             for given in ((8, 3.5, 4), (8, 3, 2.5), ("8", 3, 4), (8, None, 4), (8, math.nan, 4), (math.inf, 3, 4))
         ),
         (lambda: pass_at_k(1e10, 5, 4), "n=10000000000: must be at most 10,000,000"),

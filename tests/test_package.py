@@ -69,7 +69,7 @@ def test_a_wheel_alone_does_what_the_readme_says(tmp_path: Path) -> None:
     for verb in ("preflight", "preflight profile=paper gpus=8 gpu_memory_gb=80", "run_study study=section41_42"):
         done = subprocess.run(["compositionality", *verb.split()], check=False, **words)
         assert done.returncode == 2
-        assert re.fullmatch(r"error: a study needs the scripts .*; git clone .*, then this again\n", done.stderr)
+        assert re.fullmatch(r"error: a study needs the scripts .*; git clone .*, then run this again\n", done.stderr)
 
 
 def test_every_example_is_a_verb_and_every_verb_has_help() -> None:
@@ -102,7 +102,7 @@ def test_p18_an_unknown_verb_is_answered_with_the_nearest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert outcome(monkeypatch, "evalute", "models=[m]") == 2
-    told = "error: 'evalute' is no verb; the nearest is evaluate; compositionality --help has all\n"
+    told = "error: 'evalute': unknown verb; did you mean evaluate? --help lists all verbs\n"
     assert capsys.readouterr() == ("", told)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from compositionality.study.model import Replicate, Request
 from compositionality.study.plan import plan
-from compositionality.study.variables import read_by
+from compositionality.study.variables import variables_of
 
 ROOT = Path(__file__).parents[1]
 READMES = sorted(
@@ -70,7 +70,9 @@ def test_commands_give_scripts_variables_that_these_read(readme: Path) -> None:
     """``NAME=value … bash bash/SCRIPT.sh``: the script, bash/env.sh or what a machine or a study takes."""
     for given, step in re.findall(r"((?:\b[A-Z_]+=(?:\"[^\"]*\"|\S+) )+)bash bash/([\w/.]+)\.sh", readme.read_text()):
         names = set(re.findall(r"\b([A-Z_]+)=", re.sub(r'"[^"]*"', "", given)))
-        unknown = names - {name for name in names if name in (ROOT / f"bash/{step}.sh").read_text()} - read_by(step)
+        unknown = (
+            names - {name for name in names if name in (ROOT / f"bash/{step}.sh").read_text()} - variables_of(step)
+        )
         assert not {name for name in unknown if not name.startswith(OF_OTHER_PROGRAMS)}, (step, unknown)
 
 

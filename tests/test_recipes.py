@@ -44,6 +44,7 @@ def test_the_recipe_of_one_model() -> None:
     [
         ("section41_42/run_llama3.1_8b", "section41_42/stage2_rl_level2", ""),
         ("section43/run_llama3.1_8b", "section43/stage2_rl_level1to2", ""),
+        ("behavior_injection/run_rl_qwen2.5_1.5b", "behavior_injection/rl", ""),
         ("scaling_law/run_qwen2.5_7b", "scaling_law/train", "Qwen/Qwen2.5-7B"),
     ],
 )

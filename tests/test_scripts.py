@@ -21,7 +21,7 @@ SECTION = "bash/section41_42"
 EXEMPT = {
     *("env", "verl", "setup", "test", "lock", "quickstart", "confirmatory", "single_file/countdown"),
     *("scaling_law/run_multi_domain", "scaling_law/run_single_domain", "scaling_law/check_data"),
-    *("behavior_injection/run_qwen2.5_1.5b", "scaling_law/run_qwen2.5_7b"),
+    *("behavior_injection/run_qwen2.5_1.5b", "behavior_injection/run_rl_qwen2.5_1.5b", "scaling_law/run_qwen2.5_7b"),
     *("section41_42/run_llama3.1_8b", "section43/run_llama3.1_8b"),
 }
 """Scripts that are not one step of a study."""
@@ -142,7 +142,7 @@ def test_p18_files_that_a_script_cannot_take_are_answered() -> None:
 
 def test_p18_a_seed_or_a_study_that_is_none_is_refused_and_not_evaluated() -> None:
     seeds = ("abc", "08", "-1", "1.5", "1000000000", "SEED[$(touch ran)0]")
-    said = "give a whole number from 0 to 999999999, no zeros before it"
+    said = "give a whole number from 0 to 999999999 without leading zeros"
     refusals = [("SEED", value, said) for value in seeds] + [(name, seeds[-1], said) for name in ("SPLIT", "TEST_SEED")]
     said = "give letters, digits, dots, dashes, underscores"
     refusals += [("STUDY", value, said) for value in ("a/b/c", "..", "/abs", "a:b", "[a")]
@@ -158,10 +158,16 @@ def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused(tmp_path: 
     for script, words, variables, code, told in (
         ("stage1_rft", [], {"MODLE_PATH": "m"}, 0, "note: MODLE_PATH: {}give MODEL_PATH, if it was meant for this"),
         ("stage1_rft", ["MODLE_PATH=m"], {}, 2, "error: MODLE_PATH: {}give MODEL_PATH\n"),
-        ("stage2_create_problems", [], {"TRAIN_FILES": "a/b"}, 0, "note: TRAIN_FILES: {}give it to a script that does"),
+        (
+            "stage2_create_problems",
+            [],
+            {"TRAIN_FILES": "a/b"},
+            0,
+            "note: TRAIN_FILES: {}give it to a script that reads it",
+        ),
         ("run_all", ["MODEL_PATH=m"], {}, 2, "error: MODEL_PATH: {}give BASE_MODEL to a study\n"),
         ("run_all", ["FUNCTION_SPLIT=3"], {}, 2, "error: FUNCTION_SPLIT: {}give SPLIT\n"),
-        ("stage1_rft", ["COLOUR=red"], {}, 0, "note: COLOUR: {}it is handed on to the program\n"),
+        ("stage1_rft", ["COLOUR=red"], {}, 0, "note: COLOUR: {}it is passed on to the program\n"),
     ):
         done = run(f"{SECTION}/{script}.sh", *words, PYTHON=python, **variables)
         assert done.returncode == code
@@ -184,13 +190,18 @@ def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused(tmp_path: 
     ("script", "arguments", "variables", "told"),
     [
         ("stage1_rft", ["no.such.key=1"], {}, r"no\.such|no such|'no'"),
-        ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give one of the two"),
-        ("run_all", [], {"SPLIT": "1", "SEEDS": "2"}, "SPLIT=1 SEEDS=2: give one of the two"),
+        ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give only one of the two"),
+        ("run_all", [], {"SPLIT": "1", "SEEDS": "2"}, "SPLIT=1 SEEDS=2: give only one of the two"),
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
         ("run_all", [], {"SEEDS": "1000000"}, "SEEDS=1000000: give a whole number from 1 to 1000"),
         ("run_all", [], {"BACKEND": "cloud"}, "backend=cloud: choose local, ray or slurm"),
-        ("run_all", [], {"CKPT_DIR": "README.md", "DRY_RUN": "1"}, "CKPT_DIR=README.md: a file; give a folder"),
-        ("run_all", [], {"MODEL_PATH": "m"}, "MODEL_PATH=m: of one script, and a study has many; a study starts from"),
+        ("run_all", [], {"CKPT_DIR": "README.md", "DRY_RUN": "1"}, "CKPT_DIR=README.md: is a file; give a folder"),
+        (
+            "run_all",
+            [],
+            {"MODEL_PATH": "m"},
+            "MODEL_PATH=m: this variable is for a single script; give a study BASE_MODEL",
+        ),
         ("run_all", ["optim.lr=1"], {}, "optim.lr: no such setting; a key of one step is STEP:KEY="),
         ("stage1_rollouts", [], {"MODEL_PATH": "no"}, "no: no such model folder"),
     ],
@@ -244,7 +255,7 @@ def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path:
     (tmp_path / "compositionality/__init__.py").touch()
     (tmp_path / "bin").mkdir()
     for script, told in (
-        (f'exec "{sys.executable}" "$@"', f"no .venv here; this runs with {tmp_path}/bin/python\n"),
+        (f'exec "{sys.executable}" "$@"', f"no .venv here; using {tmp_path}/bin/python\n"),
         ("exit 1", "error: no .venv/bin/python; run: bash bash/setup.sh\n"),
     ):
         write_python(tmp_path / "bin", script)

@@ -97,7 +97,7 @@ def test_gpu_packages_may_be_installed_where_no_gpu_is(copy: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("version", "told"), [("", "there is no "), ("12.4", "nvcc is of CUDA 12.4;"), ("13.0", ""), ("13.2", "")]
+    ("version", "told"), [("", "was not found"), ("12.4", "nvcc is from CUDA 12.4;"), ("13.0", ""), ("13.2", "")]
 )
 def test_p18_flash_attn_needs_the_compiler_of_cuda_13(copy: Path, version: str, told: str) -> None:
     if version:
@@ -105,7 +105,7 @@ def test_p18_flash_attn_needs_the_compiler_of_cuda_13(copy: Path, version: str, 
     done = setup(copy, "--gpu", "--flash-attn", CUDA_HOME=str(copy / "cuda"))
     if told:
         assert (done.returncode, asked(copy)) == (2, "")
-        assert "error: setup.sh --flash-attn: compiling it needs nvcc of CUDA 13, and" in done.stderr
+        assert "error: setup.sh --flash-attn: compiling it needs nvcc of CUDA 13, but" in done.stderr
         assert told in done.stderr
         assert "set CUDA_HOME" in done.stderr
         assert done.stderr.count("\n") == 1
@@ -129,7 +129,7 @@ def test_an_older_driver_takes_a_torch_of_its_cuda(copy: Path, monkeypatch: pyte
     index = {"TORCH_INDEX_URL": "https://host.invalid/whl/cu126"}
     refused = setup(copy, "--gpu", "--full", **index)
     assert (refused.returncode, asked(copy)) == (2, "")
-    assert "vLLM is built for CUDA 13, TORCH_INDEX_URL=https://host.invalid/whl/cu126 is of CUDA 12" in refused.stderr
+    assert "vLLM is built for CUDA 13, TORCH_INDEX_URL=https://host.invalid/whl/cu126 is for CUDA 12" in refused.stderr
     done = setup(copy, "--gpu", **index)
     assert done.returncode == 0, done.stderr
     assert "set-up: CUDA 12.6 works" in done.stdout
@@ -152,7 +152,7 @@ def test_p18_a_file_system_without_flock_is_one_line(copy: Path) -> None:
     done = setup(copy, "--gpu")
     assert done.returncode == 0
     assert done.stderr == (
-        "set-up: no flock on the file system of .venv; start no other set-up before this one has ended\n"
+        "set-up: no flock on the file system of .venv; start no other set-up until this one has ended\n"
     )
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Problems that an SFT model solves in some of its completions and not in others: rl.sh on these alone trains a mixed arm.
+# Problems that an SFT model solves in some completions but not in all: rl.sh on only these trains a mixed arm.
 # Reads rollouts (TRAIN_FILES) of igsm_task/rl.parquet (DATA). Writes igsm_task/mixed-plain.parquet. Seconds.
 source "$(dirname "$0")/../env.sh"
 PROBLEMS=${PROBLEMS:-$DATA/igsm_task/rl.parquet}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Several completions of the queries of influence.sh, or of DATA, by an SFT model.
+# Rollouts for influence.sh: several completions of each query (or of each problem of DATA) by an SFT model.
 # Reads sft-plain and igsm_task/queries.parquet. Writes influence/sft-plain/rollouts. Tiny: half a minute.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/sft-plain/final}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# pass@k before and after RL on the harder problems: does RL solve what the SFT model solves in none of many samples? As
-# section44/passk.sh, which says more.
-# Reads sft-vanilla and rl-vanilla (models=[NAME:PATH,…] others) and igsm_task/test_ood.parquet. Writes
+# pass@k before and after RL on the harder problems: does RL solve problems that the SFT model never solves in many samples?
+# Works as section44/passk.sh; see there.
+# Reads sft-vanilla and rl-vanilla (others: models=[NAME:PATH,…]) and igsm_task/test_ood.parquet. Writes
 # section44. Tiny: two minutes on 2 cores.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-[sft-vanilla:$CKPT/sft-vanilla/final,rl-vanilla:$CKPT/rl-vanilla/final]}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# RL of one arm's SFT model on problems that it has not seen, rewards for right answers alone; the same for every arm.
+# RL of one arm's SFT model on unseen problems, with reward for right answers only; the same for every arm.
 # Reads sft-plain and igsm_task/{rl,validation}.parquet. Writes rl-plain (final/ and best/ are models). Tiny: five minutes on one
 # core.
 source "$(dirname "$0")/../env.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Behaviour injection from nothing to the page, for SEEDS seeds (default 1).
+# Behaviour injection from start to page, for SEEDS seeds (default 1).
 # Steps whose results exist are skipped; stopped at any moment, it continues when run again.
 # Reads BASE_MODEL (default: the profile's; some profiles make their own). Time: see README.md.
 source "$(dirname "$0")/../env.sh"

@@ -4,7 +4,7 @@
 # on two A100s; 45 % and 34 % after SFT, 91 % and 83 % after RL. Without behaviours, NAME=vanilla BEHAVIOURS="": 40 % and
 # 29 %, 46 % and 36 %. Not run with this model yet.
 # Reads $MODEL_PATH (a folder or a Hub id). Writes igsm_task, NAME/{base,sft,rl} and the results NAME.
-# On two CPU cores: PROFILE=smoke, the same steps in the smallest sizes with a model made from nothing.
+# On two CPU cores: PROFILE=smoke, the same steps in the smallest sizes with a model trained from scratch.
 # Usage: [N_GPUS=2] [DRY_RUN=1] bash bash/behavior_injection/run_qwen2.5_1.5b.sh [key=value of RL …]
 export PROFILE=${PROFILE:-paper}
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SFT of the base model on one arm's rows (preprocess.sh), the prompts left out of the loss. trainer.steps_of=RUN: as many updates
+# SFT of the base model on one arm's rows (preprocess.sh), without loss on the prompts. trainer.steps_of=RUN: as many updates
 # as a finished run; trainer.tokens_of=RUN: as many tokens.
 # Reads base and sft-plain/train.parquet. Writes sft-plain (final/ is the model). Tiny: a minute.
 source "$(dirname "$0")/../env.sh"

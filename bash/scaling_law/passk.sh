@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# pass@k for k = 1, 2, 4 … 128 along the training of one size: the base model, each checkpoint that was kept (RUN/steps). Does RL
-# add problems that are solved at all, or make single samples better? And for each group of problems: what pass@1 gained for the
+# pass@k for k = 1, 2, 4 … 128 along the training of one size: the base model and each kept checkpoint (RUN/steps). Does RL
+# solve more problems, or does it only make single samples better? Also, for each group of problems, the gain in pass@1 for the
 # FLOPs of training.
-# Reads models and scaling_task/holdout.parquet (DATA). Writes passk-rl-85k; model folders of verl's checkpoints beside them.
+# Reads models and scaling_task/holdout.parquet (DATA). Writes passk-rl-85k, and model folders beside verl's checkpoints.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-[base:$CKPT/base-85k/model,$CKPT/rl-85k/steps]}
 PROBLEMS=${PROBLEMS:-$DATA/scaling_task/holdout.parquet}

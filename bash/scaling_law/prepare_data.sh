@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Problems of the scaling study: to train on, the hold-out, deeper and longer ones: compositionality/config/problems/scaling.yaml.
-# Reads nothing. Writes scaling_task/{train-level1 …,holdout,deeper,longer}.parquet; all but those to train on depend on TEST_SEED
-# alone. Tiny: seconds.
+# Problems of the scaling study (compositionality/config/problems/scaling.yaml): training, hold-out, deeper and longer ones.
+# Reads nothing. Writes scaling_task/{train-level1 …,holdout,deeper,longer}.parquet; all but the training files depend only on
+# TEST_SEED. Tiny: seconds.
 source "$(dirname "$0")/../env.sh"
 OUTPUT=${OUTPUT:-$DATA/scaling_task}
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# PPO on mathematics, code, logic and STEM together, through verl: generalised advantages from a critic, LoRA of rank 32 on
-# seven projections, the distance to the start in the reward. Started again, it goes on from its last checkpoint.
-# Reads $MODEL_PATH and rows in guru's columns or verl's: $TRAIN_FILES and $VAL_FILES as they are (default: holdout.parquet
-# beside the former), or $DATA (files, folders), which examples/prepare_guru.py checks, mixes and holds out. Without any of
-# them it generates a sample; without a model the tiny profile makes one, which knows nothing of the domains: that shows
+# PPO on mathematics, code, logic and STEM together, through verl: GAE with a critic, LoRA of rank 32 on seven projections, a KL
+# penalty in the reward. Started again, it continues from its last checkpoint.
+# Reads $MODEL_PATH and rows in guru's columns or verl's: $TRAIN_FILES and $VAL_FILES unchanged (default: holdout.parquet
+# beside the former), or $DATA (files, folders), which examples/prepare_guru.py checks, mixes and splits. Without any of
+# them it generates a sample. Without a model the tiny profile makes one, which knows nothing of the domains: that shows
 # that everything runs, not what RL does.
-# Writes $OUTPUT (metrics.jsonl, steps/, final/) and, for base model and checkpoints, pass@k by domain along training with
-# what was gained for the FLOPs: passk-NAME.
+# Writes $OUTPUT (metrics.jsonl, steps/, final/) and passk-NAME: pass@k by domain for base model and checkpoints, and the gain
+# in pass@1 for the FLOPs.
 # Usage: MODEL_PATH=Qwen/Qwen2.5-3B DATA=guru/train N_GPUS=2 bash bash/scaling_law/run_multi_domain.sh [key=value …]
-# Keys are those of the training; rows:KEY=… those of prepare_guru, passk:KEY=… those of pass@k.
+# Keys go to the training; rows:KEY=… to prepare_guru, passk:KEY=… to pass@k.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 # ---- to adjust: the published settings. Any key may follow the command, too.
@@ -23,7 +23,7 @@ OUTPUT=${OUTPUT:-$CKPT/rl-domains$OWN}
 
 PROFILE=${PROFILE%/*}/verl
 rows=$DATA/domains/$(basename "$OUTPUT") sample=$DATA/domains/sample
-if [[ -z $PROBLEMS ]]; then holdout=24; fi # of the sample
+if [[ -z $PROBLEMS ]]; then holdout=24; fi # for the sample
 if [[ $PROFILE == paper/* ]]; then MODEL_PATH=${MODEL_PATH:-Qwen/Qwen2.5-7B}; fi
 keys=() rows_keys=() passk_keys=()
 for word in "$@"; do

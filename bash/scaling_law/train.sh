@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# RL of one size, with its loss on the hold-out every few steps. algorithm=NAME: one of compositionality/config/algorithm/.
-# Reads base-85k/model and scaling_task. Writes rl-85k: metrics.jsonl, which laws are fitted to, and models. Tiny: 1 to 4 minutes.
+# RL of one size; logs its loss on the hold-out every few steps. algorithm=NAME: one of compositionality/config/algorithm/.
+# Reads base-85k/model and scaling_task. Writes rl-85k: metrics.jsonl (the laws are fitted to it) and models. Tiny: 1 to 4 minutes.
 # Usage: MODEL_PATH=… OUTPUT=… bash bash/scaling_law/train.sh [algorithm=reinforce_plus_plus] [model.lora.rank=32]
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base-85k/model}

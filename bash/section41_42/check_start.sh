@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Is the base a start for RL? Right chains of two and three functions, trained and held-out, on validation problems: one answer to
-# each, and the exact probability of the gold solution. No part of run_all; after its only=[base,problems]. The claims "start" read it.
-# PROFILE=paper has no validation problems but those of its test, as the paper.
+# Is the base a good start for RL? Measures right chains of two and three functions, trained and held-out, on validation problems:
+# one answer to each, and the exact probability of the gold solution. Not part of run_all: run it after run_all.sh only=[base,problems].
+# The claims "start" read its result. PROFILE=paper, like the paper, validates on its test problems.
 # Reads a model folder (default: base) and the validation files. Writes start/{results.parquet,training.json}. Tiny: 20 seconds.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # RL on level 2 with Llama-3.1-8B-Instruct through verl, in the form of verl's examples, to edit; the arrays are in bash/verl.sh.
-# A test holds it to the configuration of stage2_rl_level2.sh with PROFILE=paper. Not run with this model yet.
-# Reads a Stage-1 model and problems, of PROFILE=paper {stage1_rft,stage2_create_problems}.sh or your own. Writes run_llama3.1_8b.
+# A test checks that its configuration equals that of stage2_rl_level2.sh with PROFILE=paper. Not run with this model yet.
+# Reads a Stage-1 model and problems, made by PROFILE=paper {stage1_rft,stage2_create_problems}.sh or your own. Writes run_llama3.1_8b.
 # Usage: [MODEL_PATH=…] [N_GPUS=8] [DRY_RUN=1] bash bash/section41_42/run_llama3.1_8b.sh [key=value …]
 export PROFILE=paper
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
@@ -13,6 +13,7 @@ OUTPUT=${OUTPUT:-$CKPT/run_llama3.1_8b$OWN}
 batch=16 responses=16 updates=1 # problems of a step, completions of each, updates of a step
 max_prompt=1024 max_response=8192
 lr=1e-6 weight_decay=0.01 kl_loss=false kl_type=low_var_kl
+loss_mean=token-mean entropy=0.0
 dynamic_sampling=true reward=paper val_temperature=1.0
 epochs=1 steps=null save_freq=25 test_freq=25
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Stage 0 of profiles that start from a given model: base, the same weights (linked) with the profile's chat template.
 # Reads $BASE_MODEL, a folder or a Hub id, and $CHAT_TEMPLATE (own, plain, llama-3.1, qwen2.5, qwen3 or a Jinja file); default:
-# the profile's. Writes base. Seconds, where the model is on this machine.
+# the profile's. Writes base. Takes seconds if the model is on this machine.
 source "$(dirname "$0")/../env.sh"
 OUTPUT=${OUTPUT:-$CKPT/base}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stage 1, rollouts: the base model answers with the definitions in sight.
+# Stage 1, rollouts: the base model answers problems that show the definitions.
 # Reads base and stage1_level1/train.parquet. Writes stage1_level1_rft/rollouts. Tiny: a minute. Paper: 500,000 completions,
 # hours on 8 GPUs.
 source "$(dirname "$0")/../env.sh"

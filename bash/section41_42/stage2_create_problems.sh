@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Stage 2, problems: definitions hidden. Which files, and of what: compositionality/config/problems/string.yaml.
-# Reads nothing. Writes string_task/stage2*/train, the validation and the test files (files=[NAME,…]: these alone); the test
-# problems depend on TEST_SEED and SPLIT alone. Seconds.
+# Stage 2, problems without definitions. The files are listed in compositionality/config/problems/string.yaml.
+# Reads nothing. Writes string_task/stage2*/train, the validation and the test files (files=[NAME,…]: only these); the test
+# problems depend only on TEST_SEED and SPLIT. Takes seconds.
 source "$(dirname "$0")/../env.sh"
 OUTPUT=${OUTPUT:-$DATA/string_task}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Stage 2, iterative RFT, rollouts of one iteration: the current model answers the problems of a chunk.
-# Reads the model of the iteration before (default: Stage 1's) and a chunk (default: 0). Writes string_task/rft/iteration0/
+# Reads the model of the previous iteration (default: Stage 1's) and a chunk (default: 0). Writes string_task/rft/iteration0/
 # rollouts. Tiny: half a minute.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}

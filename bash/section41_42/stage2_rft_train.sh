@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stage 2, iterative RFT, training of one iteration: SFT of the current model on its kept completions. Its length can be taken from
-# a finished run of RL: trainer.steps_of=RUN (or tokens_of) trainer.part=1/3; its loss tokens an update: trainer.batch_of=RUN.
+# Stage 2, iterative RFT, training of one iteration: SFT of the current model on its kept completions. From a finished RL run:
+# trainer.steps_of=RUN (or tokens_of) trainer.part=1/3 takes the length, trainer.batch_of=RUN the loss tokens per update.
 # Reads a model and string_task/rft/iteration0/data. Writes stage2-rft-iteration0. Tiny: half a minute.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}

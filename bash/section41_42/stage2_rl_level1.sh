@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stage 2, RL on level 1: single functions, never a composition. GRPO by the profile's engine.
+# Stage 2, RL on level 1: single functions, no composition. GRPO with the profile's engine.
 # Reads the Stage-1 model and stage2_level1/train.parquet. Writes stage2-rl-level1 (final/ and best/ are models). Tiny: one minute
 # on one core; tiny/verl: five to twelve minutes on two.
 source "$(dirname "$0")/../env.sh"

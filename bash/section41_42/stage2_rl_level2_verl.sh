@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stage 2, RL on level 2 once more, by verl and vLLM (bash/setup.sh --full), with the numbers of PROFILE: a cross-check of the
-# single-file trainer. Meant for PROFILE=single: vLLM's CPU build does not take the narrow heads of the tiny profile's model.
+# Stage 2, RL on level 2 repeated with verl and vLLM (bash/setup.sh --full) at the sizes of PROFILE: a cross-check of the
+# single-file trainer. For PROFILE=single: vLLM's CPU build does not support the narrow heads of the tiny profile's model.
 # Reads what stage2_rl_level2.sh reads. Writes stage2-rl-level2-verl. One GPU: not measured yet.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Countdown problems, by how many numbers they give. Which files: compositionality/config/problems/countdown.yaml.
+# Countdown problems by how many numbers they give. The files are listed in compositionality/config/problems/countdown.yaml.
 # Reads nothing. Writes countdown_task/{stage1_level2/train,validation,test,…_level2}.parquet (paper: train and test only); the
-# test problems depend on TEST_SEED alone. RL never sees any of them. Tiny: seconds.
+# test problems depend only on TEST_SEED. RL sees none of them. Tiny: seconds.
 source "$(dirname "$0")/../env.sh"
 OUTPUT=${OUTPUT:-$DATA/countdown_task}
 

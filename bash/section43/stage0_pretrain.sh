@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stage 0 of profiles that make their own base model (tiny, smoke, small, single): pretraining from nothing.
-# As in section 4.1, of text with numbers.
+# Stage 0 of profiles that make their own base model (tiny, smoke, small, single): pretraining from scratch.
+# As in section 4.1, on text with numbers too.
 # Reads nothing. Writes base. Tiny: eight minutes on 2 cores.
 source "$(dirname "$0")/../env.sh"
 OUTPUT=${OUTPUT:-$CKPT/base}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stage 2, RL on string problems of level 1, single functions alone, from the multi-base model, in the numbers of section 4.1.
+# Stage 2, RL on string problems of level 1 (single functions only) from the multi-base model, with the sizes of section 4.1.
 # Reads stage1-multi and string problems. Writes stage2-multi-rl-level1 (final/ and best/ are models). Tiny: a minute and a half
 # on one core.
 source "$(dirname "$0")/../env.sh"

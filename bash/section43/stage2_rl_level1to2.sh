@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stage 2, RL on string problems of levels 1 and 2 from the multi-base model: composition, learnt on strings alone, numbers as in 4.1.
+# Stage 2, RL on string problems of levels 1 and 2 from the multi-base model: composition learnt on strings only; sizes as in 4.1.
 # Reads stage1-multi and string problems. Writes stage2-multi-rl-level1to2 ({final,best}: models). Tiny: 90 seconds on one core.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-multi/final}

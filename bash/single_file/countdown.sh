@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# GRPO by the single-file trainer (compositionality/train/grpo.py), under torchrun, on Countdown. Without MODEL_PATH: a model of
-# 0.2 M parameters made here, asked in its own short style, on two CPU cores. With MODEL_PATH (a folder or a Hub id), on GPUs:
-# prompts in R1-zero style, which end in <think>, without a chat template. README.md: times, what to expect, variants, SGLang.
+# GRPO on Countdown with the single-file trainer (compositionality/train/grpo.py) under torchrun. Without MODEL_PATH: a model of
+# 0.2 M parameters, pretrained here, with prompts in its own short style, on two CPU cores. With MODEL_PATH (a folder or a Hub id),
+# on GPUs: prompts in R1-zero style, which end in <think>, without a chat template. README.md: times, results, variants, SGLang.
 # Reads TRAIN_FILES and VAL_FILES (default: problems made here; with MODEL_PATH parquet or .jsonl with columns nums, target).
-# Writes OUTPUT: final/ and best/ (models), metrics.jsonl, samples/step_N.txt. Stopped, the same command goes on.
+# Writes OUTPUT: final/ and best/ (models), metrics.jsonl, samples/step_N.txt. Stopped, it continues when run again.
 # Usage: [MODEL_PATH=Qwen/Qwen2.5-3B] [N_GPUS=8] bash bash/single_file/countdown.sh [key=value …]
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
@@ -30,9 +30,9 @@ if [[ -z ${MODEL_PATH:-} ]]; then # two CPU cores
   "${create[@]}" "${small[@]}" split=validation count=200 output="$VAL_FILES"
   keys=(model.path="$CKPT/base" run.device=cpu mesh.shard=false optim.beta2=0.98 trainer.micro_batch_tokens=4096
     data.max_prompt_tokens=64)
-else # as many GPUs as are visible, or N_GPUS; TENSOR of them share every layer
+else # all visible GPUs, or N_GPUS; tensor parallelism over TENSOR of them
   PROCESSES=${N_GPUS:-$("$PYTHON" -c "import torch; print(torch.cuda.device_count())")}
-  [[ $PROCESSES != 0 ]] || fail "no GPU is visible; leave MODEL_PATH out, or give N_GPUS with DRY_RUN=1"
+  [[ $PROCESSES != 0 ]] || fail "MODEL_PATH=$MODEL_PATH: no GPU is visible; leave MODEL_PATH out, or give N_GPUS with DRY_RUN=1"
   PROMPTS=64 COMPLETIONS=8 TOKENS=1024 STEPS=300 LR=1e-6 SAMPLES_EVERY=10
   OUTPUT=${OUTPUT:-$CKPT/$(basename "${MODEL_PATH%/final}")}
   if [[ -z ${TRAIN_FILES:-} ]]; then

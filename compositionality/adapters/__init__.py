@@ -1,1 +1,1 @@
-"""Our problems and judges inside other libraries; each module imports its library only when it is imported itself."""
+"""Our problems and judges in other libraries. Each module imports its library; this package imports none of them."""

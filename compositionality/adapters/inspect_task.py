@@ -21,14 +21,14 @@ MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": C
 BY_LEVEL = grouped(accuracy(), "level", all=False, name_template="level {group_name}")
 CUT_OFF = ("max_tokens", "model_length")
 VALUES = {1.0: CORRECT, 0.0: INCORRECT, -1.0: NOANSWER}
-"""Of the reward in the shape ``paper``."""
+"""Reward of the shape ``paper`` → value of the score."""
 
 
 def inspect_task(problems: Path | str, *, workers: int = 1, max_error_rate: float = 0.01, **settings: Any) -> Task:
-    """Return a task with a sample for each row of the problem file, its accuracy in all and by level.
+    """Return a task with a sample for each row of the problem file; it reports accuracy overall and by level.
 
-    A failure of the judge is an error of the sample, which has no score then; more of them than ``max_error_rate`` of
-    all samples fail the evaluation. Judging takes ``workers`` processes. ``settings`` are further arguments of
+    If the judge fails, the sample has an error and no score. The evaluation fails if this happens on more than
+    ``max_error_rate`` of all samples. ``workers``: judging processes. ``settings`` are further arguments of
     ``inspect_ai.Task`` (``epochs``, ``solver``, ``config``, …). UserError for a file that is no problem file.
     """
     path = Path(problems)
@@ -49,10 +49,10 @@ def _sample(number: int, row: dict[str, Any]) -> Sample:
 
 @scorer(metrics=[accuracy(), stderr(), BY_LEVEL])  # type: ignore[untyped-decorator]
 def verdict(workers: int = 1) -> Scorer:
-    """Return the judge of each sample's task: C, I, or N for a response without a readable or finished answer.
+    """Return a scorer: C, I, or N for a response without a readable or finished answer.
 
-    ``Score.metadata["reason"]`` is the verdict's reason, ``Score.answer`` what was read. RuntimeError, an error of the
-    sample, where the judge failed.
+    ``Score.metadata["reason"]`` is the verdict's reason, ``Score.answer`` the answer that was read. If the judge fails,
+    the scorer raises RuntimeError, an error of the sample.
     """
     judge = SharedJudge(workers)
 

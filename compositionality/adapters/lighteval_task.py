@@ -21,14 +21,14 @@ with installed("lighteval", "lighteval>=0.13"):
 
 
 def lighteval_task(problems: Path | str, name: str = "compositionality", max_tokens: int = 1024) -> LightevalTaskConfig:
-    """Return the task ``name|0``: each row's prompt, answers of at most ``max_tokens``, their accuracy ``acc``.
+    """Return the task ``name|0``: a problem file's prompts, answers of up to ``max_tokens``, and the metric ``acc``.
 
     UserError for a file that is no problem file, and for a prompt of several turns.
     """
     path = Path(problems)
     table = read_problems(path)
     if any(len(prompt) != 1 for prompt in table.column("prompt").to_pylist()):
-        raise UserError(f"{path}: a prompt has several turns; LightEval's tasks ask in one")
+        raise UserError(f"{path}: a prompt has several turns; LightEval's tasks take only one")
     folder = Path(tempfile.mkdtemp(dir=_folders().name))  # LightEval loads folders and Hub ids
     write_table(table, folder / "test.parquet")
     metric = SampleLevelMetric(
@@ -51,7 +51,7 @@ def lighteval_task(problems: Path | str, name: str = "compositionality", max_tok
 
 
 class RowScore(SampleLevelComputation):  # type: ignore[misc]
-    """The accuracy of one answer, by the judge of its row."""
+    """The accuracy of one answer, from the judge of its row."""
 
     def compute(self, doc: Doc, model_response: Any, **_: Any) -> float:
         return row_score(json.loads(doc.specific["row"]), model_response.final_text[0])
@@ -60,7 +60,7 @@ class RowScore(SampleLevelComputation):  # type: ignore[misc]
 def _doc(row: Mapping[str, Any], task_name: str) -> Doc:
     truth = row["reward_model"]["ground_truth"]
     judged = {key: row[key] for key in ("data_source", "reward_model", "extra_info")}
-    specific = {"row": json.dumps(judged)}  # LightEval writes its details as tables
+    specific = {"row": json.dumps(judged)}  # text, because LightEval writes details as tables
     return Doc(task_name=task_name, query=row["prompt"][0]["content"], choices=[truth], gold_index=0, specific=specific)
 
 

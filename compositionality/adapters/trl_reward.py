@@ -1,6 +1,6 @@
 """A reward function for TRL's trainers (``GRPOTrainer(reward_funcs=…)``), on the rows of a problem file.
 
-``datasets.load_dataset("parquet", data_files=FILE)`` gives the dataset that it reads. TRL itself is not imported.
+Its dataset is ``datasets.load_dataset("parquet", data_files=FILE)``. TRL itself is not imported.
 """
 
 from collections import Counter
@@ -16,8 +16,8 @@ from compositionality.types import LENGTH, STOP, Reason
 
 RewardFunction = Callable[..., list[float | None]]
 Turns = str | Sequence[Mapping[str, Any]]
-"""A completion as TRL gives it: a text, or for a conversational dataset a list of messages."""
-NEEDED = ("data_source", "reward_model")
+"""A completion from TRL: a text, or a list of messages for a conversational dataset."""
+COLUMNS = ("data_source", "reward_model")
 
 
 def reward_function(
@@ -27,13 +27,12 @@ def reward_function(
     workers: int = 1,
     max_error_rate: float = 0.01,
 ) -> RewardFunction:
-    """Return a function of TRL's signature: a batch of B completions and the columns of their rows → B rewards.
+    """Return a function with TRL's signature: a batch of B completions and the columns of their rows → B rewards.
 
-    The reward is that of ``shape``, and None where the judge failed: TRL then leaves the completion out of the update.
-    More failures than ``max_error_rate`` of all completions so far raise UserError. With ``end_token_ids`` (EOS and
-    padding of the tokenizer) a completion that ends in another token was cut off and is judged as OVERLONG. Judging
-    takes ``workers`` processes, started with the first batch. The share of every reason is logged as
-    ``verdict/REASON``.
+    Rewards have the ``shape``. If the judge fails, the reward is None and TRL leaves the completion out of the update;
+    UserError if the share of failures so far exceeds ``max_error_rate``. With ``end_token_ids`` (EOS and padding of the
+    tokenizer) a completion that ends in another token was cut off and is judged OVERLONG. ``workers`` judging processes
+    start with the first batch. The share of every reason is logged as ``verdict/REASON``.
     """
     shape = Shape(shape)
 
@@ -61,7 +60,7 @@ def reward_function(
 
 
 def _items(completions: Sequence[Turns], reasons: Sequence[str], columns: Mapping[str, Any]) -> list[JudgeInput]:
-    missing = [name for name in NEEDED if columns.get(name) is None]
+    missing = [name for name in COLUMNS if columns.get(name) is None]
     if missing:
         raise UserError(
             f"the dataset has no column {', '.join(missing)}; load a problem file with "
@@ -76,7 +75,7 @@ def _items(completions: Sequence[Turns], reasons: Sequence[str], columns: Mappin
 
 
 def _text(turns: Turns) -> str:
-    """Return what the model wrote: the text, or the content of the last message (its parts of text, joined)."""
+    """Return the model's text: the completion, or the content of its last message (text parts joined)."""
     content = turns if isinstance(turns, str) else turns[-1]["content"] if turns else ""
     if isinstance(content, list):
         return "".join(part.get("text") or "" for part in content)

@@ -1,7 +1,6 @@
-"""A problem file as an environment of verifiers, on which prime-rl and others train and evaluate.
+"""A problem file as an environment of verifiers, for training and evaluation with prime-rl and others.
 
-verifiers finds an environment as a module whose ``__all__`` has a taskset: examples/adapters/verifiers_problems.py is
-such a module.
+For verifiers an environment is a module with a taskset in ``__all__``, such as examples/adapters/verifiers_problems.py.
 """
 
 import asyncio
@@ -20,11 +19,11 @@ with installed("verifiers", "verifiers>=0.4"):
     import verifiers.v1 as vf
 
 VERDICT = "verdict"
-"""Where ``Trace.info`` holds the verdict: reason, answer, score."""
+"""Key of ``Trace.info`` for the verdict: reason, answer, score."""
 
 
 class JudgeConfig(vf.TaskConfig):  # type: ignore[misc]
-    """How responses are judged (``--env.taskset.task.*``)."""
+    """Settings of judging (``--env.taskset.task.*``)."""
 
     shape: Shape = Shape.BINARY
     """The reward's shape: binary, paper or format."""
@@ -33,7 +32,7 @@ class JudgeConfig(vf.TaskConfig):  # type: ignore[misc]
 
 
 class ProblemData(vf.TaskData):  # type: ignore[misc]
-    """One row of the problem file: its prompt and what it is judged by."""
+    """One row of the problem file: the prompt and the fields that the judge needs."""
 
     data_source: str
     ground_truth: str
@@ -46,7 +45,7 @@ class ProblemTask(vf.Task[ProblemData, vf.State, JudgeConfig]):  # type: ignore[
 
     @vf.metric  # type: ignore[untyped-decorator]
     async def reasons(self, trace: vf.Trace) -> dict[str, float]:
-        """Return an indicator for each reason. The verdict goes to ``trace.info``: verifiers asks for rewards later."""
+        """Return an indicator for each reason; store the verdict in ``trace.info`` for the reward."""
         finish = LENGTH if trace.is_truncated else STOP
         item = JudgeInput(self.data.data_source, trace.last_reply, self.data.ground_truth, finish)
         verdict = await asyncio.to_thread(_shared_judge(self.config.workers).judge, item)
@@ -55,7 +54,7 @@ class ProblemTask(vf.Task[ProblemData, vf.State, JudgeConfig]):  # type: ignore[
 
     @vf.reward  # type: ignore[untyped-decorator]
     async def verdict(self, trace: vf.Trace) -> float:
-        """Return the reward of the verdict. RuntimeError, an error of the rollout, where the judge failed."""
+        """Return the reward of the verdict. If the judge failed, RuntimeError, an error of the rollout."""
         stored = trace.info[VERDICT]
         value = reward(Verdict(stored["score"], Reason(stored["reason"]), stored["answer"]), self.config.shape)
         if value is None:
@@ -64,10 +63,10 @@ class ProblemTask(vf.Task[ProblemData, vf.State, JudgeConfig]):  # type: ignore[
 
 
 class ProblemConfig(vf.TasksetConfig):  # type: ignore[misc]
-    """Which problems (``--env.taskset.*``)."""
+    """Settings of the taskset (``--env.taskset.*``)."""
 
     problems: Path = Path()
-    """A problem file (parquet); there is none by default."""
+    """A problem file (parquet); required."""
     task: JudgeConfig = JudgeConfig()
 
 
@@ -85,7 +84,7 @@ def _data(row: Mapping[str, Any]) -> ProblemData:
     system = turns[0]["content"] if turns[0]["role"] == "system" else None
     dialogue = turns[1:] if system is not None else turns
     if not dialogue:
-        raise UserError("a prompt has a system turn only; give it a turn of the user")
+        raise UserError("a prompt has only a system turn; add a user turn")
     is_question = len(dialogue) == 1 and dialogue[0]["role"] == "user"
     return ProblemData(
         prompt=dialogue[0]["content"] if is_question else dialogue,
@@ -99,5 +98,5 @@ def _data(row: Mapping[str, Any]) -> ProblemData:
 
 @cache
 def _shared_judge(workers: int) -> SharedJudge:
-    """Return the one for all rollouts of a process."""
+    """Return the judge that all rollouts of a process share."""
     return SharedJudge(workers)

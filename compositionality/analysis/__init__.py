@@ -1,1 +1,1 @@
-"""What explains a result: the influence of single updates; scaling laws with tests of their predictions."""
+"""Explanations of results: the influence of single updates; scaling laws with tests of their predictions."""

@@ -1,9 +1,9 @@
 """``examples/influence.py``: per-step influence, from a model and its judged completions to a table of queries.
 
-With u(q) the gradient of the trainer's objective on query q alone, a step along u(q) at rate η changes the mean
-objective J, to first order, by ΔJ(q) = η ⟨mean of u, u(q)⟩; η |u(q)|² / Q of it is what the step does for q itself. For
-GRPO on S fresh completions, a share α of them correct, u(q) = √(α(1−α)) (mean score of the correct ones − mean score of
-the others), here times √((S − 1)/S), a score being ∇ log π(completion | query): a query teaches most at α = ½, nothing
+Let u(q) be the gradient of the trainer's objective on query q. A step along u(q) at rate η changes the mean objective
+J, to first order, by ΔJ(q) = η ⟨mean of u, u(q)⟩; of this, η |u(q)|² / Q is the change of q itself. For GRPO on S fresh
+completions, a share α of them correct, u(q) = √(α(1−α)) (mean score of the correct ones − mean score of the others),
+here times √((S − 1)/S); a score is ∇ log π(completion | query). So a query has the largest update at α = ½, and none
 at 0 and 1. Cen et al., arXiv 2505.18917, equations 4, 5 and 12.
 
 Names of tensors: Q queries, G groups, S completions, F features (components of a gradient), R repeats, B rows, T
@@ -26,7 +26,15 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from compositionality.data.artefact import Recipe, beside, check_maker, exclusive, is_to_be_checked, make, write_derived
+from compositionality.data.artefact import (
+    Recipe,
+    check_maker,
+    exclusive,
+    hidden_sibling,
+    is_to_be_checked,
+    make,
+    write_derived,
+)
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -48,8 +56,8 @@ SCHEMA = pa.schema({
     **dict.fromkeys(("update_norm", "influence", "influence_on_others", "entropy"), pa.float64()),
 })  # fmt: skip
 """``problem``: row of the problem file; ``correct``, ``samples``: completions; ``update_norm``: length of u(q);
-``influence``: of a step of rate 1 on the mean objective of all queries; ``entropy``: mean −log π of the completions'
-tokens, in nats, null where all were cut off."""
+``influence``: change of the mean objective of all queries by a step of rate 1; ``entropy``: mean −log π of the
+completions' tokens, in nats, null if all were cut off."""
 KINDS = ("exact", "sketch", "lora")
 _ATTENTION = re.compile(r"self_attn\.[qkvo]_proj\.weight$")
 
@@ -59,23 +67,23 @@ class ProjectionSettings:
     """How gradients become features."""
 
     kind: Annotated[str, OneOf(KINDS)] = "exact"  # exact, sketch or lora
-    size: PositiveInt = 8192  # features of a sketch
-    repeats: PositiveInt = 4  # features that a component goes to
-    rank: PositiveInt = 64  # of the LoRA adapters
-    seed: NonNegativeInt = 0  # of signs, places and adapters
+    size: PositiveInt = 8192  # number of features of a sketch
+    repeats: PositiveInt = 4  # number of features that each component is added to
+    rank: PositiveInt = 64  # rank of the LoRA adapters
+    seed: NonNegativeInt = 0  # seed of signs, places and adapters
 
     def check(self) -> None:
-        """Raise UserError for sizes that do not fit."""
+        """Raise UserError if ``size`` is not a multiple of ``repeats``."""
         if self.kind != "exact" and self.size % self.repeats:
-            raise UserError(f"projection.size={self.size}: not a multiple of projection.repeats={self.repeats}")
+            raise UserError(f"projection.size={self.size}: give a multiple of projection.repeats={self.repeats}")
 
 
 class Projection:
-    """Map gradients by name to features with their inner products, exactly or nearly, as a function of ``seed``.
+    """A map from gradients by name to features with the same inner products, exactly or approximately.
 
     *exact*: all components. *sketch*: each component is added with a random sign to one of ``size`` features, in
-    ``repeats`` independent ways (a sparse Johnson-Lindenstrauss projection). *lora*: of attention matrices alone, what
-    the gradient of a fresh LoRA adapter would be (G·Aᵀ, A Gaussian), then the sketch.
+    ``repeats`` independent ways (a sparse Johnson-Lindenstrauss projection). *lora*: the gradient of fresh LoRA
+    adapters on the attention matrices (G·Aᵀ, A Gaussian), then the sketch.
     """
 
     def __init__(self, settings: ProjectionSettings) -> None:
@@ -83,7 +91,7 @@ class Projection:
         self._adapter, self._buckets = cache(self._draw_adapter), cache(self._draw_buckets)
 
     def __call__(self, gradients: Mapping[str, Tensor]) -> Tensor:
-        """Return the features (F), float32; UserError if kind=lora finds no attention matrices."""
+        """Return the features (F), float32. UserError if kind=lora finds no attention matrices."""
         if self.settings.kind == "exact":
             return torch.cat([gradient.flatten().float() for gradient in gradients.values()])
         if self.settings.kind == "lora":
@@ -102,7 +110,7 @@ class Projection:
         return features_RF.flatten() / repeats**0.5
 
     def _draw_adapter(self, name: str, width: int) -> Tensor:
-        """Draw the first factor (rank, width) of a LoRA adapter, whose second is 0 and has the gradient."""
+        """Draw the first factor (rank, width) of a LoRA adapter. The second factor is 0, and the gradient is its."""
         return torch.randn(self.settings.rank, width, generator=self._generator(name)) / self.settings.rank**0.5
 
     def _draw_buckets(self, name: str, repeat: int, n: int) -> tuple[Tensor, Tensor]:
@@ -118,19 +126,19 @@ class Projection:
 
 @dataclass
 class InfluenceSettings:
-    """Settings of ``influence``. What decides an update has the names of train_grpo.py."""
+    """Settings of ``influence``. Keys of the update have the same names as in train_grpo.py."""
 
     model: str = REQUIRED  # a model folder or a Hub id
-    rollouts: Path = REQUIRED  # folder of its completions (collect_rollouts.py), several a problem
-    problems: Path = REQUIRED  # the problem file that they answer
+    rollouts: Path = REQUIRED  # folder of its completions (collect_rollouts.py), several per problem
+    problems: Path = REQUIRED  # the problem file of the rollouts
     output: Path = REQUIRED  # folder of the results
-    limit: NonNegativeInt = 0  # the first so many problems; 0: all
-    advantage: Annotated[str, OneOf(("grpo", "dapo", "dr_grpo"))] = "grpo"  # dapo: grpo, queries with signal alone
-    loss_aggregation: Annotated[str, OneOf(("token", "sequence", "dr_grpo"))] = "token"  # what one token weighs
-    temperature: PositiveFloat = 1.0  # at which the completions were sampled
-    max_tokens: PositiveInt = 1024  # of a completion; loss_aggregation=dr_grpo divides by it
-    micro_batch_tokens: PositiveInt = 16384  # tokens with padding in one pass
-    projection: ProjectionSettings = field(default_factory=ProjectionSettings)  # how gradients are kept
+    limit: NonNegativeInt = 0  # use only the first problems; 0: all
+    advantage: Annotated[str, OneOf(("grpo", "dapo", "dr_grpo"))] = "grpo"  # dapo: grpo on queries with signal only
+    loss_aggregation: Annotated[str, OneOf(("token", "sequence", "dr_grpo"))] = "token"  # weight of a token
+    temperature: PositiveFloat = 1.0  # temperature at which the completions were sampled
+    max_tokens: PositiveInt = 1024  # limit of a completion; loss_aggregation=dr_grpo divides by it
+    micro_batch_tokens: PositiveInt = 16384  # tokens in one pass, including padding
+    projection: ProjectionSettings = field(default_factory=ProjectionSettings)  # how gradients are stored
     force: bool = False  # replace a result that was made from something else
 
 
@@ -141,8 +149,8 @@ def measure_influence(settings: InfluenceSettings) -> Path:
     check_answers(settings.rollouts, settings.problems, model)
     path = settings.output / INFLUENCE
     free = ("model", "rollouts", "problems", "output", "micro_batch_tokens", "force")
-    own = {key: value for key, value in asdict(settings).items() if key not in free}
-    recipe = Recipe(STEP, own, {"model": model, "rollouts": settings.rollouts, "problems": settings.problems})
+    keys = {key: value for key, value in asdict(settings).items() if key not in free}
+    recipe = Recipe(STEP, keys, {"model": model, "rollouts": settings.rollouts, "problems": settings.problems})
 
     def write(partial: Path) -> dict[str, Any]:
         table, pairs = _measure(settings, model)
@@ -162,7 +170,7 @@ def measure_influence(settings: InfluenceSettings) -> Path:
 
 
 def check(settings: InfluenceSettings) -> None:
-    """Check, for a dry run, the settings, and the model, rollouts and problems that exist."""
+    """Check the settings for a dry run, and those of model, rollouts and problems that exist."""
     _check_settings(settings)
     model = problems = None
     if is_to_be_checked(settings.model, dry=True):
@@ -178,7 +186,7 @@ def check(settings: InfluenceSettings) -> None:
 def _check_settings(settings: InfluenceSettings) -> None:
     check_ranges(settings)
     settings.projection.check()
-    beside(settings.output, "lock")  # refuses a path without a name
+    hidden_sibling(settings.output, "lock")  # refuses a path without a name
     check_maker(settings.output / INFLUENCE, STEP, force=settings.force)
 
 
@@ -190,14 +198,14 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[s
 
     queries = list(read_queries(settings, check_model(model).tokenizer))
     if len(queries) < 2:
-        raise UserError(f"{settings.rollouts}: answers {len(queries)} problems; influence needs two (limit, problems)")
+        raise UserError(f"{settings.rollouts}: answers {len(queries)} problems; influence needs two: raise limit")
     check_family(model)
     policy = Policy(load_model(ModelSettings(path=str(model))).to(device()))
     check_memory(sum(weights.numel() for weights in policy.parameters()), len(queries), settings.projection)
     projection = Projection(settings.projection)
     updates_QF = torch.stack([update(policy, query, projection, settings).cpu() for query in queries])
     everywhere_Q, others_Q = influence(updates_QF)
-    if settings.advantage == "dapo":  # the objective is a mean over queries with signal alone
+    if settings.advantage == "dapo":  # the objective is a mean over queries with signal only
         n_mixed = sum(query.is_mixed for query in queries)
         everywhere_Q *= len(queries) / max(n_mixed, 1)
         others_Q *= (len(queries) - 1) / max(n_mixed - 1, 1)
@@ -218,7 +226,7 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[s
 
 @dataclass(frozen=True)
 class Query:
-    """One problem with its judged completions, as fresh ones with advantages."""
+    """One problem with its judged completions, treated as fresh samples with advantages."""
 
     number: int  # row of the problem file
     problem: Problem
@@ -227,30 +235,30 @@ class Query:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether some completions are correct and some are not: else the update is 0."""
+        """True if some completions are correct and some are not; otherwise the update is 0."""
         return 0 < sum(self.correct) < len(self.correct)
 
 
 def read_queries(settings: InfluenceSettings, tokenizer: object) -> Iterator[Query]:
-    """Read the first ``limit`` problems (0: all) with their completions. UserError for a problem that is not there.
+    """Read the first ``limit`` problems (0: all) with their completions. UserError for an unknown problem.
 
-    Completions that were cut off (wrong ones, to RL), and those on which the judge failed, are left out.
+    Completions that were cut off (RL counts them as wrong), and those on which the judge failed, are left out.
     """
-    asked = read_problems(settings.problems)
-    problems = list(zip(iterate_problems(asked), asked["prompt"].to_pylist(), strict=True))
+    rows = read_problems(settings.problems)
+    problems = list(zip(iterate_problems(rows), rows["prompt"].to_pylist(), strict=True))
     for number, table in read_by_problem(settings.rollouts):
         if settings.limit and number >= settings.limit:
             return
         if number >= len(problems):
             raise UserError(
-                f"{settings.rollouts}: answers problem {number}, but {settings.problems} has {len(problems)}"
+                f"{settings.rollouts}: answers problem {number}, but {settings.problems} has only {len(problems)} rows"
             )
-        rows = [row for row in table.to_pylist() if row["finish_reason"] == STOP and row["reason"] != "error"]
-        completions = [(row["response"], row["reason"] == CORRECT) for row in rows]
-        yield to_query(number, *problems[number], completions, tokenizer, settings.advantage)
+        judged = [row for row in table.to_pylist() if row["finish_reason"] == STOP and row["reason"] != "error"]
+        completions = [(row["response"], row["reason"] == CORRECT) for row in judged]
+        yield make_query(number, *problems[number], completions, tokenizer, settings.advantage)
 
 
-def to_query(
+def make_query(
     number: int,
     problem: Problem,
     prompt: list[Message],
@@ -258,7 +266,7 @@ def to_query(
     tokenizer: object,
     advantage: str,
 ) -> Query:
-    """Tokenise completions (text, whether it is correct) of the chat ``prompt`` and give them their advantages."""
+    """Tokenise ``completions`` (text, is it correct?) of the chat ``prompt`` and compute their advantages."""
     from compositionality.rollout.prompts import chat_row
     from compositionality.train.grpo import ADVANTAGES
 
@@ -285,7 +293,7 @@ def log_probs(policy: "Policy", query: Query, settings: InfluenceSettings) -> It
 
 
 def update(policy: "Policy", query: Query, projection: Projection, settings: InfluenceSettings) -> Tensor:
-    """Return u(q), minus the gradient of the trainer's loss on the query's completions, (F); 0 if all are alike."""
+    """Return u(q), (F): minus the gradient of the trainer's loss on the completions; 0 if all or none are right."""
     from compositionality.train.grpo import policy_loss
 
     weights = {name: parameter for name, parameter in policy.named_parameters() if parameter.requires_grad}
@@ -298,27 +306,27 @@ def update(policy: "Policy", query: Query, projection: Projection, settings: Inf
 
 
 def entropy(policy: "Policy", query: Query, settings: InfluenceSettings) -> float | None:
-    """Estimate the entropy as mean −log π of the tokens of its completions, in nats; None without completions."""
+    """Estimate the entropy as the mean −log π of the completions' tokens, in nats; None without completions."""
     with torch.no_grad():
         logps = [logp_N for _, logp_N in log_probs(policy, query, settings)]
     return -float(torch.cat(logps).mean()) if logps else None
 
 
 def influence(updates_QF: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ΔJ(q) of a step of rate 1 on each query: of the mean over all queries, and over the others alone."""
+    """Return ΔJ(q) of a step of rate 1 on each query, with J the mean over all queries, and over the other queries."""
     if not bool(updates_QF.isfinite().all()):
         bad = int((~updates_QF.isfinite()).any(1).nonzero()[0])
-        raise UserError(f"the gradient of query {bad} is not finite; look at its completions, or use float32")
+        raise UserError(f"query {bad}: its gradient is not finite; look at its completions, or use float32")
     products_Q, n = updates_QF @ updates_QF.sum(0), len(updates_QF)
     return products_Q / n, (products_Q - updates_QF.square().sum(1)) / (n - 1)
 
 
 def co_influence(updates_QF: Tensor, labels: Sequence[str]) -> tuple[list[str], Tensor]:
-    """Return the mean ⟨u(q), u(q')⟩ of different queries by label (order of ``names``); NaN where there is none."""
+    """Return the labels and the mean ⟨u(q), u(q')⟩ over pairs of different queries by label; NaN without pairs."""
     kernel_QQ = (updates_QF @ updates_QF.T).fill_diagonal_(torch.nan)
     names = sorted(set(labels))
-    rows = [torch.tensor([label == name for label in labels]) for name in names]
-    return names, torch.stack([torch.stack([kernel_QQ[one][:, other].nanmean() for other in rows]) for one in rows])
+    masks = [torch.tensor([label == name for label in labels]) for name in names]
+    return names, torch.stack([torch.stack([kernel_QQ[row][:, col].nanmean() for col in masks]) for row in masks])
 
 
 def check_memory(parameters: int, queries: int, projection: ProjectionSettings) -> None:
@@ -326,25 +334,25 @@ def check_memory(parameters: int, queries: int, projection: ProjectionSettings) 
     import psutil
 
     kind, free = projection.kind, psutil.virtual_memory().available
-    needed = 2 * 4 * queries * (parameters if kind == "exact" else projection.size)
-    needed += 5 * projection.repeats * parameters if kind == "sketch" else 0  # place and sign of each component
-    if needed > free:
-        take = ", or take projection.kind=sketch" if kind == "exact" else ""
-        told = f"the gradients of {queries} queries take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
-        raise UserError(f"projection.kind={kind}: {told}; lower limit{take}")
+    size = 2 * 4 * queries * (parameters if kind == "exact" else projection.size)
+    size += 5 * projection.repeats * parameters if kind == "sketch" else 0  # place and sign of each component
+    if size > free:
+        hint = ", or use projection.kind=sketch" if kind == "exact" else ""
+        fault = f"the gradients of {queries} queries take {size / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+        raise UserError(f"projection.kind={kind}: {fault}; lower limit{hint}")
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Average over all queries (``mixed``: over those with completions), and over those with equally many correct."""
+    """Average over all queries (``mixed``: over queries with completions), and by the number of correct completions."""
     table, values = pd.DataFrame(rows), ["influence", "influence_on_others", "update_norm"]
 
     def means(queries: pd.DataFrame, names: Sequence[str]) -> dict[str, float | None]:
         return {name: float(queries[name].mean()) if queries[name].notna().any() else None for name in names}
 
     samples, mixed = int(table["samples"].max()), (table["correct"] > 0) & (table["correct"] < table["samples"])
-    whole, by_accuracy = table[table["samples"] == samples], []  # others lost some that were cut off
+    complete, by_accuracy = table[table["samples"] == samples], []  # in other queries some were cut off
     for correct in range(samples + 1):
-        queries = whole[whole["correct"] == correct]
+        queries = complete[complete["correct"] == correct]
         by_accuracy.append({"correct": correct, "samples": samples, "n": len(queries)} | means(queries, values))
     share = {"mixed": float(mixed.sum() / max((table["samples"] > 0).sum(), 1))}
     return {"queries": len(table)} | share | means(table, [*values, "entropy"]) | {"by_accuracy": by_accuracy}

@@ -1,8 +1,8 @@
 """Scaling laws: log L(N, X) fitted by robust least squares, every size with the same weight; bootstrap over runs.
 
 L: loss, 1 − accuracy. N: size, parameters without embeddings. X: resource, FLOPs or prompts, in units of X_ref, the
-geometric mean of those that a law is fitted to. Forms: arXiv 2509.25300 and its released code. Points are frames with
-columns run, size, step, resource, loss.
+geometric mean over the fitted points. Forms: arXiv 2509.25300 and its released code. Points are frames with columns
+run, size, step, resource, loss.
 
 Names of arrays: P points, T parameters as fitted (scales as logarithms), R draws of the bootstrap.
 """
@@ -24,8 +24,8 @@ from compositionality.stats.estimate import Floats, Interval, student
 
 DECADES = 3.0  # a scale is searched this many powers of ten beyond the measured sizes, or resources
 ROBUST_SCALE = 0.1  # residuals in log loss well above it count linearly, not squared (soft L1)
-STARTS = 24  # of a fit at random, beside the middle of the bounds
-AT_BOUND = 1e-3  # of the range between its bounds: a parameter this near to one of them is on it
+STARTS = 24  # random starts of a fit, besides the middle of the bounds
+AT_BOUND = 1e-3  # a parameter closer to a bound than this share of its range counts as on the bound
 
 
 BOUNDS = {
@@ -34,13 +34,13 @@ BOUNDS = {
 }  # fmt: skip
 SCALES = {"N0": "size", "N1": "size", "A": "size", "S": "resource", "B": "resource", "D0": "resource"}
 """Positive parameters and their units; fitted as logarithms."""
-OF_SIZE = {"E", "k", "lambda", "D0"}
-"""Parameters with a value for each size: a law that has one predicts no other size."""
+PER_SIZE = {"E", "k", "lambda", "D0"}
+"""Parameters with one value per size: a law with such a parameter cannot predict other sizes."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """``log_loss(N, X, parameters…)`` → (P,), of logarithms; with fewer than ``least_sizes`` it is not determined."""
+    """``log_loss(N, X, parameters…)`` → (P,), all logarithms; a fit needs ``least_sizes`` sizes."""
 
     name: str
     formula: str
@@ -50,11 +50,11 @@ class Law:
 
     @property
     def predicts_new_sizes(self) -> bool:
-        return OF_SIZE.isdisjoint(self.parameters)
+        return PER_SIZE.isdisjoint(self.parameters)
 
 
 def _saturating(N: Floats, largest: Floats, half: Floats) -> Floats:
-    """Return the rise with N to ``largest``; half of it at N = half."""
+    """Return a curve that rises with N to ``largest``, and is half of it at N = ``half``."""
     return np.asarray(largest / (1 + np.exp(half - N)))
 
 
@@ -88,7 +88,7 @@ LAWS = {
                 np.logaddexp(_log(L_inf), alpha * (N0 - N)), _log(fall) - np.logaddexp(0.0, beta * (X - D0)))),
     )
 }  # fmt: skip
-"""saturating_slope is the paper's law, sigmoid its appendix's; saturating_both, common_pivot are in its code alone."""
+"""saturating_slope is the paper's law, sigmoid its appendix's; saturating_both, common_pivot are only in its code."""
 
 
 @dataclass(frozen=True)
@@ -96,22 +96,22 @@ class LawFit:
     """A law with its parameters and their bounds, (T,)."""
 
     law: Law
-    names: list[tuple[str, float | None]]  # parameter and size (None: of all sizes)
-    sizes: Floats  # in order
+    names: list[tuple[str, float | None]]  # parameter and size (None: shared by all sizes)
+    sizes: Floats  # in ascending order
     reference: float  # X_ref
     low: Floats
     high: Floats
     theta: Floats
-    weight: Floats  # of the points it was fitted to, (P,)
+    weight: Floats  # of the fitted points, (P,)
     cost: float = nan
-    starts: int = 0  # how many ended at this optimum
+    starts: int = 0  # number of starts that ended at this optimum
     draws: Floats | None = None  # parameters fitted to resampled runs, (R, T)
-    widening: float = 1.0  # of their spread, for the few runs of a size: √(n / (n − 1))
+    widening: float = 1.0  # factor on their spread, for few runs per size: √(n / (n − 1))
     df: int = 0
 
     @property
     def on_bound(self) -> list[str]:
-        """Parameters that the points do not hold within their bounds."""
+        """Parameters on one of their bounds: the points do not determine them."""
         near_T = np.minimum(self.theta - self.low, self.high - self.theta) <= AT_BOUND * (self.high - self.low)
         return [label(*name) for name, near in zip(self.names, near_T, strict=True) if near]
 
@@ -121,15 +121,15 @@ class LawFit:
             raise UserError(f"{self.law.name}: {', '.join(self.on_bound)} on a bound: these points do not determine it")
 
     def predictor(self, points: pd.DataFrame) -> Callable[[Floats], Floats]:
-        """Return the function from parameters (T,) to log losses (P,); UserError for a size without parameters."""
+        """Return the function from parameters (T,) to log losses (P,). UserError for a size without parameters."""
         size_P = points["size"].to_numpy(float)
-        known_P = np.searchsorted(self.sizes, size_P).clip(max=len(self.sizes) - 1)
-        if not self.law.predicts_new_sizes and (self.sizes[known_P] != size_P).any():
-            raise UserError(f"{self.law.name}: has parameters of each size, so it predicts no other size")
+        place_P = np.searchsorted(self.sizes, size_P).clip(max=len(self.sizes) - 1)
+        if not self.law.predicts_new_sizes and (self.sizes[place_P] != size_P).any():
+            raise UserError(f"{self.law.name}: has parameters per size, so it cannot predict other sizes")
         log_N, log_X = np.log(size_P), np.log(points["resource"].to_numpy(float) / self.reference)
         firsts = [[name for name, _ in self.names].index(name) for name in self.law.parameters]
         places = [
-            first + known_P if name in OF_SIZE else first
+            first + place_P if name in PER_SIZE else first
             for name, first in zip(self.law.parameters, firsts, strict=True)
         ]
         return lambda theta_T: self.law.log_loss(log_N, log_X, *(theta_T[place] for place in places))
@@ -138,16 +138,16 @@ class LawFit:
         """Predict the log losses (P,)."""
         return self.predictor(points)(self.theta)
 
-    def half_width(self, figure: Callable[[Floats], Any], own_variance: Any = 0.0) -> Any:
+    def half_width(self, figure: Callable[[Floats], Any], noise: Any = 0.0) -> Any:
         """Return half of Student's 95 % interval of a function of the parameters, () or (C,); NaN without draws."""
         if self.draws is None:
             return nan
         variance = np.var([figure(theta_T) for theta_T in self.draws], axis=0, ddof=1) * self.widening**2
-        return student(self.df) * np.sqrt(variance + own_variance)
+        return student(self.df) * np.sqrt(variance + noise)
 
-    def interval(self, figure: Callable[[Floats], Any], own_variance: float = 0.0) -> Interval | None:
-        """Return Student's interval, None without draws; ``own_variance``: of a prediction, about its expectation."""
-        value, half = float(figure(self.theta)), float(self.half_width(figure, own_variance))
+    def interval(self, figure: Callable[[Floats], Any], noise: float = 0.0) -> Interval | None:
+        """Return Student's interval, None without draws; ``noise``: variance of an observation around the law."""
+        value, half = float(figure(self.theta)), float(self.half_width(figure, noise))
         return None if isnan(half) else Interval(value - half, value + half)
 
 
@@ -156,14 +156,14 @@ def label(parameter: str, size: float | None) -> str:
 
 
 def initial(law: Law, points: pd.DataFrame) -> LawFit:
-    """Return the middle of the bounds; UserError for fewer sizes, or fewer points, than the law needs."""
+    """Return the middle of the bounds. UserError for fewer sizes, or fewer points, than the law needs."""
     sizes, resource_P = np.unique(points["size"]), points["resource"].to_numpy(float)
     if len(sizes) < law.least_sizes:
-        raise UserError(f"{law.name}: needs {law.least_sizes} sizes of models; here are {len(sizes)}")
-    names = [(name, size) for name in law.parameters for size in (map(float, sizes) if name in OF_SIZE else [None])]
+        raise UserError(f"{law.name}: needs {law.least_sizes} sizes of models; the points have {len(sizes)}")
+    names = [(name, size) for name in law.parameters for size in (map(float, sizes) if name in PER_SIZE else [None])]
     n, n_points = len(names), len(points)
     if n_points <= n:
-        raise UserError(f"{law.name}: has {n} parameters and needs more evaluations than that; here are {n_points}")
+        raise UserError(f"{law.name}: has {n} parameters and needs more evaluations than that; there are {n_points}")
     reference, beyond = float(np.exp(np.log(resource_P).mean())), DECADES * log(10)
     logs = {"size": np.log(sizes), "resource": np.log(resource_P / reference)}
     bounds = {name: (logs[unit].min() - beyond, logs[unit].max() + beyond) for name, unit in SCALES.items()} | BOUNDS
@@ -173,7 +173,7 @@ def initial(law: Law, points: pd.DataFrame) -> LawFit:
 
 
 def fit_law(law: Law, points: pd.DataFrame, seed: int = 0) -> LawFit:
-    """Return the best of several starts, the same for the same seed; UserError if none converges."""
+    """Return the best fit of several starts, reproducible by ``seed``. UserError if none converges."""
     first, random = initial(law, points), np.random.default_rng(seed)
     thetas = [first.theta, *(random.uniform(first.low, first.high) for _ in range(STARTS))]
     fits = [fit for theta in thetas if (fit := _solve(replace(first, theta=theta), points))]
@@ -184,20 +184,20 @@ def fit_law(law: Law, points: pd.DataFrame, seed: int = 0) -> LawFit:
 
 
 def _solve(start: LawFit, points: pd.DataFrame) -> LawFit | None:
-    """Minimise from the parameters of ``start`` with its weights; None if that does not converge."""
+    """Return the fit from the parameters and weights of ``start``, or None if it does not converge."""
     log_loss, target_P, root_P = start.predictor(points), np.log(points["loss"].to_numpy(float)), np.sqrt(start.weight)
-    found = least_squares(
+    optimum = least_squares(
         lambda theta_T: root_P * (log_loss(theta_T) - target_P),
         np.clip(start.theta, start.low + 1e-9, start.high - 1e-9), bounds=(start.low, start.high),
         loss="soft_l1", f_scale=ROBUST_SCALE, x_scale="jac", max_nfev=400,
     )  # fmt: skip
-    if found.status <= 0 or not np.isfinite(found.cost):
+    if optimum.status <= 0 or not np.isfinite(optimum.cost):
         return None
-    return replace(start, theta=np.asarray(found.x), cost=float(found.cost))
+    return replace(start, theta=np.asarray(optimum.x), cost=float(optimum.cost))
 
 
 def r_squared(fit: LawFit, points: pd.DataFrame) -> dict[float, float | None]:
-    """Return R² of each size by itself, in log loss; None for a size whose losses are all alike."""
+    """Return R² in log loss per size; None for a size whose losses are all equal."""
     logs, sizes = np.log(points["loss"]), points["size"]
     errors = ((logs - fit.log_loss(points)) ** 2).groupby(sizes).sum()
     spreads = ((logs - logs.groupby(sizes).transform("mean")) ** 2).groupby(sizes).sum()
@@ -205,20 +205,20 @@ def r_squared(fit: LawFit, points: pd.DataFrame) -> dict[float, float | None]:
 
 
 def akaike(fit: LawFit, points: pd.DataFrame) -> float:
-    """Return AIC with normal residuals in log loss; too sure, since evaluations of one run are alike."""
+    """Return AIC with normal residuals in log loss; overconfident, since evaluations of one run are correlated."""
     squares = float(fit.weight @ (np.log(points["loss"].to_numpy(float)) - fit.log_loss(points)) ** 2)
     return len(points) * log(max(squares / len(points), 1e-300)) + 2 * len(fit.theta)
 
 
 def bootstrap(fit: LawFit, points: pd.DataFrame, draws: int = 200, seed: int = 0) -> LawFit:
-    """Add refits with runs drawn anew within each size, as many as it has; none where a size has one run only."""
+    """Add refits to runs resampled with replacement within each size; none if a size has only one run."""
     runs = [names.unique() for _, names in points.groupby("size")["run"]]
     if min(map(len, runs)) < 2:
         return fit
     random, theta_RT = np.random.default_rng(seed), np.empty((draws, len(fit.theta)))
     for draw in range(draws):
-        drawn = np.concatenate([random.choice(names, len(names)) for names in runs])
-        times_P = points["run"].map(pd.Series(drawn).value_counts()).fillna(0.0).to_numpy()
+        sample = np.concatenate([random.choice(names, len(names)) for names in runs])
+        times_P = points["run"].map(pd.Series(sample).value_counts()).fillna(0.0).to_numpy()
         start = replace(fit, weight=(fit.weight * times_P)[times_P > 0])
         theta_RT[draw] = (_solve(start, points[times_P > 0]) or fit).theta
     mean = len(runs) / sum(1 / len(names) for names in runs)
@@ -227,7 +227,7 @@ def bootstrap(fit: LawFit, points: pd.DataFrame, draws: int = 200, seed: int = 0
 
 
 def parameter_rows(fit: LawFit) -> list[dict[str, Any]]:
-    """Return the parameters with intervals (of scales: symmetric in logarithms); none for one on its bound."""
+    """Return the parameters with intervals (symmetric in logarithms for scales; none for a parameter on a bound)."""
     rows = []
     for place, (name, size) in enumerate(fit.names):
         interval = None if label(name, size) in fit.on_bound else fit.interval(itemgetter(place))

@@ -1,4 +1,4 @@
-"""Predictions of evaluations that a law was not fitted to, and the figures that claims are about. Nothing is refitted.
+"""Predictions of evaluations outside a law's fit, and the figures in claims. Nothing is refitted.
 
 Names of arrays: P points, R draws, C points of mean curves.
 """
@@ -23,7 +23,7 @@ Figure = tuple[float, Interval | None]
 
 
 class FittedStudy:
-    """Points and the fits to them, each made once: ``fitted`` to all, ``predicted`` to some (see ``extrapolate``)."""
+    """Points and cached fits by law: ``fitted`` to all points, ``predicted`` from some (see ``extrapolate``)."""
 
     def __init__(self, points: pd.DataFrame, share: float = 0.5, draws: int = 200, seed: int = 0) -> None:
         self.points = points
@@ -36,7 +36,7 @@ def extrapolate(
 ) -> tuple[LawFit, pd.DataFrame]:
     """Fit to the first ``share`` of the steps of all sizes but the largest; predict the rest, by region.
 
-    A law with parameters of each size is fitted to the first steps of the largest model too, and predicts later ones.
+    A law with parameters per size is fitted to the first steps of the largest model too, and predicts its later ones.
     """
     late_P = points["step"] > share * points.groupby("size")["step"].transform("max")
     largest_P = points["size"] == points["size"].max()
@@ -52,8 +52,8 @@ def extrapolate(
 def predict(fit: LawFit, training: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     """Predict the mean curves of ``points`` by a law that was fitted to ``training``.
 
-    Adds log L ``predicted``, its ``error``, and half of the widths of two 95 % intervals in log L: ``band`` of the
-    expectation, ``half`` of the mean of as many runs as were made (NaN where a size has one run).
+    Adds log L ``predicted``, its ``error``, and half of the widths of two 95 % intervals in log L: ``band`` for the
+    expectation, ``half`` for the mean over the actual number of runs (NaN if a size has one run).
     """
     curves = mean_curves(points)
     log_loss = fit.predictor(curves)
@@ -66,21 +66,21 @@ def predict(fit: LawFit, training: pd.DataFrame, points: pd.DataFrame) -> pd.Dat
 
 
 def mean_curves(points: pd.DataFrame) -> pd.DataFrame:
-    """Average the ``runs`` of a size, in logarithms, at each step of a region that all of them have."""
+    """Average the ``runs`` of a size, in logarithms, at each step of a region that all of them reached."""
     logs = points.assign(resource=np.log(points["resource"]), loss=np.log(points["loss"]))
     logs["n_runs"] = logs.groupby(["region", "size"])["run"].transform("nunique")
     steps = logs.groupby(["region", "size", "step"], as_index=False)
     curves = steps.agg(
-        resource=("resource", "mean"), loss=("loss", "mean"), runs=("run", "size"), of=("n_runs", "first")
+        resource=("resource", "mean"), loss=("loss", "mean"), runs=("run", "size"), n_runs=("n_runs", "first")
     )
-    curves = curves[curves["runs"] == curves["of"]].reset_index(drop=True)
+    curves = curves[curves["runs"] == curves["n_runs"]].reset_index(drop=True)
     return curves.assign(resource=np.exp(curves["resource"]), loss=np.exp(curves["loss"]))
 
 
 def error_rows(curves: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the errors of the predictions by region.
 
-    ``error``: root of the mean square of log L predicted − log L; ``bias``: its mean, positive where the loss fell
+    ``error``: root mean square of log L predicted − log L; ``bias``: its mean, positive if the loss fell
     further than predicted; ``covered``: share of the points within their intervals, None without intervals.
     """
     rows = []
@@ -95,7 +95,7 @@ def error_rows(curves: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def curve_rows(curves: pd.DataFrame) -> Any:
-    """Return the mean curves with their predictions as losses; None where there is no interval."""
+    """Return the mean curves with their predictions as losses, with None for missing intervals."""
     rows, predicted = curves[["size", "step", "resource", "loss"]].astype(float), curves["predicted"]
     rows["predicted"] = np.exp(predicted)
     for prefix, half in (("", curves["half"]), ("band_", curves["band"])):
@@ -104,10 +104,10 @@ def curve_rows(curves: pd.DataFrame) -> Any:
 
 
 FIGURES: dict[str, Callable[[FittedStudy], Figure]] = {
-    "slope-rise": lambda study: _of_parameters(
+    "slope-rise": lambda study: _parameter_figure(
         study.fitted("log_linear"), lambda fit, theta_T: theta_T[-1] - theta_T[-len(fit.sizes)]
     ),
-    "slope-share": lambda study: _of_parameters(
+    "slope-share": lambda study: _parameter_figure(
         study.fitted("saturating_slope"),
         lambda fit, theta_T: 1 / (1 + np.exp(theta_T[fit.names.index(("N0", None))]) / fit.sizes[-1]),
     ),
@@ -117,15 +117,15 @@ FIGURES: dict[str, Callable[[FittedStudy], Figure]] = {
     "start-gap": lambda study: _gap(study.points, min),
     "end-gap": lambda study: _gap(study.points, max),
 }
-"""The figures of claims. *slope-rise*: slope of the largest size − slope of the smallest, of log_linear. *slope-share*:
-k(N) / K_max of the largest size, of saturating_slope. *late-error*, *largest-error*, *late-largest-error*: mean of log
-L predicted − log L of later evaluations (saturating_slope), of the largest size and of its later evaluations
-(saturating_both). *start-gap*, *end-gap*: log L of the largest size − that of the next at the least and the most of the
-resource that both have spent."""
+"""The figures in claims. *slope-rise*: slope of the largest size − slope of the smallest (log_linear). *slope-share*:
+k(N) / K_max of the largest size (saturating_slope). *late-error*, *largest-error*, *late-largest-error*: mean of log L
+predicted − log L over later evaluations (saturating_slope), over the largest size and over its later evaluations
+(saturating_both). *start-gap*, *end-gap*: log L of the largest size − log L of the next size, at the smallest and the
+largest amount of the resource that both have spent."""
 
 
 def figures(study: FittedStudy) -> list[dict[str, Any]]:
-    """Return all figures of claims."""
+    """Return all figures in claims."""
     return [figure_row(study, name) for name in FIGURES]
 
 
@@ -137,19 +137,19 @@ def figure_row(study: FittedStudy, name: str) -> dict[str, Any]:
     except UserError as error:
         return row | {"reason": str(error)}
     if interval is None:
-        return row | {"reason": "a size has one run only: no interval"}
+        return row | {"reason": "a size has only one run: no interval"}
     if not interval.low < interval.high:
-        return row | {"reason": "all runs are alike: no interval"}
+        return row | {"reason": "all runs are equal: no interval"}
     return row | {"low": interval.low, "high": interval.high, "reason": ""}
 
 
-def _of_parameters(fit: LawFit, figure: Callable[[LawFit, Floats], float]) -> Figure:
+def _parameter_figure(fit: LawFit, figure: Callable[[LawFit, Floats], float]) -> Figure:
     fit.refuse_bounds()
     return float(figure(fit, fit.theta)), fit.interval(partial(figure, fit))
 
 
 def _mean_error(study: FittedStudy, law: str, region: str) -> Figure:
-    """Return mean error in a region; its interval has the spread of the fitted runs and of those that were left out."""
+    """Return the mean error in a region; its interval has the spread of the fitted and of the left-out runs."""
     fit, curves = study.predicted(law)
     fit.refuse_bounds()
     curves = curves[curves["region"] == region]
@@ -157,23 +157,23 @@ def _mean_error(study: FittedStudy, law: str, region: str) -> Figure:
         raise UserError(f"no {region} were left out")
     left_out = study.points.merge(curves[["size", "step"]])
     means = np.log(left_out["loss"]).groupby([left_out["size"], left_out["run"]]).mean().groupby("size")
-    weights = curves.groupby("size").size() / len(curves)  # sizes have as much part in the mean as they have points
-    own_variance = float((weights**2 * means.var(ddof=1) / means.size()).sum(skipna=False))
+    weights = curves.groupby("size").size() / len(curves)  # sizes are weighted by their number of points
+    noise = float((weights**2 * means.var(ddof=1) / means.size()).sum(skipna=False))
     log_loss, logs_C = fit.predictor(curves), np.log(curves["loss"].to_numpy())
-    interval = fit.interval(lambda theta_T: (log_loss(theta_T) - logs_C).mean(), own_variance)
+    interval = fit.interval(lambda theta_T: (log_loss(theta_T) - logs_C).mean(), noise)
     return float(curves["error"].mean()), interval
 
 
 def _gap(points: pd.DataFrame, end: Callable[[Iterable[float]], float]) -> Figure:
-    """Compare the two largest sizes at an end of the range of the resource that all of their runs cover."""
+    """Compare the two largest sizes at an end of the range of the resource that all their runs cover."""
     sizes = np.unique(points["size"])[-2:]
     if len(sizes) < 2:
-        raise UserError("one size only")
+        raise UserError("only one size")
     points = points[points["size"].isin(sizes)]
     logs = points.assign(resource=np.log(points["resource"]), loss=np.log(points["loss"])).groupby(["size", "run"])
     common = logs["resource"].first().max(), logs["resource"].last().min()
     if common[0] >= common[1]:
-        raise UserError("the two largest sizes have spent no common amount")
+        raise UserError("no amount of the resource was spent by both of the two largest sizes")
     losses = logs[["resource", "loss"]].apply(lambda run: np.interp(end(common), run["resource"], run["loss"]))
     by_size = losses.groupby("size").agg(["mean", "var", "size"])
     value = float(by_size["mean"].diff().iloc[1])

@@ -1,8 +1,8 @@
-"""``examples/fit_scaling.py``: every law fitted to all evaluations, and to some of them to predict the others.
+"""``examples/fit_scaling.py``: fit every law to all evaluations, and to some of them to predict the others.
 
-Points are a frame, a row an evaluation: run, size (parameters without embeddings), step, resource (spent until then),
-loss (1 − accuracy). They are read from CSV files (columns run, size, step, loss or accuracy, and the resource by its
-name; metric and prompt, if they are there, must be the same in all rows) and from runs of train_grpo.py.
+Points are a frame with a row per evaluation: run, size (parameters without embeddings), step, resource (spent so far),
+loss (1 − accuracy). They come from CSV files (columns run, size, step, loss or accuracy, and the resource by its
+name; metric and prompt, if present, must be the same in all rows) and from runs of train_grpo.py.
 """
 
 import json
@@ -19,7 +19,7 @@ from annotated_types import Ge
 from compositionality.analysis.laws import LAWS, akaike, parameter_rows, r_squared
 from compositionality.analysis.predict import FITTED, REGIONS, FittedStudy, curve_rows, error_rows, figures, predict
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, beside, check_maker, exclusive, name_inputs, write_derived
+from compositionality.data.artefact import Recipe, check_maker, exclusive, hidden_sibling, name_inputs, write_derived
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed
@@ -29,39 +29,39 @@ from compositionality.validation import check_ranges
 STEP = "fit_scaling"
 COLUMNS = ["run", "size", "step", "resource", "loss"]
 RESOURCES = {"flops": FLOPS, "flops_paper": PAPER_FLOPS, "prompts": GROUPS, "completions": SAMPLED}  # in metrics.jsonl
-SUMMED = ("prompts", "completions")  # there by step
+SUMMED = ("prompts", "completions")  # logged per step, not as totals
 REMARKS = {
     "not_fitted": "not fitted: {}",
     "on_bound": "{} on a bound: these points do not determine it; no result",
     "not_predicted": "nothing predicted: {}",
-    "held_out_on_bound": "{} on a bound in the fit that predicts: no prediction",
+    "held_out_on_bound": "{} on a bound in the fit to the first steps: no prediction",
 }
-CONSTANT = ("metric", "prompt", "settings")  # columns that must say the same of every row
+CONSTANT = ("metric", "prompt", "settings")  # columns with one value in all rows
 SETTINGS = (
     *("data.prompts_per_step", "data.shuffle", "data.train_limit", "rollout.n", "rollout.temperature"),
     *("rollout.max_tokens", "reward.shape", "reward.control", "algorithm.advantage", "algorithm.loss_aggregation"),
     *("algorithm.drop_equal_groups", "algorithm.dynamic_sampling", "algorithm.updates_per_step", "model.lora.rank"),
 )
-"""Settings in which our runs of one fit may not differ; learning rates and seeds may."""
+"""Settings that must be equal in all our runs of one fit; learning rates and seeds may differ."""
 
 
 @dataclass
 class ScalingSettings:
     """Settings of ``fit_scaling``."""
 
-    points: list[str] = REQUIRED  # CSV files, NAME:FOLDER of runs
+    points: list[str] = REQUIRED  # CSV files, or NAME:FOLDER of runs
     output: Path = REQUIRED  # folder for scaling.json and scaling_points.csv
-    resource: NonEmptyStr = "flops"  # column of a file; of our runs flops, flops_paper, prompts, completions
-    metric: str = ""  # of our runs: accuracies to average, * for any text: val-core/string-level3/acc/mean@1
-    laws: list[str] = field(default_factory=list)  # empty: all that these sizes determine
-    share: PositiveFraction = 0.5  # of the steps: what later evaluations are predicted from
-    draws: Annotated[int, Ge(20)] = 200  # of the bootstrap over runs
-    seed: Seed = 0  # of starts and draws
+    resource: NonEmptyStr = "flops"  # a column of the CSV files; for our runs flops, flops_paper, prompts, completions
+    metric: str = ""  # for our runs: accuracies to average, * matches any text: val-core/string-level3/acc/mean@1
+    laws: list[str] = field(default_factory=list)  # laws to fit; empty: all that the number of sizes allows
+    share: PositiveFraction = 0.5  # first share of the steps, from which later evaluations are predicted
+    draws: Annotated[int, Ge(20)] = 200  # draws of the bootstrap over runs
+    seed: Seed = 0  # seed of starts and draws
     force: bool = False  # replace a result that was made from something else
 
 
 def fit_scaling(settings: ScalingSettings) -> Path:
-    """Write ``output``; print the laws with what they predict. UserError for points that do not fit together."""
+    """Write ``output``; print the laws with their predictions. UserError for inconsistent points."""
     laws = chosen_laws(settings)
     points = read_points(settings.points, settings.resource, settings.metric)
     study = FittedStudy(points, settings.share, settings.draws, settings.seed)
@@ -85,10 +85,10 @@ def fit_scaling(settings: ScalingSettings) -> Path:
     }
     files = [path / "metrics.jsonl" if name else path for name, path in map(_place, settings.points)]
     inputs = dict(zip(name_inputs("points", files), files, strict=True))
-    own = {name: value for name, value in asdict(settings).items() if name not in ("points", "output", "force")}
+    keys = {name: value for name, value in asdict(settings).items() if name not in ("points", "output", "force")}
     with exclusive(settings.output):
         for path, body in bodies.items():
-            write_derived(path, Recipe(STEP, own, inputs), body, force=settings.force)
+            write_derived(path, Recipe(STEP, keys, inputs), body, force=settings.force)
     counts = f"{len(points)} evaluations of {content['runs']} runs, {len(runs)} sizes; resource: {settings.resource}"
     print(f"{counts}; errors of log loss: root mean square (mean, share in the intervals)")
     show(rows)
@@ -97,21 +97,21 @@ def fit_scaling(settings: ScalingSettings) -> Path:
 
 
 def chosen_laws(settings: ScalingSettings) -> list[str]:
-    """Return the names of the laws; UserError for an unknown law, a value out of its range, a foreign result."""
+    """Return the names of the laws. UserError for an unknown law, a value out of its range, a foreign result."""
     check_ranges(settings)
     if not settings.points:
         raise UserError("points: give at least one, as points=[FILE.csv,NAME:FOLDER]")
     for name in settings.laws:
         if name not in LAWS:
             raise UserError(f"laws: {name} unknown; there are: {', '.join(LAWS)}")
-    beside(settings.output, "lock")  # refuses a path without a name
+    hidden_sibling(settings.output, "lock")  # refuses a path without a name
     for file in ("scaling.json", "scaling_points.csv"):
         check_maker(settings.output / file, STEP, force=settings.force)
     return settings.laws or list(LAWS)
 
 
 def law_row(study: FittedStudy, law: str) -> dict[str, Any]:
-    """Return one of ``laws`` of scaling.json: parameters, R², curves, predictions; or why there are none."""
+    """Return an entry of ``laws`` in scaling.json: parameters, R², curves, predictions, or why they are missing."""
     row: dict[str, Any] = {
         "law": law, "formula": LAWS[law].formula, "n_parameters": 0, "aic": None, "on_bound": [], "not_fitted": None,
         "parameters": [], "r_squared": [], "curves": [], "held_out": [], "held_out_on_bound": [], "not_predicted": None,
@@ -135,7 +135,7 @@ def law_row(study: FittedStudy, law: str) -> dict[str, Any]:
 
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print a line a law: parameters, AIC, errors of its predictions; then what keeps fits from being results."""
+    """Print a line per law (parameters, AIC, errors of its predictions), then remarks on fits without a result."""
     table = new_table("law")
     for title in ("parameters", "AIC", *REGIONS):
         table.add_column(title, justify="right", overflow="fold")
@@ -151,14 +151,14 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         for key, remark in REMARKS.items():
             if row[key]:
-                told = row[key] if isinstance(row[key], str) else ", ".join(row[key])
-                print(f"{row['law']}: {remark.format(told)}")
+                text = row[key] if isinstance(row[key], str) else ", ".join(row[key])
+                print(f"{row['law']}: {remark.format(text)}")
 
 
 def read_points(entries: Sequence[str], resource: str, metric: str = "") -> pd.DataFrame:
     """Read all evaluations after step 0, sorted by size, run and step.
 
-    UserError for a damaged file, mixed metrics or prompts, a run that ended early, a value that has no logarithm.
+    UserError for a damaged file, mixed metrics or prompts, a run that ended early, a value without a logarithm.
     """
     tables = [
         _read_run(name, path, resource, metric) if name else _read_csv(path, resource)
@@ -166,9 +166,10 @@ def read_points(entries: Sequence[str], resource: str, metric: str = "") -> pd.D
     ]
     table = pd.concat(tables, ignore_index=True)
     _check_alike(table)
-    twice = table[table.duplicated(["run", "step"])]
-    if len(twice):
-        raise UserError(f"points: run {twice['run'].iloc[0]}, step {twice['step'].iloc[0]}: there twice")
+    repeated = table[table.duplicated(["run", "step"])]
+    if len(repeated):
+        run, step = repeated[["run", "step"]].iloc[0]
+        raise UserError(f"points: run {run}, step {step}: given twice; keep one evaluation per run and step")
     points = table.loc[table["step"] > 0, COLUMNS].sort_values(["size", "run", "step"], ignore_index=True)
     for name in ("size", "resource", "loss"):
         for row in points[points[name] <= 0].to_dict("records"):
@@ -179,14 +180,14 @@ def read_points(entries: Sequence[str], resource: str, metric: str = "") -> pd.D
 
 
 def _check_alike(table: pd.DataFrame) -> None:
-    """Refuse rows measured, asked or trained in different ways, and runs of one size that end at different steps."""
+    """Raise UserError for different metrics, prompts or settings, and for runs of a size with different last steps."""
     for name in CONSTANT:
         if name in table and table[name].nunique() > 1:
             first, other = table[name].dropna().unique()[:2]
             words = [[word for word in a.split() if word not in b.split()] for a, b in ((first, other), (other, first))]
             run, (only_first, only_other) = table.loc[table[name] == other, "run"].iloc[0], map(" ".join, words)
             raise UserError(
-                f"points: {name} {only_first} and {only_other}: one fit takes one; leave {run} and its like out"
+                f"points: {name} {only_first} and {only_other}: a fit needs one; leave {run} and similar runs out"
             )
     ends = table.groupby(["size", "run"], as_index=False)["step"].max()
     ends["last"] = ends.groupby("size")["step"].transform("max")
@@ -213,9 +214,9 @@ def _read_csv(path: Path, resource: str) -> pd.DataFrame:
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except (ValueError, pd.errors.ParserError) as error:  # also text that is not UTF-8
-        raise UserError(f"{path}: no CSV file ({str(error).splitlines()[0]})") from error
+        raise UserError(f"{path}: not a CSV file ({str(error).splitlines()[0]})") from error
     if table.empty:
-        raise UserError(f"{path}: has no rows")
+        raise UserError(f"{path}: has no rows; give a file with evaluations")
     measured = next((name for name in ("loss", "accuracy") if name in table), "loss or accuracy")
     for name in ("run", "size", "step", resource, measured):
         if name not in table:
@@ -223,8 +224,8 @@ def _read_csv(path: Path, resource: str) -> pd.DataFrame:
         values = table[name] if name == "run" else pd.to_numeric(table[name], errors="coerce")
         wrong = values.isna() | values.isin([inf, -inf])
         if wrong.any():
-            row, told = int(wrong.to_numpy().argmax()), "no name" if name == "run" else "not a number"
-            raise UserError(f"{path}: line {row + 2}: {name}: {table[name].iloc[row]!r}: {told}")
+            row, fix = int(wrong.to_numpy().argmax()), "give a name" if name == "run" else "give a number"
+            raise UserError(f"{path}: line {row + 2}: {name}: {table[name].iloc[row]!r}: {fix}")
         table[name] = values
     loss = table[measured] if measured == "loss" else 1 - table[measured]
     table = table.assign(resource=table[resource], loss=loss).astype({"step": int})
@@ -236,7 +237,7 @@ def _read_run(name: str, folder: Path, resource: str, metric: str) -> pd.DataFra
 
     rows = pd.DataFrame(read_metrics(folder / "metrics.jsonl"))
     if rows.empty:
-        raise UserError(f"{folder}: has no metrics.jsonl with a row in it; give the folder of a run of train_grpo.py")
+        raise UserError(f"{folder}: has no metrics.jsonl with rows; give the folder of a run of train_grpo.py")
     spent = rows.reindex(columns=[RESOURCES.get(resource, resource)]).squeeze(axis=1).astype(float)
     spent = spent.fillna(0.0).cumsum() if resource in SUMMED else spent.ffill()
     accuracies = rows[[key for key in rows if metric and fnmatchcase(key, metric)]].astype(float)

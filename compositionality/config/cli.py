@@ -1,9 +1,9 @@
-"""How every entry point runs: settings in, a typed object out, bad input as one line and exit code 2.
+"""The frame of every entry point: reads the settings into a typed object; bad input is one line and exit code 2.
 
-Settings come from five places, each on top of the one before: the dataclass's defaults; ``profile=NAME`` (what the
-profile says of this entry point, see config/profile.py); ``step=SECTION/STEP`` (what it says of one script of
-``bash/`` or one arm of a study); of RL ``algorithm=NAME`` (a file of config/algorithm); ``key=value`` on the command
-line, where the value is in YAML's flow style (``3``, ``null``, ``[a, b]``, ``{a: 1}``), a path or a text as it is.
+Settings come from five sources, each of which overrides those before: the dataclass's defaults; ``profile=NAME`` (the
+profile's settings of this entry point, see config/profile.py); ``step=SECTION/STEP`` (its settings for one script of
+``bash/`` or one arm of a study); for RL ``algorithm=NAME`` (a file of config/algorithm); ``key=value`` on the command
+line, with the value in YAML's flow style (``3``, ``null``, ``[a, b]``, ``{a: 1}``); paths and texts need no quotes.
 """
 
 import gc
@@ -25,24 +25,24 @@ from compositionality.config.makers import maker
 from compositionality.config.profile import (
     Layer,
     algorithm_layer,
+    expand_files,
     layers_of,
     load_profile,
     merge,
     missing_keys,
     use_device,
-    with_files,
     with_key,
 )
-from compositionality.data.artefact import NOT_THERE
+from compositionality.data.artefact import UNCHECKED
 from compositionality.errors import INTERRUPTED, UserError, without_secrets
 from compositionality.ranges import REQUIRED
 from compositionality.train.run_folder import flatten
-from compositionality.validation import kind_of, no_such_setting, phrases, range_of, typed_text, validated
+from compositionality.validation import kind_of, phrases, range_of, typed_text, unknown_setting, validated
 from compositionality.yaml_files import Loader, flow_list
 
 Settings = TypeVar("Settings")
 ALGORITHM = "algorithm"
-"""Keys that a file of config/algorithm sets, all by its name."""
+"""The key that names a file of config/algorithm."""
 SWITCHES = {f"--{name.replace('_', '-')}": f"{name}=true" for name in ("force", "check", "post_hoc")}
 TEXTS = (str, Path)
 
@@ -57,13 +57,13 @@ def run(
     """Run ``step`` with settings read from the command line (see above), then exit.
 
     ``--force`` stands for ``force=true`` and ``--check`` for ``check=true``; ``--cfg`` prints the settings with their
-    sources (or what ``show`` makes of them, unless that is empty) and stops; ``--help`` lists them. ``--dry-run`` calls
-    ``check`` in place of ``step``, which begins with the same check: it refuses what a start would refuse, but for
-    inputs that do not exist yet. A step with a setting ``dry_run`` is called with it.
+    sources (or the text of ``show``, unless empty) and stops; ``--help`` lists them. ``--dry-run`` calls
+    only ``check``, with which ``step`` begins: it has the errors of a real start, except for inputs that do not exist
+    yet. A step with a setting ``dry_run`` is called with it.
     """
     arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
-        with_errors_in_one_line(lambda: print(help_text(schema, doc)))
+        exit_after(lambda: print(help_text(schema, doc)))
 
     def body() -> None:
         words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
@@ -72,31 +72,31 @@ def run(
         profile = next((word[8:] for word in reversed(words) if word.startswith("profile=")), "")
         if profile and "profile" not in keys:
             use_device(load_profile(profile))
-            os.environ["PROFILE"] = profile  # of what a run says of itself in wandb
+            os.environ["PROFILE"] = profile  # a tag of the run in wandb
         dry = "--dry-run" in arguments
         if dry and "dry_run" in keys:
             overrides.append("dry_run=true")
         settings = parse(schema, overrides, layers)
         if "--cfg" in arguments:
-            print(without_secrets((show(settings) if show else "") or with_sources(settings, overrides, layers)))
+            print(without_secrets((show(settings) if show else "") or show_sources(settings, overrides, layers)))
         elif not dry or "dry_run" in keys:
             step(settings)
         elif check is not None:
             check(settings)
-        if dry and NOT_THERE:
-            print(f"not checked, as these inputs do not exist yet: {', '.join(NOT_THERE)}", file=sys.stderr)
+        if dry and UNCHECKED:
+            print(f"not checked, as these inputs do not exist yet: {', '.join(UNCHECKED)}", file=sys.stderr)
 
-    with_errors_in_one_line(body)
+    exit_after(body)
 
 
-def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
+def exit_after(body: Callable[[], object]) -> NoReturn:
     """Run ``body`` and exit: 0, 2 after one line on stderr (bad input, an OSError, no memory), or 130 after Ctrl-C."""
-    code, message, is_first = 0, "", os.environ.get("RANK", "0") == "0"  # one of several processes says it
+    code, message, is_first = 0, "", os.environ.get("RANK", "0") == "0"  # only one of several processes prints it
     try:
         body()
-        sys.stdout.flush()  # a reader that has gone is found out here, not by the interpreter at its end
+        sys.stdout.flush()  # raises BrokenPipeError here, not at the interpreter's exit
     except UserError as error:
-        code, text = UserError.exit_code, on_one_line(without_secrets(str(error)))
+        code, text = UserError.exit_code, escape_controls(without_secrets(str(error)))
         message = f"error: {text}{maker(text)}" if is_first else ""
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
@@ -104,25 +104,25 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
-    except (OSError, MemoryError) as error:  # of one process alone, so each says it
-        code, message = UserError.exit_code, f"error: {on_one_line(without_secrets(system_error(error)))}"
+    except (OSError, MemoryError) as error:  # concerns this process only, so every process prints its own
+        code, message = UserError.exit_code, f"error: {escape_controls(without_secrets(system_error(error)))}"
     if message:
         print(message, file=sys.stderr, flush=True)
-    gc.freeze()  # else the interpreter's end visits all that was imported, for one or two seconds
+    gc.freeze()  # otherwise the interpreter's exit visits all imported objects, for one or two seconds
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         os._exit(code)  # a thread of gloo that wakes up in the middle of Python's clean-up would abort the process
     sys.exit(code)
 
 
-def on_one_line(text: str) -> str:
-    """Return ``text`` with line breaks and other control characters as escapes: it may quote a path or a server."""
+def escape_controls(text: str) -> str:
+    """Escape line breaks and other control characters: ``text`` may quote a path or a server."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def system_error(error: OSError | MemoryError) -> str:
-    """Return one line for a full disk, a folder that may not be written, no memory: no fault of the settings."""
+    """Return one line for an error of the system: a full disk, a read-only folder, no memory."""
     if isinstance(error, MemoryError):
-        return f"out of memory{f' ({error})' if str(error) else ''}; free some, or make batches or files smaller"
+        return f"out of memory{f' ({error})' if str(error) else ''}; free some, or use smaller batches or files"
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
     reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
     return f"{' and '.join(names)}: {reason}" if names else reason
@@ -136,13 +136,13 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
     """
     values = _given(schema, overrides, layers)
     if missing := missing_keys(values):
-        raise UserError(f"no value for {missing}; give it as key=value")
+        raise UserError(f"no value for {missing}; give it as KEY=VALUE")
     return validated(schema, values)
 
 
 def _given(schema: type[Any], overrides: Sequence[str], layers: Sequence[Layer]) -> dict[str, Any]:
     """Return the values of ``parse`` before the settings settle one by another, as ``auto`` by what else is given."""
-    defaults = _defaults(schema)  # not of an instance, which may settle one of its values by another
+    defaults = _defaults(schema)  # not from an instance: its __post_init__ may change values
     values = {key: asdict(value) if is_dataclass(value) else value for key, value in defaults.items()}  # type: ignore[arg-type]
     for layer in layers:
         file, _, section = layer.source.partition(": ")
@@ -154,7 +154,7 @@ def _given(schema: type[Any], overrides: Sequence[str], layers: Sequence[Layer])
 
 
 def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
-    """Return key and value of ``key=value``. UserError for an unknown key, or a value that is no YAML."""
+    """Return key and value of ``key=value``. UserError for an unknown key, or a value that is not YAML."""
     key, equals, text = word.partition("=")
     plain = re.sub("^(--|[+~]+)|@.*", "", key)
     if key.startswith("--"):
@@ -165,21 +165,21 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
             from compositionality.train.verl.names import answer
         else:
             from compositionality.train.trl_names import answer_trl as answer
-        instead = answer(schema, plain)
-        if not equals and not instead:
-            sweep = "there are no sweeps here; " if word in ("-m", "--multirun") else ""
+        hint = answer(schema, plain)
+        if not equals and not hint:
+            sweep = "sweeps are not supported; " if word in ("-m", "--multirun") else ""
             raise UserError(f"{word}: not a setting; {sweep}give KEY=VALUE, --help lists the keys")
-        raise UserError(f"{plain}: {instead or no_such_setting(schema, plain)}")
-    if re.match(r"\+\+?verl\.|~verl\.", key):  # Hydra's signs, for verl's configuration: new, new or not, left out
+        raise UserError(f"{plain}: {hint or unknown_setting(schema, plain)}")
+    if re.match(r"\+\+?verl\.|~verl\.", key):  # Hydra's signs, for verl's configuration: add, add or set, delete
         sign, _, verl_key = key.rpartition("verl.")
         if sign == "~" and equals:
-            raise UserError(f"{word}: takes a key out; give {key}, without a value")
+            raise UserError(f"{word}: deletes a key; give {key}, without a value")
         key = plain = f"verl.{sign}{verl_key}"
         text, equals = text or "null", "="
     if key.startswith("--"):
-        raise UserError(f"{word}: keys have no dashes here; give {plain}=VALUE")
+        raise UserError(f"{word}: keys have no dashes; give {plain}=VALUE")
     if key != plain:
-        raise UserError(f"{word}: the signs +, ~ and @ of Hydra have no meaning here; give {plain}=VALUE")
+        raise UserError(f"{word}: Hydra's signs +, ~ and @ are not supported; give {plain}=VALUE")
     if not equals:
         raise UserError(f"{word}: no value; give it as {key}=VALUE")
     if (kind is dict or is_dataclass(kind)) and "." not in key and not text.startswith("{"):
@@ -203,13 +203,13 @@ def _read_value(word: str, text: str, loader: Any) -> Any:
         return yaml.load(text, loader)
     except yaml.YAMLError as error:
         problem = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise UserError(f'{word}: {problem}; quote what has letters of YAML: key=["a, b",c]') from error
+        raise UserError(f'{word}: {problem}; quote texts with special characters of YAML: key=["a, b",c]') from error
 
 
 def help_text(schema: type[Any], doc: str) -> str:
-    """Return the entry point's docstring, then its keys with type, default and phrase, those of nested dataclasses too.
+    """Return the entry point's help, then its keys (also of nested dataclasses) with type, default and description.
 
-    The phrase of a key is its field's metadata ``help``, else the comment after the field.
+    The description of a key is its field's metadata ``help``, or the comment after the field.
     """
     rows = list(_help_rows(schema, _defaults(schema), ""))
     width = max(len(key) for key, _, _ in rows)
@@ -221,7 +221,7 @@ def help_text(schema: type[Any], doc: str) -> str:
 
 
 def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Yield key, type with its default, and phrase of every setting."""
+    """Yield key, type with its default, and description of every setting."""
     comments, kinds = phrases(schema), get_type_hints(schema, include_extras=True)
     for entry in fields(schema):
         value, key = values[entry.name], prefix + entry.name
@@ -235,7 +235,7 @@ def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterat
 
 
 def _type_name(kind: Any) -> str:
-    """Return ``int | null``, ``int | all``."""
+    """Return the name of a type for ``--help``: ``int | null``, ``int | all``."""
     if get_origin(kind) is Literal:
         return str(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
@@ -251,7 +251,7 @@ def _defaults(schema: type[Any]) -> dict[str, Any]:
 
 
 def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) -> tuple[list[str], list[Layer]]:
-    """Return the overrides, and the layers of ``profile=``, ``step=`` (several, the last on top) and ``algorithm=``.
+    """Return the overrides, and the layers of ``profile=``, ``step=`` (the last of several wins) and ``algorithm=``.
 
     ``KEY=FOLDER/@NAME`` stands for the problem files that the profile lists as NAME.
     """
@@ -267,24 +267,24 @@ def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) 
             overrides.append(argument)
     profile, steps = next(reversed(named["profile"]), ""), named["step"]
     if steps and not profile and "profile" not in keys:
-        raise UserError(f"step={steps[0]}: give profile=NAME too; it says what differs in that step")
+        raise UserError(f"step={steps[0]}: give profile=NAME too; it has the settings of the step")
     layers = layers_of(profile, entry_point, steps) if profile else []
     if profile and any("/@" in word for word in overrides):
         loaded = load_profile(profile)
-        overrides = [with_files(loaded, word) for word in overrides]
+        overrides = [expand_files(loaded, word) for word in overrides]
     return overrides, layers + [algorithm_layer(name) for name in named[ALGORITHM][-1:] if name]
 
 
-def with_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:
-    """Return the settings as a command line takes them, a key a line, each with a comment on where it comes from.
+def show_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:
+    """Return the settings in the form of the command line, one key per line, each with a comment on its source.
 
-    Of a value that the settings settle by others, that is what was given, and where: ``# auto, default``.
+    A value that ``__post_init__`` changed has the given one in the comment: ``# auto, default``.
     """
     sources = {key: layer.source for layer in layers for key in flatten(layer.values)}
     sources |= {word.partition("=")[0].lstrip("+"): "command line" for word in overrides}
     lines, given = [], flatten(_given(type(settings), overrides, layers))
     for key, value in flatten(asdict(settings)).items():  # type: ignore[call-overload]
-        names = [key[: match.start()] for match in re.finditer(r"\.|$", key)]  # a, a.b, a.b.c: a mapping may come whole
+        names = [key[: match.start()] for match in re.finditer(r"\.|$", key)]  # a, a.b, a.b.c: all may be given
         source = next((sources[name] for name in reversed(names) if name in sources), "default")
         text = flow_list(map(str, value)) if isinstance(value, list) else typed_text(value)
         if isinstance(value, str | int | float) and not _is_same(value, before := given.get(key, value)):

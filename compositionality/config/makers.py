@@ -1,4 +1,4 @@
-"""Which script of ``bash/`` makes a file or folder that a message calls missing."""
+"""Find the script of ``bash/`` that makes a missing file or folder, for a hint in error messages."""
 
 import fnmatch
 import re
@@ -6,17 +6,17 @@ from pathlib import Path
 
 BASH = Path(__file__).parents[2] / "bash"
 SECTIONS = {"countdown": "section43", "injection": "behavior_injection", "scaling": "scaling_law"}
-"""By how the name of a study begins: where its own scripts are. Others are of sections 4.1 and 4.2."""
+"""The scripts' folder by the beginning of a study's name. Other studies are of sections 4.1 and 4.2."""
 _OUTPUT = re.compile(r"^OUTPUT=\$\{OUTPUT:-\$(?:DATA|CKPT|RESULTS)/(.+)\}$", re.MULTILINE)
 _FILES = re.compile(r'\sfiles="\[(.+?)\]"')
 _PLACE = re.compile(r"([\w.-]+)/seed\d+(?:-split\d+)?/(.+)")
 
 
 def maker(message: str) -> str:
-    """Return ``; bash bash/….sh makes it`` for the first path in ``message`` that is missing and that a script makes.
+    """Return ``; bash bash/….sh makes it`` for the first missing path in ``message`` that a script makes.
 
-    Empty if there is none, and of a message that names one itself. Of several scripts the one whose OUTPUT says most of
-    the path, then the study's own.
+    Empty if there is none, or if the message names a script itself. Of several scripts, prefer the longest match of
+    OUTPUT with the path, then the study's own script.
     """
     for path in re.findall(r"[\w.-]*(?:/[\w.-]+)+", message) if "bash bash/" not in message else ():
         match = _PLACE.search(path)

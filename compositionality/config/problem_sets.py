@@ -1,13 +1,13 @@
 """Problem sets: the problem files of a study as data, a YAML file for each set in ``config/problems/``.
 
-Its ``files`` have options of the set's task, and keys of their own:
+Its ``files`` have options of the set's task, and further keys:
 
-- ``stream: N``: the seed is that of the run + N (default 0); ``stream: test``: the seed of test problems
+- ``stream: N``: the seed is the run's seed + N (default 0); ``stream: test``: the seed of test problems
 - ``per_level: N``: problems of each level, in place of ``count``
 - ``per_split: true``: ``function_split`` of the run says which functions are held out
 - ``avoid: [FILE, …]``: files of the set to share nothing with, if they exist or are made by the same command
 
-A profile's ``problems.SET`` changes options of the files that a name or pattern stands for (``test*: {per_level: 8}``),
+A profile's ``problems.SET`` changes options of the files that match a name or pattern (``test*: {per_level: 8}``),
 leaves them out (``null``), or takes the files of another set (``base: SET``).
 """
 
@@ -32,7 +32,7 @@ from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "problems"
 TEST = "test"
-OWN = ("stream", "per_level", "per_split")  # keys of a file that are no options of its task
+SET_KEYS = ("stream", "per_level", "per_split")  # keys of a file that are not options of its task
 CARD, BEGINS = "README.md", "---\nconfigs:\n- config_name: problems\n  default: true\n  data_files:\n"
 LATER = """\
 - config_name: sft
@@ -43,20 +43,20 @@ LATER = """\
   data_files: "**/rollouts/*.parquet"
 ---
 """
-"""In a card, the files that later steps write below the set's."""
+"""The part of a card for files that later steps write below the set's folder."""
 
 
 @dataclass
 class ProblemSetSettings:
-    """Make those files of a problem set that do not exist yet. Options of its task are options of every file."""
+    """Make the missing files of a problem set. Options of its task apply to every file."""
 
-    task: str = ""  # that of the set
+    task: str = ""  # the set's task; leave it empty
     set: NonEmptyStr = REQUIRED  # name of a set in compositionality/config/problems, or a path that ends in .yaml
     output: NonEmptyStr = REQUIRED  # folder of its files
-    shared: str = ""  # folder where files that no seed changes (the paper's) are made once; output has links to them
-    files: list[str] = field(default_factory=list)  # these alone: names, or patterns such as test*
-    seed: Seed = 0  # of all problems but the test problems
-    test_seed: Seed = 2027  # of the test problems
+    shared: str = ""  # folder for files that do not depend on the seed (the paper's): made once, linked from output
+    files: list[str] = field(default_factory=list)  # make only these: names, or patterns such as test*
+    seed: Seed = 0  # seed of all problems but the test problems
+    test_seed: Seed = 2027  # seed of the test problems
     function_split: NonNegativeInt = 0  # which functions are held out
     per_level: PositiveInt | None = None  # problems of each level, in every file
 
@@ -72,11 +72,11 @@ class ProblemFiles:
 
     @property
     def schema(self) -> type[CreateProblems]:
-        """Return the dataclass of one file's settings."""
+        """The dataclass of one file's settings."""
         return problem_settings([f"task={self.task}", f"mode={self.mode}"])
 
     def choose(self, patterns: Sequence[str]) -> list[str]:
-        """Return the files that names or patterns stand for (none: all). UserError for one that stands for none."""
+        """Return the files that match names or patterns (none given: all). UserError for one without a match."""
         chosen = [
             name for name in self.files if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
         ]
@@ -86,7 +86,7 @@ class ProblemFiles:
 
 
 def read_set(name: str, profile: Profile | None) -> ProblemFiles:
-    """Return the set ``name`` with the changes of a profile. UserError naming file and key for what does not fit."""
+    """Return the set ``name`` with the changes of a profile. UserError, naming file and key, for invalid entries."""
     changes = dict(profile.problems.get(name) or {}) if profile else {}
     path = named_yaml(FOLDER, "set", str(changes.pop("base", name)))
     problems = validated(ProblemFiles, read_yaml_mapping(path), shown(path))
@@ -95,7 +95,7 @@ def read_set(name: str, profile: Profile | None) -> ProblemFiles:
         if not (names := fnmatch.filter(problems.files, pattern)):
             raise UserError(f"{problems.source}: no file {pattern}; there are: {', '.join(problems.files)}")
         if not isinstance(change, dict | None):
-            raise UserError(f"{problems.source}: {pattern}: not a mapping of keys to values")
+            raise UserError(f"{problems.source}: {pattern}: give a mapping of keys to values, or null")
         for file in names:
             if change is None:
                 del problems.files[file]
@@ -105,13 +105,13 @@ def read_set(name: str, profile: Profile | None) -> ProblemFiles:
     for file, entry in problems.files.items():
         if Path(file).is_absolute() or ".." in Path(file).parts:
             raise UserError(f"{problems.source}: {file}: give a name below the output folder")
-        options = {key: value for key, value in entry.items() if key not in OWN}
+        options = {key: value for key, value in entry.items() if key not in SET_KEYS}
         validated(schema, options, problems.source, f"{file}.")
     return problems
 
 
 def main(about: str) -> None:
-    """Make the files of the task or the set that the command line names; ``about``: the verb's help."""
+    """Make the file (``task=``) or the set of files (``set=``) of the command line; ``about`` is the verb's help."""
     words = sys.argv[1:]
     settings = set_settings(words)
     about = f"{about}\n{settings.__doc__}"
@@ -121,10 +121,10 @@ def main(about: str) -> None:
 
 
 def set_settings(words: Sequence[str]) -> type[CreateProblems]:
-    """Return the settings that ``words`` (key=value) are for: of a set (``set=``), or of one file (``task=``)."""
+    """Return the class of settings for ``words`` (key=value): of a set (``set=``), or of one file (``task=``)."""
     if not any(word.startswith("set=") for word in words):
         return problem_settings(words)
-    problems = _set_of(words)
+    problems = _read_set(words)
     about = f"{ProblemSetSettings.__doc__} Files: {', '.join(problems.files)}."
     return make_dataclass(
         "CreateProblemSet", [], bases=(ProblemSetSettings, problems.schema), namespace={"__doc__": about}
@@ -132,13 +132,13 @@ def set_settings(words: Sequence[str]) -> type[CreateProblems]:
 
 
 def file_settings(words: Sequence[str]) -> dict[str, CreateProblems]:
-    """Return the settings of every file that the ``words`` of a set choose by name; options among them come last."""
+    """Return by name the settings of every file that the ``words`` of a set choose; options in them come last."""
     return _read(words)[1]
 
 
 def _read(words: Sequence[str]) -> tuple[Any, dict[str, CreateProblems]]:
-    """Return the settings of a set, and those of its files by name."""
-    problems, schema = _set_of(words), set_settings(words)
+    """Return the settings of a set, and the settings of its files by name."""
+    problems, schema = _read_set(words), set_settings(words)
     schema_of_file = problems.schema
     arguments = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, arguments, schema.entry_point)
@@ -148,7 +148,7 @@ def _read(words: Sequence[str]) -> tuple[Any, dict[str, CreateProblems]]:
     if run.task or run.mode:
         raise UserError(f"task={run.task} mode={run.mode}: set={run.set} has its own; leave them out")
     if run.function_split and not any(problems.files[name].get("per_split") for name in chosen):
-        raise UserError(f"function_split={run.function_split}: no file among {', '.join(chosen)} depends on it")
+        raise UserError(f"function_split={run.function_split}: no file of {', '.join(chosen)} uses it; leave it out")
     options = [word for word in overrides if word.partition("=")[0] not in set_keys]
     return run, {
         name: parse(schema_of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen
@@ -156,13 +156,13 @@ def _read(words: Sequence[str]) -> tuple[Any, dict[str, CreateProblems]]:
 
 
 def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, CreateProblems | None]]:
-    """Return the settings of each file and, of one that becomes a link, those of the shared file.
+    """Return the settings of each file and, if it becomes a link, the settings of the shared file.
 
-    UserError for what the task, or the place of one of them, refuses.
+    UserError for settings that the task refuses, and for outputs that cannot be written.
     """
-    run, of_files = _read(words)
+    run, settings_by_file = _read(words)
     files = list[tuple[CreateProblems, CreateProblems | None]]()
-    for settings in of_files.values():
+    for settings in settings_by_file.values():
         check(settings)
         path, shared = Path(settings.output), None
         uses_seed = "seed" in find_task(settings.task).modes[settings.mode].uses
@@ -174,26 +174,26 @@ def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, Create
 
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
-    """Make the files that do not exist yet; their paths. UserError before the first if one of them would be refused."""
+    """Make the missing files and return all paths. UserError before the first if one of them would be refused."""
     run, _ = _read(words)
     folder = Path(run.output)
     paths = [
-        _linked(settings, shared, Path(run.shared)) if shared else create_problems(settings)
+        _link_shared(settings, shared, Path(run.shared)) if shared else create_problems(settings)
         for settings, shared in check_problem_set(words)
     ]
     with exclusive(folder / CARD, wait=3600):
-        names = [name for name in _set_of(words).files if (folder / f"{name}.parquet").is_file()]
+        names = [name for name in _read_set(words).files if (folder / f"{name}.parquet").is_file()]
         splits = {name: re.sub(r"\W", "_", name.removesuffix("/train")) for name in names}
         lines = "".join(f"  - {{split: {split}, path: {name}.parquet}}\n" for name, split in splits.items())
         if not (card := folder / CARD).exists() or card.read_text(encoding="utf-8").startswith(BEGINS):
-            write_text(card, BEGINS + lines + LATER)  # by which datasets.load_dataset reads the folder
+            write_text(card, BEGINS + lines + LATER)  # lets datasets.load_dataset read the folder
     return paths
 
 
-def _linked(settings: CreateProblems, shared: CreateProblems, place: Path) -> Path:
-    """Make the shared file, below ``place``, and a link to it; the path of the link."""
+def _link_shared(settings: CreateProblems, shared: CreateProblems, place: Path) -> Path:
+    """Make the shared file, below ``place``, and a link to it; return the path of the link."""
     path = Path(settings.output)
-    with exclusive(place, wait=3600):  # seconds; seeds may ask side by side
+    with exclusive(place, wait=3600):  # seconds; several seeds may need it at the same time
         target = create_problems(shared)
     path.parent.mkdir(parents=True, exist_ok=True)
     manifest_path(path).unlink(missing_ok=True)
@@ -205,21 +205,21 @@ def _linked(settings: CreateProblems, shared: CreateProblems, place: Path) -> Pa
     return path
 
 
-def _set_of(words: Sequence[str]) -> ProblemFiles:
+def _read_set(words: Sequence[str]) -> ProblemFiles:
     values = dict(word.split("=", 1) for word in words if "=" in word)
     name, profile = (re.sub(r"^(['\"])(.*)\1$", r"\2", values.get(key, "")) for key in ("set", "profile"))
     return read_set(name, load_profile(profile) if profile else None)
 
 
 def _layer(problems: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -> Layer:
-    """Return what the set says of a file in this run."""
+    """Return the settings that the set gives a file in this run."""
     where = f"{problems.source}: {name}"
     entry = {**problems.files[name], **({"per_level": run.per_level} if run.per_level else {})}
     sizes = [entry[key] for key in ("count", "per_level") if key in entry]
     if len(sizes) != 1 or type(sizes[0]) is not int or ("per_level" in entry and not entry.get("levels")):
-        raise UserError(f"{where}: give one whole number, count or per_level of its levels")
+        raise UserError(f"{where}: give one whole number: count, or per_level with levels")
     count = sizes[0] * (len(entry["levels"]) if "per_level" in entry else 1)
-    values = {key: value for key, value in entry.items() if key not in OWN}
+    values = {key: value for key, value in entry.items() if key not in SET_KEYS}
     values |= {"task": problems.task, "mode": problems.mode, "count": count}
     if (stream := entry.get("stream", 0)) != TEST and type(stream) is not int:
         raise UserError(f"{where}: stream: {stream}: give a whole number, or {TEST}")
@@ -229,6 +229,6 @@ def _layer(problems: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -
         values["function_split"] = run.function_split
     paths = {file: Path(run.output, f"{file}.parquet") for file in problems.files}
     if absent := [file for file in entry.get("avoid", []) if file not in paths]:
-        raise UserError(f"{where}: avoid: {absent[0]}: no file of this set")
+        raise UserError(f"{where}: avoid: {absent[0]}: not a file of this set; there are: {', '.join(paths)}")
     avoided = [file for file in entry.get("avoid", []) if file in chosen or paths[file].is_file()]
     return Layer(where, values | {"output": str(paths[name]), "avoid": [str(paths[file]) for file in avoided]})

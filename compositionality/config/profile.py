@@ -1,9 +1,9 @@
-"""Profiles: what a study is run on and how large it is, one typed YAML file each in ``config/profile/``.
+"""Profiles: the hardware and the size of a study, one typed YAML file each in ``config/profile/``.
 
-A profile overrides defaults, which are those of the dataclasses. Its ``settings`` hold keys of the entry points by name
-(``train_grpo: {rollout: {n: 16}}``), ``steps`` the same for one script of ``bash/`` alone, or some (``section43/*``).
-``base`` names a profile to build on; ``engines`` holds what is different with an engine, and so which engines a profile
-has numbers for.
+A profile overrides the defaults of the dataclasses. Its ``settings`` are keys of the entry points by name
+(``train_grpo: {rollout: {n: 16}}``), its ``steps`` the same for one script of ``bash/``, or some (``section43/*``).
+``base`` names a profile to build on; ``engines`` has the settings that differ by engine: a profile supports the engines
+listed there.
 """
 
 import os
@@ -36,22 +36,22 @@ FILES = {
     "scaling_test": ["scaling_task/holdout", "scaling_task/deeper", "scaling_task/longer"],
 }
 """Lists of problem files that most profiles share."""
-MADE_OF = ("advantage", "clip_high", "clip_low", "drop_equal_groups", "dynamic_sampling", "loss_aggregation")
-"""Keys that make an algorithm: each file of ``config/algorithm`` has them all."""
+ALGORITHM_KEYS = ("advantage", "clip_high", "clip_low", "drop_equal_groups", "dynamic_sampling", "loss_aggregation")
+"""Keys that define an algorithm: each file of ``config/algorithm`` has them all."""
 CREATE = "create_problems/"
-"""Settings of ``create_problems`` are held by task: ``create_problems/string``."""
+"""Settings of ``create_problems`` are kept by task: ``create_problems/string``."""
 
 
 @dataclass
 class Sampling:
-    """How problems are answered, in training and in evaluation: the rollout engine, limits in tokens."""
+    """Sampling in training and evaluation: the rollout engine, limits in tokens."""
 
     engine: str = REQUIRED
     max_prompt_tokens: PositiveInt = REQUIRED
     max_tokens: PositiveInt = REQUIRED
 
     def settings(self, entry_point: str) -> dict[str, Any]:
-        """Return these as keys of an entry point."""
+        """Return the values as keys of an entry point."""
         if entry_point in ("collect_rollouts", "evaluate", "passk"):
             return asdict(self)
         if entry_point != "train_grpo":
@@ -62,8 +62,8 @@ class Sampling:
 
 
 @dataclass
-class OfStudy:
-    """What a study starts from and which arms it trains, where that is not what the others do."""
+class StudyChanges:
+    """The start model and the arms of a study that differ from the profile's."""
 
     base_model: str = ""
     chat_template: str = ""
@@ -72,26 +72,26 @@ class OfStudy:
 
 @dataclass
 class Profile:
-    """What a study is run on and how large it is."""
+    """The hardware and the size of a study."""
 
     title: str = REQUIRED
     base: str = ""  # the profile that this one builds on
-    device: Annotated[str, OneOf(("", "cpu", "gpu"))] = ""  # empty: a GPU where there is one
-    engine: str = REQUIRED  # of a loaded profile the one that it was loaded for
+    device: Annotated[str, OneOf(("", "cpu", "gpu"))] = ""  # empty: a GPU if there is one
+    engine: str = REQUIRED  # in a loaded profile: the engine that it was loaded for
     base_model: str = ""  # empty: one is pretrained
-    chat_template: str = ""  # as examples/set_chat_template.py takes it; empty: the model's own
-    studies: dict[str, OfStudy] = field(default_factory=dict)  # with another model, or arms of their own
-    arms: list[str] = REQUIRED  # of sections 4.1 and 4.2 that are trained, the longest first
+    chat_template: str = ""  # value for examples/set_chat_template.py; empty: the model's own
+    studies: dict[str, StudyChanges] = field(default_factory=dict)  # studies with another model or other arms
+    arms: list[str] = REQUIRED  # arms of sections 4.1 and 4.2 to train, the longest first
     lanes: NonNegativeInt = 0  # how many steps run side by side on one GPU
     sampling: Sampling = field(default_factory=Sampling)
     files: dict[str, list[str]] = field(default_factory=lambda: {**FILES})  # lists of problem files: FOLDER/@NAME
-    passk: list[str] = REQUIRED  # models whose pass@k is measured; differences are to the first
+    passk: list[str] = REQUIRED  # models for pass@k; differences are to the first
     problems: dict[str, Keys | None] = field(default_factory=dict)  # changes to problem sets
     settings: dict[str, Keys | None] = field(default_factory=dict)
     steps: dict[str, dict[str, Keys | None] | None] = field(default_factory=dict)
     engines: dict[str, Keys | None] = field(default_factory=dict)
 
-    def of_study(self, name: str) -> "Profile":
+    def for_study(self, name: str) -> "Profile":
         """Return the profile with the base model and the arms of this study."""
         changes = self.studies.get(name)
         if changes is None:
@@ -102,7 +102,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Layer:
-    """Settings of one entry point from one place: nested keys and the name to show for them."""
+    """Settings of one entry point from one source: nested keys, and the name to show for the source."""
 
     source: str
     values: Mapping[str, Any]
@@ -113,32 +113,32 @@ def profile_names() -> list[str]:
 
 
 def load_profile(word: str) -> Profile:
-    """Return the profile NAME, or NAME/ENGINE with the overrides of that engine (NAME: of its own).
+    """Return the profile NAME/ENGINE with the overrides of that engine, or NAME with its default engine.
 
-    UserError naming file and key: no such profile, an unknown key, a wrong type, a missing number, an engine that the
-    profile has no numbers for.
+    UserError, naming file and key, for an unknown profile or key, a wrong type, a missing number, an engine that the
+    profile does not support.
     """
     return _loaded(word, tuple((path, path.stat().st_mtime_ns) for path in sorted(FOLDER.glob("*.yaml"))))
 
 
 @lru_cache(maxsize=32)
 def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
-    """Return a profile, which every step of a plan asks for, as the files of this time have it; not to be changed."""
+    """Return a profile from files of these times; cached, as every step of a plan loads it. Do not modify it."""
     name, _, engine = word.partition("/")
     files, path = _files(name), FOLDER / f"{name}.yaml"
     engine = engine or next((str(data["engine"]) for data in reversed(files.values()) if "engine" in data), "")
     if not files:
         raise UserError(f"no profile {word}; there are: {' '.join(profile_names())}")
     if engine not in ENGINES:
-        raise UserError(f"no engine {engine}; there are: {' '.join(ENGINES)} (sampling.engine answers problems)")
+        raise UserError(f"no engine {engine}; there are: {' '.join(ENGINES)} (sampling.engine is another key)")
     engines = [data.get("engines") or {} for data in files.values()]
     if not any(engine in numbers for numbers in engines):
         raise UserError(f"{path}: engines: profile {name} has no numbers for {engine}; give PROFILE={name}")
     values = asdict(Profile())
     for file, data in files.items():
-        of_engine = (data.get("engines") or {}).get(engine) or {}
-        validated(Profile, of_engine, shown(file), f"engines.{engine}.")
-        values = merge(merge(values, data), of_engine)
+        overrides = (data.get("engines") or {}).get(engine) or {}
+        validated(Profile, overrides, shown(file), f"engines.{engine}.")
+        values = merge(merge(values, data), overrides)
     values |= {"engine": engine, "engines": {key: {} for numbers in engines for key in numbers}}
     if missing := missing_keys(values):
         raise UserError(f"{path}: no value for {missing}")
@@ -153,16 +153,16 @@ def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
 
 
 def layers_of(word: str, entry_point: str, steps: Sequence[str] = ()) -> list[Layer]:
-    """Return what ``profile=NAME[/ENGINE]`` gives an entry point, then what it says for these ``steps`` alone.
+    """Return the layers of ``profile=NAME[/ENGINE]`` for an entry point, then its layers for these ``steps``.
 
-    UserError for $N_GPUS, the processes of a training, that is no number.
+    UserError if $N_GPUS, the processes of a training, is not a number.
     """
     profile, file = load_profile(word), shown(FOLDER / f"{word.partition('/')[0]}.yaml")
     gpus = os.environ.get("N_GPUS", "")
     if gpus and not (gpus.isdecimal() and int(gpus)):
         raise UserError(f"N_GPUS={gpus}: give a whole number from 1, or leave it out")
     parts = {
-        f"{file}: device, engine": of_machine(profile, entry_point),
+        f"{file}: device, engine": machine_settings(profile, entry_point),
         f"{file}: sampling": profile.sampling.settings(entry_point),
         f"{file}: settings.{entry_point}": profile.settings.get(entry_point),
         "N_GPUS": {"run": {"processes": int(gpus)}} if gpus and entry_point in TRAINERS else {},
@@ -176,12 +176,12 @@ def layers_of(word: str, entry_point: str, steps: Sequence[str] = ()) -> list[La
     return [Layer(source, values) for source, values in parts.items() if values]
 
 
-def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
-    """Return keys of an entry point that say where and with what it computes."""
+def machine_settings(profile: Profile, entry_point: str) -> dict[str, Any]:
+    """Return the keys of an entry point for device, engine and workers."""
     cores, run = len(os.sched_getaffinity(0)), {"run": {"device": profile.device}} if profile.device else {}
     if entry_point in ("train_grpo", "train_sft"):
         return {**run, "engine": profile.engine}
-    if entry_point == "pretrain_tiny":  # on a GPU, text is made ahead
+    if entry_point == "pretrain_tiny":  # on a GPU, workers prepare the text in advance
         return {**run, "workers": max(cores - 2, 1)} if profile.device == "gpu" else run
     if entry_point == "set_chat_template":
         base = {"model": profile.base_model} if profile.base_model else {}
@@ -190,14 +190,14 @@ def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
 
 
 def use_device(profile: Profile) -> None:
-    """Say to this process and its children where they compute: without GPUs, or (for checks elsewhere) with them."""
+    """Tell this process and its children whether to use GPUs (``gpu`` also for checks on a machine without one)."""
     os.environ["COMPOSITIONALITY_DEVICE"] = profile.device
     if profile.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
-def with_files(profile: Profile, word: str) -> str:
-    """Return ``key=[FOLDER/a.parquet,…]`` of ``key=FOLDER/@NAME``, the profile's files NAME; else ``word``.
+def expand_files(profile: Profile, word: str) -> str:
+    """Expand ``key=FOLDER/@NAME`` to ``key=[FOLDER/a.parquet,…]``, the profile's files NAME; return others unchanged.
 
     UserError for a name that the profile does not have.
     """
@@ -211,15 +211,15 @@ def with_files(profile: Profile, word: str) -> str:
 
 
 def algorithm_layer(name: str) -> Layer:
-    """Return what a file of ``config/algorithm`` says, given by its name or by a path that ends in .yaml.
+    """Return the settings of a file of ``config/algorithm``, given by its name or by a path that ends in .yaml.
 
-    UserError for one that leaves a key of ``MADE_OF`` out.
+    UserError if a key of ``ALGORITHM_KEYS`` is missing.
     """
     path = named_yaml(FOLDER.with_name("algorithm"), "algorithm", name)
     values = read_yaml_mapping(path)
-    own = values.get("algorithm")
-    if missing := [key for key in MADE_OF if not isinstance(own, dict) or key not in own]:
-        raise UserError(f"{shown(path)}: algorithm: no value for {', '.join(missing)}; the profile would decide it")
+    keys = values.get("algorithm")
+    if missing := [key for key in ALGORITHM_KEYS if not isinstance(keys, dict) or key not in keys]:
+        raise UserError(f"{shown(path)}: algorithm: no value for {', '.join(missing)}; add it to the file")
     return Layer(shown(path), values)
 
 
@@ -231,41 +231,41 @@ def schema_of(name: str) -> type[Any]:
 
 
 def merge(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested ``values`` with those of ``overrides`` on top; a list takes the place of a list."""
+    """Return nested ``values`` with ``overrides`` on top; a list replaces a list."""
     merged = dict(values)
     for key, value in overrides.items():
-        under = merged.get(key)
-        merged[key] = merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return merged
 
 
 def with_key(values: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """Return nested ``values`` with that of a dotted key on top."""
+    """Return nested ``values`` with the value of a dotted key replaced."""
     for name in reversed(key.split(".")):
         value = {name: value}
     return merge(values, value)
 
 
 def missing_keys(values: dict[str, Any]) -> str:
-    """Return the dotted keys that have no value yet, in words."""
+    """Return the dotted keys without a value, joined by commas."""
     return ", ".join(sorted(key for key, value in flatten(values).items() if value == REQUIRED))
 
 
 def _files(name: str) -> dict[Path, Keys]:
-    """Return the files of a profile and of those that it builds on, the first base first, and the keys of each."""
+    """Return the files of a profile and of its bases, the first base first, and the keys of each."""
     files: dict[Path, Keys] = {}
     while name:
         path = FOLDER / f"{name}.yaml"
         if not path.is_file():
             raise UserError(f"no profile {name}; there are: {' '.join(profile_names())}")
         if path in files:
-            raise UserError(f"{path}: base: {name} builds on itself")
+            raise UserError(f"{path}: base: {name} builds on itself; give another base")
         files = {path: read_yaml_mapping(path), **files}
         name = validated(Profile, files[path], shown(path)).base
     return files
 
 
 def shown(path: Path) -> str:
-    """Return the file from the package's folder on."""
+    """Return the path relative to the repository if it is in it."""
     root = FOLDER.parents[2]
     return str(path.relative_to(root)) if path.is_absolute() and path.is_relative_to(root) else str(path)

@@ -1,6 +1,6 @@
-"""The verbs of the command ``compositionality``: where the function of each stands, and its help (verbs.md).
+"""The verbs of the command ``compositionality``: the functions of each, and its help (verbs.md).
 
-They are named, not imported, so that the command and the light verbs start without torch.
+Functions are named, not imported, so that the command and the light verbs start without torch.
 """
 
 import re
@@ -16,18 +16,18 @@ HELP = Path(__file__).with_suffix(".md")
 
 
 class Verb(NamedTuple):
-    """Names of functions, from the package on. ``step`` takes the verb's settings, the dataclass of its keys."""
+    """Names of functions below the package. ``step`` takes the verb's settings, the dataclass of its keys."""
 
     step: str
-    check: str = ""  # of the settings, in a dry run
-    show: str = ""  # what ``--cfg`` prints of them
-    main: str = ""  # reads the command line itself, whose words decide on the settings
-    result: str = ""  # after its output: what is there when it is done
-    sent: str = ""  # sends what was made with these settings to wandb, where that can be used
+    check: str = ""  # checks the settings in a dry run
+    show: str = ""  # returns the text for ``--cfg``
+    main: str = ""  # reads the command line itself, if its words decide which settings there are
+    result: str = ""  # suffix of the output path: the file that exists when the step is done
+    sent: str = ""  # sends the result to wandb, if that is set up
 
 
 class EntryPoint(NamedTuple):
-    """A verb that is imported."""
+    """The imported functions of a verb."""
 
     schema: type[Any]
     step: Callable[[Any], object]
@@ -85,7 +85,7 @@ def entry_point(name: str) -> EntryPoint:
 
 
 def function(path: str) -> Any:
-    """Import what a row of VERBS names; None for an empty name."""
+    """Import a function that a row of VERBS names; None for an empty name."""
     return resolve_name(f"compositionality.{path}") if path else None
 
 

@@ -1,9 +1,9 @@
-"""Results that appear whole or not at all, with a manifest of what they were made from.
+"""Results that appear whole or not at all, with a manifest of their inputs.
 
 A result is a file or a folder with a manifest (``.NAME.manifest.json`` beside a file, hidden from readers of a whole
 folder; ``manifest.json`` inside a folder): the step, its settings, the hash of every input and of every file of the
-result, nothing that depends on the time or the machine. The same step with the same settings and inputs finds the
-result and does nothing; any other refuses to overwrite it unless forced. An input with a manifest is checked by it.
+result, and nothing that depends on the time or the machine. The same step with the same settings and inputs finds the
+result and does nothing; any other step refuses to overwrite it unless forced. An input with a manifest is checked.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ from compositionality.data.git import code_version
 from compositionality.errors import UserError
 
 MANIFEST, PENDING = "manifest.json", "pending.json"
-OURS = {"step", "files", "inputs", "settings"}  # keys of which a manifest of ours has one, however damaged
-LARGE = 64 << 20  # bytes from which on a file's hash is remembered, in this process, by its size and times
-NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # file systems without, as some NFS
-NOT_THERE: dict[str, None] = {}  # inputs that a dry run of this process could not look at, in order
+OURS = {"step", "files", "inputs", "settings"}  # even a damaged manifest of this project has one of these keys
+LARGE = 64 << 20  # bytes; the hash of a larger file is cached in this process, by its size and times
+NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # file systems without flock, as some NFS
+UNCHECKED: dict[str, None] = {}  # missing inputs that a dry run of this process could not check, in order
 
 
 class Manifest(BaseModel):
-    """What a result is and what it was made from. ``inputs`` and ``files`` map names to sha256 hex digests."""
+    """The origin of a result. ``inputs`` and ``files`` map names to sha256 hex digests."""
 
     step: str
     settings: dict[str, Any]
@@ -52,7 +52,7 @@ class Recipe:
     inputs: Mapping[str, Path] = field(default_factory=dict)
 
     def identity(self) -> tuple[str, str, dict[str, str]]:
-        """Return what must agree for two results to be the same."""
+        """Return step, settings and input hashes: two results are the same if these are equal."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
         return self.step, settings, {name: input_hash(path) for name, path in self.inputs.items()}
 
@@ -61,7 +61,7 @@ def file_hash(path: Path) -> str:
     status = path.stat()
     if status.st_size < LARGE:
         return _hash(path)
-    return _remembered_hash(path.resolve(), (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return _cached_hash(path.resolve(), (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
 
 def _hash(path: Path) -> str:
@@ -70,7 +70,7 @@ def _hash(path: Path) -> str:
 
 
 @cache
-def _remembered_hash(path: Path, _: tuple[int, ...]) -> str:
+def _cached_hash(path: Path, _: tuple[int, ...]) -> str:
     return _hash(path)
 
 
@@ -82,7 +82,7 @@ def tree_hash(path: Path) -> str:
 
 
 def input_hash(path: Path) -> str:
-    """Return the ``tree_hash``, where there is a manifest of the files that it names alone, checked against it."""
+    """Return the ``tree_hash``; if there is a manifest, only of the files it names, checked against it."""
     path = path.resolve()
     manifest = read_manifest(path)
     if manifest is None:
@@ -116,19 +116,19 @@ def config_hash(settings: Mapping[str, Any]) -> str:
 
 
 def manifest_path(target: Path) -> Path:
-    """Return the place of ``target``'s manifest: inside a folder, beside a file."""
-    return target / MANIFEST if target.is_dir() else beside(target, MANIFEST)
+    """Return the path of ``target``'s manifest: inside a folder, beside a file."""
+    return target / MANIFEST if target.is_dir() else hidden_sibling(target, MANIFEST)
 
 
-def beside(target: Path, ending: str) -> Path:
-    """Return ``.NAME.ending`` beside ``target``, hidden. UserError if that has no name (``/``, an empty path)."""
+def hidden_sibling(target: Path, ending: str) -> Path:
+    """Return ``.NAME.ending`` beside ``target``. UserError if ``target`` has no name (``/``, an empty path)."""
     if not target.name:
         raise UserError(f"{target}: not a place for a result; give the path of a file or folder to make")
     return target.with_name(f".{target.name}.{ending}")
 
 
 def read_manifest(target: Path) -> Manifest | None:
-    """Return the manifest of a result, or None if it has none (a manifest.json of others is none)."""
+    """Return the manifest of a result, or None if it has none; a foreign manifest.json does not count."""
     path = manifest_path(target)
     if not path.is_file():
         return None
@@ -144,24 +144,24 @@ def read_manifest(target: Path) -> Manifest | None:
 
 
 def verify(target: Path) -> Manifest:
-    """Return the manifest of ``target``, each file checked against its hash; UserError names an altered file."""
+    """Check each file of ``target`` against its hash and return the manifest. UserError names an altered file."""
     manifest = read_manifest(target)
     if manifest is None:
-        trouble = "has no manifest" if target.exists() else "is not there"
-        raise UserError(f"{target}: {trouble}; run the step that makes it")
+        fault = "has no manifest" if target.exists() else "does not exist"
+        raise UserError(f"{target}: {fault}; run the step that makes it")
     _checked_hashes(target, manifest, "run the step again with --force")
     return manifest
 
 
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
-    """Return whether a check looks at these inputs: always at a start, in a dry run if all of them are there."""
+    """Return whether to check these inputs: always at a start, in a dry run only if all of them exist."""
     missing = [str(path) for path in inputs if dry and not Path(path).expanduser().exists()]
-    NOT_THERE.update(dict.fromkeys(missing))
+    UNCHECKED.update(dict.fromkeys(missing))
     return not missing
 
 
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
-    """Return whether ``target`` was made by this very recipe. UserError if by another, unless ``force``, or altered."""
+    """Return whether this recipe made ``target``. UserError if it was altered, or, unless ``force``, made otherwise."""
     _finish_publishing(target, recipe)
     check_target(target, recipe, force=force)
     manifest = read_manifest(target)
@@ -173,7 +173,7 @@ def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
 
 
 def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
-    """Refuse what ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
+    """Raise the UserErrors of ``is_done`` that do not depend on the inputs, which may be missing. Writes nothing."""
     check_place(target, recipe)
     if manifest := check_maker(target, recipe.step, force=force):
         old, new = manifest.settings, json.loads(json.dumps(recipe.settings, default=str))
@@ -182,8 +182,8 @@ def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
 
 
 def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | None:
-    """Return the manifest of what is at ``target`` and would stay; UserError if another step or nobody here made it."""
-    pending, empty = beside(target, PENDING).is_file(), target.is_dir() and not any(target.iterdir())
+    """Return the manifest of an existing result to keep, else None. UserError for a foreign file or another step's."""
+    pending, empty = hidden_sibling(target, PENDING).is_file(), target.is_dir() and not any(target.iterdir())
     if force or empty or pending or not target.exists():
         return None
     manifest = read_manifest(target)
@@ -200,41 +200,41 @@ def _refuse_other(target: Path, changed: Sequence[str]) -> None:
 
 
 def check_place(target: Path, recipe: Recipe) -> None:
-    """Raise UserError if ``target`` has no name, is a link, or is an input, lies in one or holds one."""
-    beside(target, MANIFEST)
+    """Raise UserError if ``target`` has no name, is a link, is in an input, or is or contains an input."""
+    hidden_sibling(target, MANIFEST)
     if target.is_symlink():
-        raise UserError(f"{target}: a link; give the place that it leads to")
+        raise UserError(f"{target}: is a link; give the path that it points to")
     place = target.resolve()
     for path in recipe.inputs.values():
         source = path.resolve()
         if place == source or place in source.parents:
-            raise UserError(f"{target}: holds the input {path}; choose another place for the result")
+            raise UserError(f"{target}: contains the input {path}; choose another path for the result")
         if source in place.parents:
-            raise UserError(f"{target}: lies in the input {path}, which it would change; choose another place")
+            raise UserError(f"{target}: is inside the input {path}, which it would change; choose another path")
 
 
 def make(
     target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False, follows: bool = False
 ) -> dict[str, Any] | None:
-    """Make ``target`` by this recipe unless it is there: what a step does. Return its facts, None if it was there.
+    """Make ``target`` by this recipe unless it exists: the work of a step. Return its facts, None if it existed.
 
     ``body`` writes a file or folder at the path it is given; a mapping that it returns is kept as facts. With
-    ``follows``, a result of this step from other settings or inputs is replaced without ``force``, as it can always be
-    made again. UserErrors are ``is_done``'s.
+    ``follows``, an outdated result of this step (other settings or inputs) is replaced without ``force``, since it can
+    always be made again. UserErrors are those of ``is_done``.
     """
     with exclusive(target):
-        facts = _made(target, recipe, body, force=force, follows=follows)
+        facts = _make(target, recipe, body, force=force, follows=follows)
     if facts is None:
         print(f"{target} is already there")
     return facts
 
 
 def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False) -> bool:
-    """Write within a step, which holds the lock, what follows its inputs; return False if it is there already."""
-    return _made(target, recipe, body, force=force, follows=True) is not None
+    """Write or update a derived file within a step that holds the lock; return False if it is up to date."""
+    return _make(target, recipe, body, force=force, follows=True) is not None
 
 
-def _made(
+def _make(
     target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool, follows: bool
 ) -> dict[str, Any] | None:
     if is_done(target, recipe, force=force or (follows and _is_outdated(target, recipe))):
@@ -247,9 +247,9 @@ def _made(
 
 
 def _is_outdated(target: Path, recipe: Recipe) -> bool:
-    """Return whether the step made ``target`` from other settings or inputs.
+    """Return whether this step made ``target`` from other settings or inputs.
 
-    UserError for a folder with a file that the manifest does not name, which would be lost with it.
+    UserError for a folder with a file outside the manifest, which replacing the folder would delete.
     """
     _finish_publishing(target, recipe)
     manifest = read_manifest(target) if target.exists() else None
@@ -258,10 +258,10 @@ def _is_outdated(target: Path, recipe: Recipe) -> bool:
     _, settings, inputs = recipe.identity()
     if (manifest.settings, manifest.inputs) == (json.loads(settings), inputs):
         return False
-    for path in target.rglob("*"):  # of a file: nothing
+    for path in target.rglob("*"):  # empty for a file
         name = path.relative_to(target).as_posix()
         if not path.is_dir() and path.name != MANIFEST and name not in manifest.files:
-            raise UserError(f"{path}: not of this result; move it away, or pass --force to delete it")
+            raise UserError(f"{path}: not a part of this result; move it away, or pass --force to delete it")
     return True
 
 
@@ -272,7 +272,7 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
     The body may fill ``facts`` with figures to keep in the manifest.
     """
     check_place(target, recipe)
-    partial = beside(target, "partial")
+    partial = hidden_sibling(target, "partial")
     target.parent.mkdir(parents=True, exist_ok=True)
     remove(partial)
     identity = recipe.identity()
@@ -285,32 +285,32 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
 
 
 def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:
-    """Give ``partial`` its manifest and put it in the place of ``target``."""
+    """Write the manifest of ``partial`` and move it to ``target``."""
     step, settings, inputs = identity
     files = _file_hashes(partial) if partial.is_dir() else {target.name: file_hash(partial)}
     manifest = Manifest(
         step=step, settings=json.loads(settings), inputs=inputs, files=files, code=code_version(), facts=dict(facts)
     )
-    old, is_folder = beside(target, "old"), partial.is_dir()
-    noted = partial / MANIFEST if is_folder else beside(target, PENDING)  # read only if it is whole
-    noted.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    for path in (noted,) if is_folder else (partial, noted):
+    old, is_folder = hidden_sibling(target, "old"), partial.is_dir()
+    written = partial / MANIFEST if is_folder else hidden_sibling(target, PENDING)  # ignored unless complete
+    written.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    for path in (written,) if is_folder else (partial, written):
         _fsync(path)
     remove(old)
-    if target.is_dir() or (is_folder and target.exists()):  # which no rename replaces
+    if target.is_dir() or (is_folder and target.exists()):  # a rename does not replace these
         os.replace(target, old)
     os.replace(partial, target)
     if not is_folder:
-        os.replace(beside(target, PENDING), manifest_path(target))
+        os.replace(hidden_sibling(target, PENDING), manifest_path(target))
     remove(old)
 
 
 def _finish_publishing(target: Path, recipe: Recipe) -> None:
-    """Take what a process killed between the two renames of ``publish`` left: an old folder, a manifest that fits."""
+    """Repair after a kill between the two renames of ``publish``: restore the old folder, move a matching manifest."""
     check_place(target, recipe)
-    if (old := beside(target, "old")).is_dir() and not target.exists():
+    if (old := hidden_sibling(target, "old")).is_dir() and not target.exists():
         os.replace(old, target)
-    if not (pending := beside(target, PENDING)).is_file():
+    if not (pending := hidden_sibling(target, PENDING)).is_file():
         return
     with contextlib.suppress(ValidationError):
         manifest = Manifest.model_validate_json(pending.read_bytes())
@@ -320,8 +320,8 @@ def _finish_publishing(target: Path, recipe: Recipe) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file whole or not at all, also where another process writes it at the same moment."""
-    partial = beside(path, f"{uuid.uuid4().hex}.partial")
+    """Write a small file whole or not at all, even if another process writes it at the same time."""
+    partial = hidden_sibling(path, f"{uuid.uuid4().hex}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
         _fsync(partial)
@@ -339,24 +339,24 @@ def remove(path: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold ``target`` for this process alone; UserError if another process works on it for ``wait`` seconds more.
+    """Lock ``target`` for this process. UserError if another process still holds the lock after ``wait`` seconds.
 
-    Without flock the file ``.NAME.owner`` names the process; one left behind is taken over on its machine.
+    Without flock the file ``.NAME.owner`` names the process; on the same machine a stale one is taken over.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    path, owner = beside(target, "lock"), beside(target, "owner")
+    path, owner = hidden_sibling(target, "lock"), hidden_sibling(target, "owner")
     busy = f"{target}: another process is writing it; wait for it or choose another path"
     lock: BaseFileLock = FileLock(path, timeout=wait, fallback_to_soft=False)
     try:
         lock.acquire()
     except Timeout as error:
-        if not path.exists():  # filelock takes a folder that it cannot write to for a lock that others hold
+        if not path.exists():  # for filelock a read-only folder looks like a lock of another process
             path.touch()
         raise UserError(busy) from error
     except OSError as error:
         if error.errno not in NO_FLOCK:
             raise
-        lock = SoftFileLock(owner, timeout=max(wait, 1))  # an owner that is gone is found out at the second try
+        lock = SoftFileLock(owner, timeout=max(wait, 1))  # a dead owner is noticed at the second try
         try:
             lock.acquire()
         except Timeout:
@@ -369,7 +369,7 @@ def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
 
 
 def _file_hashes(path: Path) -> dict[str, str]:
-    """Return the hash of a file by its name, or of each of a folder's files but its manifest."""
+    """Return hashes by name: of a file, or of each file of a folder except its manifest."""
     if path.is_file():
         return {path.name: file_hash(path)}
     files = (file for file in path.rglob("*") if file.is_file() and file != path / MANIFEST)
@@ -377,11 +377,11 @@ def _file_hashes(path: Path) -> dict[str, str]:
 
 
 def _changed_inputs(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """Return what differs; a name that only one of the two has counts by its content, as names follow their list."""
+    """Return the differences; inputs are also matched by content, since names depend on the list they are in."""
     changed = [f"{name} has changed" for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
     changed += [f"{name} is new" for name in sorted(new.keys() - old.keys()) if new[name] not in old.values()]
     changed += [f"{name} is left out" for name in sorted(old.keys() - new.keys()) if old[name] not in new.values()]
-    return changed or [f"{name} is in one of the two only" for name in sorted(old.keys() ^ new.keys())]
+    return changed or [f"{name} is only in one of the two" for name in sorted(old.keys() ^ new.keys())]
 
 
 def _fsync(path: Path) -> None:
@@ -390,7 +390,7 @@ def _fsync(path: Path) -> None:
 
 
 def name_inputs(role: str, paths: Sequence[str | Path]) -> list[str]:
-    """Return a name for every input of a list: ``role`` and the shortest end of its path that no other path has."""
+    """Return a name for every input of a list: ``role`` and the shortest unique suffix of its path."""
     parts = [Path(path).absolute().parts for path in paths]
     names = []
     for path in parts:

@@ -1,4 +1,4 @@
-"""What problem files really hold, level by level; the figures are the task's (``Task.facts``)."""
+"""Audit of problem files: their actual content, level by level; the figures come from the task (``Task.facts``)."""
 
 import json
 from collections import Counter, defaultdict
@@ -39,26 +39,26 @@ LAST_COLUMNS = (
 
 @dataclass
 class AuditData:
-    """``files`` are audited; overlap with ``against`` is counted; ``output`` takes the report as JSON, if given."""
+    """Settings of ``audit_data``."""
 
     files: list[str] = REQUIRED  # problem files to audit
     against: list[str] = field(default_factory=list)  # files to count the overlap with
-    output: str = ""  # the report as JSON; empty: none
+    output: str = ""  # file for the report as JSON; empty: none
     force: bool = False  # replace a result that was made from something else
 
 
 class AuditedRow(NamedTuple):
-    """A problem, what it is recognised by, what the task found out about it, and what it shares with other files."""
+    """A problem, its identity, the task's facts of it, and the kind of its overlap with other files."""
 
     problem: Problem
     key: str
     facts: Any
-    asks: bool | None
+    prompt_matches: bool | None  # None: the task cannot compare prompt and truth
     overlap: str
 
 
 def audit_data(settings: AuditData) -> None:
-    """Audit the files, show the tables, and write the report if ``output`` is given; it follows its inputs."""
+    """Audit the files, print the tables, and write or update the report if ``output`` is given."""
     files, against = [Path(path) for path in settings.files], [Path(path) for path in settings.against]
     out, recipe = Path(settings.output), check(settings)
 
@@ -77,7 +77,7 @@ def audit_data(settings: AuditData) -> None:
 
 
 def check(settings: AuditData) -> Recipe:
-    """Return what the report is made from. UserError for no file, and for one that is named twice."""
+    """Return the recipe of the report. UserError without files, and for a file that is given twice."""
     if not settings.files:
         raise UserError("files: give at least one problem file, as files=[FILE,...]")
     check_once("files", settings.files)
@@ -98,7 +98,7 @@ def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dic
     """Return the task of a problem file, and its figures level by level; shares are of rows, from 0 to 1.
 
     ``duplicates`` and ``overlap_…`` (with the files ``against``) are by ``Task.identity``; ``wrong_…`` count rows that
-    are not what they say, ``prompt_unchecked`` those whose prompt the task cannot compare with the truth. UserError if
+    contradict their fields, ``prompt_unchecked`` rows whose prompt the task cannot compare with the truth. UserError if
     the file mixes tasks or a row is damaged.
     """
     table, ledger = read_problems(path), SplitLedger()
@@ -109,8 +109,8 @@ def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dic
     levels: dict[int, list[AuditedRow]] = defaultdict(list)
     for number, problem in enumerate(iterate_problems(table)):
         try:
-            key, asks = task.identity(problem).problem, task.asks_its_truth(problem)
-            row = AuditedRow(problem, key, task.facts(problem), asks, overlaps.get(number, ""))
+            key, matches = task.identity(problem).problem, task.asks_its_truth(problem)
+            row = AuditedRow(problem, key, task.facts(problem), matches, overlaps.get(number, ""))
         except UserError as error:
             raise UserError(f"{path}: row {number}: {error}") from error
         levels[task.level(problem)].append(row)
@@ -120,7 +120,7 @@ def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dic
 def _one_task(path: Path, sources: Sequence[str]) -> Task:
     tasks = {task.name: task for task in map(task_of, sources)}
     if len(tasks) != 1:
-        raise UserError(f"{path}: rows of different tasks ({', '.join(sorted(sources)[:4])}); audit their files")
+        raise UserError(f"{path}: rows of different tasks ({', '.join(sorted(sources)[:4])}); audit one task per file")
     return next(iter(tasks.values()))
 
 
@@ -132,8 +132,8 @@ def _audit_level(task: Task, level: int, rows: Sequence[AuditedRow]) -> dict[str
         "duplicates": len(rows) - len({row.key for row in rows}),
         **task.figures([row.facts for row in rows]),
         "wrong_level": sum(row.problem.level != level for row in rows),
-        "wrong_prompt": sum(row.asks is False for row in rows),
-        "prompt_unchecked": sum(row.asks is None for row in rows),
+        "wrong_prompt": sum(row.prompt_matches is False for row in rows),
+        "prompt_unchecked": sum(row.prompt_matches is None for row in rows),
         "overlap_problems": kinds["problem"],
         "overlap_compositions": kinds["composition"] + kinds["behaviour"],
     }

@@ -1,4 +1,4 @@
-"""What git says of files: which commit holds them, and whether they are as committed."""
+"""Facts from git: the commit of a file, and changes since."""
 
 import subprocess
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from compositionality import __version__
 from compositionality.errors import UserError
 
 CODE = ("bash", "compositionality", "examples")
-"""Folders of the repository on which results depend."""
+"""Folders of the repository that results depend on."""
 
 
 def commit_of(path: Path) -> str:
-    """Return the commit that last changed a file. UserError if none holds it as it is."""
+    """Return the commit that last changed a file. UserError if the file is not committed, or changed since."""
     _needs_repository(path.parent)
     commit = _git(path.parent, "log", "-1", "--format=%H", "--", path.name)
     if not commit:
@@ -32,30 +32,30 @@ def changed_files(folder: Path, names: Sequence[str]) -> list[str]:
 
 
 def commit_date(commit: str) -> str:
-    """Return the day of a commit of this repository, 2026-01-31; empty if it does not hold it."""
+    """Return the day of a commit of this repository, 2026-01-31; empty if the commit is not in it."""
     return _git(Path(__file__).parent, "show", "--no-patch", "--format=%cs", commit) or ""
 
 
-def check_ancestor(folder: Path, commit: str, of: str) -> None:
-    """Raise UserError unless ``commit`` is one of those that the present one is built on."""
+def check_ancestor(folder: Path, commit: str, where: str) -> None:
+    """Raise UserError, which begins with ``where``, unless ``commit`` is an ancestor of HEAD."""
     if _git(folder, "merge-base", "--is-ancestor", commit, "HEAD") is None:
-        raise UserError(f"{of}: its commit {commit[:12]} is no ancestor of the present one; check that history out")
+        raise UserError(f"{where}: its commit {commit[:12]} is not an ancestor of HEAD; check out a history with it")
 
 
 def tree_ids(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return git's id of each folder below ``folder`` at the present commit; empty: it does not hold it."""
+    """Return git's id at HEAD of each folder below ``folder``; empty if it is not committed."""
     return {name: _git(folder, "rev-parse", f"HEAD:./{name}") or "" for name in names}
 
 
 def hash_at(path: Path, commit: str) -> str:
-    """Return the sha256 of a file in a commit; empty if that does not hold it."""
+    """Return the sha256 of a file in a commit; empty if the commit does not contain it."""
     done = subprocess.run(["git", "show", f"{commit}:./{path.name}"], cwd=path.parent, capture_output=True, check=False)
     return sha256(done.stdout).hexdigest() if done.returncode == 0 else ""
 
 
 @cache
 def code_version() -> str:
-    """Return the version of the package, with the git commit where there is one, and -dirty if code differs from it."""
+    """Return the version of the package, in a repository with the commit, and -dirty if the code differs from it."""
     root = Path(__file__).resolve().parents[2]
     commit = _git(root, "rev-parse", "--short", "HEAD") if (root / ".git").exists() else None
     if not commit:
@@ -65,11 +65,11 @@ def code_version() -> str:
 
 def _needs_repository(folder: Path) -> None:
     if _git(folder, "rev-parse", "HEAD") is None:
-        raise UserError(f"{folder}: in no git repository with a commit; a registered study needs one")
+        raise UserError(f"{folder}: not in a git repository with a commit; a registered study needs one")
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """Return what git prints; None if it fails or is not there."""
+    """Return the output of git; None if it fails or is not installed."""
     try:
         done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""JSON files of ours, read so that a missing or damaged one is one line that names the file and the fix."""
+"""Readers of our JSON files: a missing or damaged file is one line that names the file and the fix."""
 
 import json
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ def read_text(path: Path, fix: str) -> str:
 
 
 def read_json_object(path: Path, fix: str) -> dict[str, Any]:
-    """Return the JSON object that ``path`` holds; UserError, ending with ``fix``, if there is none that can be read."""
+    """Return the JSON object in ``path``. UserError, ending with ``fix``, if it is missing or damaged."""
     return parse_json_object(read_text(path, fix), path, fix)
 
 
 def parse_json_object(text: str, where: object, fix: str) -> dict[str, Any]:
-    """Return the object in a text; UserError names ``where``: the file, of JSONL with the line."""
+    """Return the object in a text. UserError begins with ``where``: the file, for JSONL with the line."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -36,21 +36,21 @@ def parse_json_object(text: str, where: object, fix: str) -> dict[str, Any]:
 
 
 Shape = Mapping[str, Any]
-"""What an object must hold: key → a type, a shape (a list of such objects), or None (anything)."""
+"""Required keys of an object: key → a type, a shape (a list of such objects), or None (anything)."""
 NUMBER = int | float
 
 
 def check_shape(content: Any, shape: Shape, where: object, fix: str) -> None:
-    """Raise UserError with ``where`` (the file) and the first key of ``content`` that is missing or of another type."""
+    """Raise UserError with ``where`` (the file) and the first key of ``content`` that is missing or of a wrong type."""
     if not isinstance(content, dict):
-        raise UserError(f"{where}: is no JSON object; {fix}")
-    for key, needed in shape.items():
+        raise UserError(f"{where}: not a JSON object; {fix}")
+    for key, expected in shape.items():
         if key not in content:
             raise UserError(f"{where}: has no key {key!r}; {fix}")
         value: Any = content[key]
-        kind = list if isinstance(needed, Mapping) else needed or object
+        kind = list if isinstance(expected, Mapping) else expected or object
         if not isinstance(value, kind):
-            raise UserError(f"{where}: {key}: a {type(value).__name__} of JSON does not belong there; {fix}")
-        if isinstance(needed, Mapping):
+            raise UserError(f"{where}: {key}: has the wrong type {type(value).__name__}; {fix}")
+        if isinstance(expected, Mapping):
             for number, row in enumerate(content[key]):
-                check_shape(row, needed, f"{where}: {key}[{number}]", fix)
+                check_shape(row, expected, f"{where}: {key}[{number}]", fix)

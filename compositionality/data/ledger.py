@@ -1,7 +1,7 @@
-"""The split ledger: what has been trained on may not come back as evaluation.
+"""The split ledger: evaluation files may not repeat what was trained on.
 
-What a problem, a composition and its behaviour are is the task's to say (``Task.identity``). Problems may never be
-shared; compositions may not come back where the functions were held out (column ``group``).
+The task defines when two problems, compositions or behaviours are the same (``Task.identity``). Problems may never be
+shared; compositions may not be shared if the functions were held out (column ``group``).
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ HELD_OUT = frozenset({"heldout", "heldout-ordered"})
 
 
 class Leak(NamedTuple):
-    """A row of an evaluation file that a training file has too; ``kind``: as a problem, composition or behaviour."""
+    """A row of an evaluation file that is in a training file; ``kind``: problem, composition or behaviour."""
 
     kind: str
     row: int
@@ -27,7 +27,7 @@ class Leak(NamedTuple):
 
 
 class SplitLedger:
-    """What the training files hold."""
+    """The problems, compositions and behaviours of training files."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, str], tuple[Path, int]] = {}  # file and row by kind and key
@@ -39,7 +39,7 @@ class SplitLedger:
                     self._places.setdefault((kind, key), (path, row))
 
     def leaks(self, path: Path, *, held_out: bool | None = None) -> Iterator[Leak]:
-        """Yield the rows of ``path`` that a training file has; compositions too if ``held_out`` (None: by group)."""
+        """Yield rows of ``path`` that a training file has too; if ``held_out`` also by composition (None: by group)."""
         for row, is_held_out, keys in identities(path):
             everything = is_held_out if held_out is None else held_out
             for kind, key in keys._asdict().items() if everything else [("problem", keys.problem)]:
@@ -49,17 +49,17 @@ class SplitLedger:
                     break
 
     def check(self, path: Path, *, shown_as: Path | None = None) -> None:
-        """Raise UserError that names the first leaking row, and how many there are."""
+        """Raise UserError that names the first leaking row, and the number of leaks."""
         if leaks := list(self.leaks(path)):
             kind, row, key, (source, source_row) = leaks[0]
             raise UserError(
                 f"{shown_as or path}: row {row} has the same {kind} ({key[:80]}) as {source} row {source_row}; "
-                f"{len(leaks)} such rows in all; make it with another seed, split or set of functions"
+                f"{len(leaks)} such rows in all; use another seed, split or set of functions"
             )
 
 
 def identities(path: Path) -> Iterator[tuple[int, bool, Identity]]:
-    """Yield (row, whether its functions were held out, what it is recognised by). UserError names a damaged row."""
+    """Yield (row, were its functions held out?, identity) of each problem. UserError names a damaged row."""
     for row, problem in enumerate(iterate_problems(read_problems(path))):
         try:
             keys = task_of(problem.data_source).identity(problem)

@@ -1,4 +1,4 @@
-"""Parquet in and out (JSON lines in), with errors that name the file and the fix."""
+"""Read and write parquet (read JSON lines too), with errors that name the file and the fix."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,17 +23,17 @@ def read_table(
 ) -> pa.Table:
     """Read a parquet file, or one of JSON lines (NAME.jsonl).
 
-    ``columns`` are required, ``optional`` ones read where they are there. ``types``: of some columns, which then have
-    no empty cell unless they are in ``gaps``. ``fix``: what to say of a column that is missing. UserError for a
-    missing, damaged or empty file or column, and for one of another type.
+    ``columns`` are required, ``optional`` ones are read if present. Columns in ``types`` are cast to these, and may
+    not have empty cells unless they are in ``gaps``. ``fix`` ends the message for a missing column. UserError for a
+    missing, damaged or empty file or column, and for a wrong type.
     """
     check_file(path)
     kind = "JSON lines" if path.suffix == JSON_LINES else "parquet"
     try:
         lines = _read_json_lines(path) if path.suffix == JSON_LINES else None
         schema = pq.read_schema(path) if lines is None else lines.schema
-        if twice := [name for name in schema.names if schema.names.count(name) > 1]:
-            raise UserError(f"{path}: has two columns {twice[0]}; rename one")
+        if repeated := [name for name in schema.names if schema.names.count(name) > 1]:
+            raise UserError(f"{path}: has two columns {repeated[0]}; rename one")
         missing = [name for name in columns or () if name not in schema.names]
         if missing:
             raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}{fix}")
@@ -41,7 +41,7 @@ def read_table(
         table = pq.read_table(path, columns=names) if lines is None else lines.select(names or schema.names)
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(
-            f"{path}: not a readable {kind} file; give one (.parquet or .jsonl), or make a cut one again"
+            f"{path}: not a readable {kind} file; give one (.parquet or .jsonl), or make a truncated one again"
         ) from error
     if table.num_rows == 0:
         raise UserError(f"{path}: has no rows")
@@ -67,7 +67,7 @@ def count_rows(path: Path) -> int:
 
 
 def _read_json_lines(path: Path) -> pa.Table:
-    """Return a column for each key of one object a line; UserError names a line or column of mixed types."""
+    """Return a column for each key of the objects, one per line. UserError names a damaged line or a mixed column."""
     fix = "correct that line"
     lines = enumerate(read_text(path, fix).split("\n"), start=1)
     rows = [parse_json_object(line, f"{path}: line {number}", fix) for number, line in lines if line.strip()]
@@ -79,7 +79,7 @@ def _read_json_lines(path: Path) -> pa.Table:
             columns[name] = pa.array([row.get(name) for row in rows])
         except (ValueError, TypeError, OverflowError) as error:
             reason = " ".join(str(error).split())[:100]
-            raise UserError(f"{path}: column {name}: its values do not fit together ({reason}); correct it") from error
+            raise UserError(f"{path}: column {name}: has values of different types ({reason}); correct it") from error
     return pa.table(columns)
 
 
@@ -91,7 +91,7 @@ def _typed(path: Path, table: pa.Table, types: pa.Schema, gaps: Sequence[str]) -
         try:
             column = table[name].cast(kind)
         except pa.ArrowException as error:
-            raise UserError(f"{path}: column {name} holds {table[name].type}, not {kind}; make it again") from error
+            raise UserError(f"{path}: column {name} is {table[name].type}, not {kind}; make it again") from error
         if column.null_count and name not in gaps:
             raise UserError(f"{path}: column {name} has {column.null_count} empty cells; make it again")
         table = table.set_column(number, name, column)

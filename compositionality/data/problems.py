@@ -1,4 +1,4 @@
-"""Problem rows: verl's RL schema, so that verl, TRL and any other reader take them as they are."""
+"""Problem rows in verl's RL schema, which verl, TRL and other readers take unchanged."""
 
 import re
 import sys
@@ -19,19 +19,19 @@ from compositionality.tasks.task import row_info
 from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
-"""verl's RL schema. Files of ours have ``level`` and ``group`` beside them; see ``with_level_and_group``."""
+"""verl's RL schema. Our files also have ``level`` and ``group``; see ``with_level_and_group``."""
 BATCH = 8192
 GROUPS = ("trained", "heldout", "ood")
-COLUMN_KEYS = "; prompt_key or prompt_template, truth_key, and reward_fn_key or source say which columns hold what"
+COLUMN_KEYS = "; name your columns by prompt_key or prompt_template, truth_key, and reward_fn_key or source"
 _LEVEL = re.compile(r"[-_ ]*(level|depth)$")
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 
 def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
-    """Return rows of the RL schema with ``level``, ``group``; ``extra_info``: index, split, the task's own metadata.
+    """Return rows of the RL schema with ``level``, ``group``; ``extra_info``: index, split, the task's metadata.
 
-    A task whose problems name a split of their own in the metadata has that instead.
+    A split in the metadata of the problems replaces ``split``.
     """
     columns: dict[str, list[Any]] = {"index": [problem.index for problem in problems]}
     columns["split"] = [split] * len(problems)
@@ -52,7 +52,7 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
 
 
 def problem_of(row: Mapping[str, Any], number: int = 0) -> Problem:
-    """Return a row of ``read_problems`` as a ``Problem``; ``number`` is the index of a row that has none of its own."""
+    """Return a row of ``read_problems`` as a ``Problem``; ``number`` is its index if the row has none."""
     metadata = dict(row["extra_info"] or {})
     index = metadata.get("index")
     return Problem(
@@ -67,7 +67,7 @@ def problem_of(row: Mapping[str, Any], number: int = 0) -> Problem:
 
 
 def iterate_problems(table: pa.Table) -> Iterator[Problem]:
-    """Yield the problems of a table of ``read_problems``, in its order."""
+    """Yield the problems of a table of ``read_problems`` in order."""
     number = 0
     for batch in table.to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
@@ -76,22 +76,22 @@ def iterate_problems(table: pa.Table) -> Iterator[Problem]:
 
 
 def _structs(columns: Mapping[str, list[Any]]) -> pa.StructArray:
-    """Return rows as structs, made column by column: three times as fast as from dictionaries."""
+    """Return rows as structs, built column by column: three times as fast as from dictionaries."""
     return pa.StructArray.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
 
 
 def _one_turn(prompts: list[Any]) -> pa.ListArray:
-    """Return one list of one user message per prompt."""
+    """Return a chat of one user turn for each prompt."""
     turns = _structs({"role": ["user"] * len(prompts), "content": prompts})
     offsets = pa.array(range(len(prompts) + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, turns).cast(MESSAGES)
 
 
 def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
-    """Read a problem file, with ground truths as text. UserError names a row that cannot be asked or judged."""
+    """Read a problem file, with ground truths as text. UserError names a row with an invalid prompt or truth."""
     fix = "; give rows of verl's RL schema" if row_format is None else COLUMN_KEYS
     row_format = row_format or RL_SCHEMA
-    table = _in_rl_schema(path, row_format, fix)
+    table = _read_columns(path, row_format, fix)
     if row_format.any_source:
         _check_column(path, row_format.source_key, table["data_source"], pa.string())
     else:
@@ -111,31 +111,31 @@ def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
             task.parse_truth(truths[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
-    return _with_truths(with_level_and_group(table, path), truths)
+    return _replace_truths(with_level_and_group(table, path), truths)
 
 
 def say_what_is_left_out(path: Path, row_format: RowFormat | None = None) -> None:
-    """Print which columns of a problem file are not among those that ``read_problems`` returns or makes them of."""
+    """Print which columns of a problem file ``read_problems`` ignores."""
     row_format = row_format or RL_SCHEMA
-    read = {*row_format.prompt_columns(), *row_format.truth_key, row_format.source_key, *COLUMNS, "level", "group"}
-    if foreign := ", ".join(name for name in column_names(path) if name not in read):
-        print(f"{path}: its columns {foreign} are left out; verl's RL schema has none of them", file=sys.stderr)
+    used = {*row_format.prompt_columns(), *row_format.truth_key, row_format.source_key, *COLUMNS, "level", "group"}
+    if foreign := ", ".join(name for name in column_names(path) if name not in used):
+        print(f"{path}: its columns {foreign} are ignored; verl's RL schema does not have them", file=sys.stderr)
 
 
 def is_rl_schema(path: Path, row_format: RowFormat) -> bool:
-    """Return whether a reader of verl's RL schema takes the file as it is."""
+    """Return whether the file can be read as verl's RL schema without changes."""
     if path.suffix == JSON_LINES or replace(row_format, any_source=False) != RL_SCHEMA:
         return False
     return _is_list(pq.read_schema(path).field("prompt").type)
 
 
-def _in_rl_schema(path: Path, row_format: RowFormat, fix: str) -> pa.Table:
-    """Return those columns of the file that are verl's RL schema's, and ``level`` and ``group`` if there."""
+def _read_columns(path: Path, row_format: RowFormat, fix: str) -> pa.Table:
+    """Return the columns of verl's RL schema, and ``level`` and ``group`` if the file has them."""
     source, truth_key = row_format.source_key, list(row_format.truth_key)
-    needed = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
+    names = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
     optional = ("ability", "extra_info", "level", "group", source)
-    unneeded = [name for name in optional if name not in needed]
-    raw = read_table(path, list(dict.fromkeys(needed)), optional=unneeded, fix=fix)
+    unread = [name for name in optional if name not in names]
+    raw = read_table(path, list(dict.fromkeys(names)), optional=unread, fix=fix)
     if row_format.source and source in raw.column_names:
         raise UserError(f"{path}: has a column {source}; leave source={row_format.source} out, or drop that column")
     rows = raw.num_rows
@@ -151,7 +151,7 @@ def _in_rl_schema(path: Path, row_format: RowFormat, fix: str) -> pa.Table:
 
 
 def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray | pa.ListArray:
-    """Return a chat for each row: the column itself, or its text, or the template filled in, as a user's turn."""
+    """Return a chat for each row: the column itself; or its text, or the filled template, as a user's turn."""
     names, template = row_format.prompt_columns(), row_format.template
     if template is None:
         column = raw[names[0]]
@@ -160,23 +160,23 @@ def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray 
     for number, row in enumerate(rows):
         for name in names:
             if row[name] is None:
-                raise UserError(f"{path}: row {number}: {name} is empty, which prompt_template needs; drop the row")
-    return _one_turn([_filled(template, row) for row in rows])
+                raise UserError(f"{path}: row {number}: {name} is empty but in prompt_template; drop the row")
+    return _one_turn([_fill(template, row) for row in rows])
 
 
-def _filled(template: str, row: Mapping[str, Any]) -> str:
+def _fill(template: str, row: Mapping[str, Any]) -> str:
     return PLACEHOLDER.sub(lambda match: str(row[match[1]]), template)
 
 
 def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:
-    """Return verl's ``reward_model`` with the ground truth out of one column, or of several as a struct."""
+    """Return verl's ``reward_model`` with the ground truth from one column, or from several as a struct."""
     columns = [raw[name].combine_chunks() for name in names]
     truths = columns[0] if len(names) == 1 else pa.StructArray.from_arrays(columns, names=names)
     return pa.StructArray.from_arrays([pa.array(["rule"] * raw.num_rows), truths], names=["style", "ground_truth"])
 
 
 def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) -> pa.Table:
-    """Return the table with ``level`` and ``group``; where a file lacks them ``inferred``, else 0 and *all*."""
+    """Return the table with ``level`` and ``group``; missing ones are ``inferred``, or else 0 and *all*."""
     columns = {"level": pa.int32(), "group": pa.string()}
     missing = [name for name in columns if name not in table.column_names]
     for name in columns.keys() - set(missing):
@@ -198,10 +198,10 @@ def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) 
 
 
 def level_and_group(data_source: str, extra_info: Mapping[str, Any] | None = None) -> tuple[int, str]:
-    """Return level and group of a row that has no such columns: the one place where they are read out of a name.
+    """Return level and group of a row without such columns: the only place that reads them from a name.
 
-    The level is ``extra_info``'s level or depth, else the number that ``data_source`` ends in, else 0; the group is
-    ``extra_info``'s, else the one of ``GROUPS`` that ``data_source`` names, else ``data_source`` without its level.
+    The level is ``extra_info``'s level or depth, else the number at the end of ``data_source``, else 0; the group is
+    ``extra_info``'s, else the word of ``GROUPS`` in ``data_source``, else ``data_source`` without its level.
     """
     info = extra_info if isinstance(extra_info, Mapping) else {}
     name, number = _ENDS_IN_NUMBER.fullmatch(data_source).groups()  # type: ignore[union-attr]
@@ -211,13 +211,13 @@ def level_and_group(data_source: str, extra_info: Mapping[str, Any] | None = Non
         if not 0 <= depth < 2**31 or depth != float(level):
             raise ValueError
     except (TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"level {level!r} is no whole number from 0 on; give the problem's depth, or none") from error
+        raise UserError(f"level {level!r} is not a whole number from 0; give the problem's depth, or none") from error
     group = info.get("group") or next((word for word in GROUPS if word in name), _LEVEL.sub("", name))
     return depth, str(group)
 
 
 def _check_sources(path: Path, sources: pa.ChunkedArray) -> None:
-    """Raise UserError that names the first row whose ``data_source`` no task knows."""
+    """Raise UserError that names the first row with an unknown ``data_source``."""
     for source in sources.unique():
         try:
             task_of(str(source))
@@ -227,7 +227,7 @@ def _check_sources(path: Path, sources: pa.ChunkedArray) -> None:
 
 
 def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
-    """Raise UserError that names the first row whose prompt is no list of turns with a role and a content of text."""
+    """Raise UserError that names the first row whose prompt is not a list of turns with role and text content."""
     turn = "a list of turns, [{role: user, content: text}, …], or text"
     kind = prompts.type.value_type if _is_list(prompts.type) else None
     if kind is None or not pa.types.is_struct(kind):
@@ -246,7 +246,7 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
 
 
 def _are_chats(prompts: pa.ChunkedArray) -> bool:
-    """Return, without a Python object a row, whether all have turns with role and content, the last no assistant's."""
+    """Check quickly that all prompts have turns with role and content, and that the last one is not an assistant's."""
     for chunk in prompts.chunks:
         lengths, turns = pc.list_value_length(chunk), chunk.flatten()
         roles, contents = (pc.struct_field(turns, name) for name in ("role", "content"))
@@ -259,9 +259,9 @@ def _are_chats(prompts: pa.ChunkedArray) -> bool:
 
 
 def _check_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> None:
-    """Raise UserError for a column of another kind, or with a gap."""
+    """Raise UserError for a column of the wrong type, or with an empty cell."""
     if not (pa.types.is_integer(column.type) if pa.types.is_integer(kind) else _is_text(column.type)):
-        raise UserError(f"{path}: column {name} holds {column.type}, not {kind}; correct it or leave it out")
+        raise UserError(f"{path}: column {name} is {column.type}, not {kind}; correct it or leave it out")
     if (row := pc.index(pc.is_null(column), True).as_py()) >= 0:
         raise UserError(f"{path}: row {row}: {name} must be {kind} in every row; correct it or leave the column out")
 
@@ -274,8 +274,8 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _with_truths(table: pa.Table, truths: list[str]) -> pa.Table:
-    """Return the table as it is if its ground truths are text; else ``reward_model`` with these in their place."""
+def _replace_truths(table: pa.Table, truths: list[str]) -> pa.Table:
+    """Replace the ground truths in ``reward_model`` unless they are text already."""
     column = table["reward_model"]
     if _is_text(column.type.field("ground_truth").type):
         return table

@@ -1,1 +1,1 @@
-"""Measuring checkpoints: accuracy by level and by function, with intervals."""
+"""Measure checkpoints: accuracy by level and by function, with intervals."""

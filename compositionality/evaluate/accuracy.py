@@ -44,7 +44,7 @@ def evaluate(settings: EvaluationSettings) -> Path:
 
 
 def reasons_frame(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return mean tokens and the share of each reason that occurs, a line for each model."""
+    """Return mean tokens and the share of each occurring reason, one row per model."""
     sums = rows.groupby("arm", sort=False)[["n", "tokens", *(REASON + reason for reason in REASONS)]].sum()
     means = sums.div(sums["n"].clip(lower=1), axis=0)
     cells = {"tokens": means["tokens"]}

@@ -1,4 +1,4 @@
-"""From models and problem files to ``results.parquet``: sample what is missing, one engine a model, and count."""
+"""From models and problem files to ``results.parquet``: sample missing answers, one engine per model, and count."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from compositionality.data.artefact import (
     Recipe,
-    beside,
     check_maker,
     exclusive,
+    hidden_sibling,
     is_done,
     is_to_be_checked,
     new_artefact,
@@ -43,34 +43,34 @@ from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings, SamplingSettings, check_settings
 from compositionality.rollout.settings import recipe as rollout_recipe
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
-from compositionality.rollout.store import is_of_others, rollout_manifest
+from compositionality.rollout.store import has_other_rollouts, rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
 from compositionality.types import Problem, Reason
 from compositionality.validation import check_ranges
 
-EXPORTED = "exported"  # beside the shards of a checkpoint of verl, the same weights as a model folder
+EXPORTED = "exported"  # a model folder with the weights of a verl checkpoint, beside its shards
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 
 
 @dataclass
 class EvaluationSettings(RowSettings, SamplingSettings):
-    """Which models answer which problems; shared by ``evaluate`` and ``passk``."""
+    """The models and the problems that they answer; shared by ``evaluate`` and ``passk``."""
 
-    models: list[str] = field(default_factory=list)  # NAME:PATH, sampled here; RUN/steps: all its checkpoints
-    rollouts: list[str] = field(default_factory=list)  # NAME:FOLDER, sampled before by collect_rollouts
+    models: list[str] = field(default_factory=list)  # models to sample, NAME:PATH; RUN/steps: all its checkpoints
+    rollouts: list[str] = field(default_factory=list)  # existing rollouts, NAME:FOLDER of collect_rollouts
     problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
     output: Path = REQUIRED  # folder of the results
-    levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
-    per_level: NonNegativeInt = 0  # the first so many problems of each level; 0: all
-    gold_log_probs: bool = False  # also the exact probability of the gold solution of a part of the problems
-    answers_only: bool = False  # collect the answers, make no table: several processes may do that at the same time
+    levels: list[NonNegativeInt] = field(default_factory=list)  # only these levels; empty: all
+    per_level: NonNegativeInt = 0  # use only the first N problems of each level; 0: all
+    gold_log_probs: bool = False  # also compute exact probabilities of gold solutions for a part of the problems
+    answers_only: bool = False  # collect answers without making the table: several processes can do that at a time
     force: bool = False  # replace a result that was made from something else
 
 
 @dataclass(frozen=True)
 class SampledProblems:
-    """The problems of one file that are asked; ``rows``: their row numbers in the ``source`` that they come from."""
+    """The selected problems of one file; ``rows``: their row numbers in the ``source`` file."""
 
     path: Path
     source: Path
@@ -80,9 +80,9 @@ class SampledProblems:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is asked of whom: ``jobs``, what to collect; ``folders`` of these and of given rollouts.
+    """The plan of an evaluation: ``jobs`` to collect, ``folders`` of these and of existing rollouts.
 
-    Problems by the name of their file, jobs and folders by the names of model and file.
+    Problems are by the name of their file, jobs and folders by the names of model and file.
     """
 
     settings: EvaluationSettings
@@ -106,7 +106,7 @@ def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
     """Check settings and names and read the problems; parts of files are written to ``output``/problems/."""
     models, rollouts, files = names_of(settings)
     check_table(settings, step)
-    settings = _with_engine(settings, models)
+    settings = _choose_engine(settings, models)
     for path in models.values():
         folder = Path(path)
         if folder.name == EXPORTED and (folder.parent / "actor").is_dir():  # verl's shards
@@ -126,14 +126,14 @@ def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
 
 
 def check_table(settings: EvaluationSettings, step: str) -> None:
-    """UserError if another than ``step`` made the table that is there, or for an output that has no name."""
-    beside(settings.output, "lock")
+    """Raise UserError if another step than ``step`` made the existing table, or the output has no name."""
+    hidden_sibling(settings.output, "lock")
     if not settings.answers_only:
         check_maker(settings.output / RESULTS, step, force=settings.force)
 
 
 def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None:
-    """Check names, settings, and the table and inputs that exist, as a start of ``step`` does."""
+    """Check names and settings, and the existing table and inputs, as at a start of ``step``."""
     models, rollouts, files = names_of(settings)
     check_table(settings, step)
     for path in rollouts.values():
@@ -142,40 +142,40 @@ def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None
     for path in files.values():
         if is_to_be_checked(path, dry=True) and (settings.levels or settings.per_level):
             _rows(settings, Path(path))
-    settled = bool(settings.base_url) or is_to_be_checked(*models.values(), dry=True)  # the engine that asks them all
+    settled = bool(settings.base_url) or is_to_be_checked(*models.values(), dry=True)  # one engine for all models
     if settled and models:
-        settings = _with_engine(settings, models)
+        settings = _choose_engine(settings, models)
     for model, path in models.items():
         for name, file in files.items():
             output = settings.output / ROLLOUTS / model / name
             check_collection(replace(settings.collection(path, file, output), force=settings.force or not settled))
 
 
-def _with_engine(settings: EvaluationSettings, models: Mapping[str, str]) -> EvaluationSettings:
-    """Return the settings with the one engine that all models are asked with."""
+def _choose_engine(settings: EvaluationSettings, models: Mapping[str, str]) -> EvaluationSettings:
+    """Return the settings with the engine that fits all models."""
     return replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
 
 
 def names_of(settings: EvaluationSettings) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Return models, rollouts and problem files by name. UserError for settings that do not go together."""
+    """Return models, rollouts and problem files by name. UserError for settings that exclude each other."""
     check_ranges(settings)
     if not settings.models and not settings.rollouts:
         raise UserError("models, rollouts: give at least one, as models=[NAME:PATH,...] or rollouts=[NAME:FOLDER,...]")
     if settings.rollouts and len(settings.problems) != 1:
-        raise UserError("rollouts=[...] needs the one problem file that they answer, problems=[NAME:PATH]")
+        raise UserError("rollouts=[...] needs exactly one problem file, that of the rollouts: problems=[NAME:PATH]")
     if settings.limit and (settings.levels or settings.per_level or settings.rollouts):
-        raise UserError(f"limit={settings.limit}: not with levels, per_level or rollouts; give per_level alone")
+        raise UserError(f"limit={settings.limit}: not with levels, per_level or rollouts; give only per_level")
     if settings.gold_log_probs and (settings.base_url or not settings.models):
         raise UserError("gold_log_probs needs model folders, models=[NAME:PATH,...], and no base_url")
     models = models_of(settings.models) if settings.models else {}
     rollouts = named_paths("rollouts", settings.rollouts) if settings.rollouts else {}
-    if twice := sorted(models.keys() & rollouts.keys()):
-        raise UserError(f"models and rollouts both have {twice[0]!r}; write NAME:PATH for one")
+    if shared := sorted(models.keys() & rollouts.keys()):
+        raise UserError(f"models and rollouts both have {shared[0]!r}; write NAME:PATH for one")
     return models, rollouts, named_paths("problems", settings.problems)
 
 
 def models_of(entries: Sequence[str]) -> dict[str, str]:
-    """Return model folders by name; the folder ``steps`` of a run is that of each checkpoint, step8, step16 …"""
+    """Return model folders by name; the folder ``steps`` of a run stands for its checkpoints, step8, step16 …"""
     models = {}
     for name, path in named_paths("models", entries).items():
         steps = {int(step.name.rpartition("_")[2]): step for step in Path(path).glob("global_step_*")}
@@ -188,46 +188,46 @@ def models_of(entries: Sequence[str]) -> dict[str, str]:
 
 
 def _choose(settings: EvaluationSettings, name: str, source: Path) -> SampledProblems:
-    """Return the problems that are asked of one file; a part of its levels is written as a file of its own."""
+    """Return the selected problems of one file; a part of it is written to a separate file."""
     table, rows = _rows(settings, source)
     if not settings.levels and not settings.per_level:
         return SampledProblems(source, source, rows, table.take(rows))
     target = settings.output / "problems" / f"{name}.parquet"
     part = {"levels": settings.levels, "per_level": settings.per_level}
     recipe = Recipe("passk_problems", part, {"problems": source})
-    with exclusive(target, wait=600):  # several processes may ask these problems at the same time
+    with exclusive(target, wait=600):  # several processes may use these problems at the same time
         write_derived(target, recipe, lambda path: write_table(table.take(rows), path))
     return SampledProblems(target, source, rows, table.take(rows))
 
 
 def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]:
-    """Return a problem file and the row numbers to ask, in file order. UserError if there are too few of a level."""
+    """Return a problem file and the selected row numbers, in file order. UserError if a level has too few problems."""
     table = read_problems(source, settings.row_format(any_source=bool(settings.reward.function)))
     if not settings.levels and not settings.per_level:
         return table, np.arange(min(settings.limit or table.num_rows, table.num_rows))
-    problems, most = problem_sets(table), settings.per_level
-    known = sorted(set(problems["level"]))
-    if lacking := sorted(set(settings.levels) - set(known)):
-        raise UserError(f"{source}: has no level {lacking[0]}; its levels are {known}")
+    problems, per_level = problem_sets(table), settings.per_level
+    levels = sorted(set(problems["level"]))
+    if lacking := sorted(set(settings.levels) - set(levels)):
+        raise UserError(f"{source}: has no level {lacking[0]}; its levels are {levels}")
     chosen = problems[problems["level"].isin(settings.levels)] if settings.levels else problems
     sets = chosen.groupby(["group", "level", "data_source"], sort=False)
     for (group, level, _), n in sets.size().items():
-        if n < most:
-            raise UserError(f"{source}: has {n} problems of {group} L{level}; lower per_level={most}")
-    return table, (sets.head(most) if most else chosen)["problem"].to_numpy(np.int64)
+        if n < per_level:
+            raise UserError(f"{source}: has {n} problems of {group} L{level}; lower per_level={per_level}")
+    return table, (sets.head(per_level) if per_level else chosen)["problem"].to_numpy(np.int64)
 
 
 def sample(evaluation: Evaluation) -> None:
-    """Ask every model and measure its gold solutions, if set; with ``force`` answers of other models or settings go."""
+    """Sample every model and measure gold solutions, if set; ``force`` replaces answers of other models or settings."""
     for model, folder in evaluation.models.items():
-        _ask(list(evaluation.jobs_of(model).values()), force=evaluation.settings.force)
+        _collect(list(evaluation.jobs_of(model).values()), force=evaluation.settings.force)
         parts = [(path, evaluation.problems[file]) for (name, file), path in evaluation.gold.items() if name == model]
         if parts:
             measure_gold(folder, [(path, part.path, part.table) for path, part in parts])
 
 
-def _ask(jobs: Sequence[CollectSettings], *, force: bool) -> None:
-    """Collect what one model answers to every file, with one engine, which is opened when it is first needed."""
+def _collect(jobs: Sequence[CollectSettings], *, force: bool) -> None:
+    """Collect one model's answers to every file, with one engine, which is opened when it is first needed."""
     with ExitStack() as stack:
         engine = cache(lambda: stack.enter_context(closing(open_engine(jobs[0], longest_prompt(jobs)))))
         for job in jobs:
@@ -235,17 +235,17 @@ def _ask(jobs: Sequence[CollectSettings], *, force: bool) -> None:
 
 
 def _holds_others(job: CollectSettings) -> bool:
-    """Return whether the answers in its place, or an unfinished run there, are of another model or other settings."""
+    """Return whether the output has answers, or an unfinished run, of another model or other settings."""
     job_recipe = rollout_recipe(settle_engine(job))
     try:
         is_done(job.output, job_recipe)
     except UserError:
         return True
-    return is_of_others(job.output, job_recipe.identity())
+    return has_other_rollouts(job.output, job_recipe.identity())
 
 
 def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
-    """Return the tokens of the longest prompt of one model's jobs; a server checks its own (0)."""
+    """Return the number of tokens of the longest prompt; 0 for a server, which checks its prompts itself."""
     if jobs[0].engine == "openai":
         return 0
     tokenizer = load_tokenizer(Path(jobs[0].model))
@@ -253,10 +253,10 @@ def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
     return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
 
 
-def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *, chains: bool) -> Path:
-    """Write ``output``/results.parquet from the rollouts; one that is there may grow, not lose models, unless forced.
+def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any], *, chains: bool) -> Path:
+    """Write ``output``/results.parquet from the rollouts; models can be added to an existing one, not removed.
 
-    ``chains``: count too what holds of the steps of the responses.
+    ``chains``: also count properties of the steps in the responses. ``force`` replaces any table.
     """
     table, problems = evaluation.settings.output / RESULTS, evaluation.problems
     folders, n_samples = evaluation.folders, evaluation.settings.n_samples
@@ -269,7 +269,7 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
         "sampling": _sampling(folders, n_samples),
         "columns": SCHEMA.names,
         "replicate": replicate_of(folders.values(), [sampled.source for sampled in problems.values()]),
-        **kept,
+        **recorded,
     }
     recipe = Recipe(step, settings, inputs)
     if is_done(table, recipe, force=evaluation.settings.force or _grows(table, recipe)):
@@ -279,9 +279,9 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
     with new_artefact(table, recipe) as path:
         for file, sampled in problems.items():
             described = problem_columns(sampled.table)
-            asked = list(iterate_problems(sampled.table)) if chains else None
+            to_read = list(iterate_problems(sampled.table)) if chains else None
             for model in (model for model, name in folders if name == file):
-                counts = count_samples(folders[model, file], sampled, n_samples, asked)
+                counts = count_samples(folders[model, file], sampled, n_samples, to_read)
                 rows = pd.concat([described, counts], axis=1).assign(arm=model, file=file)
                 gold = evaluation.gold.get((model, file))
                 tables.append(rows.merge(read_gold(gold), "left", on="problem") if gold else rows)
@@ -290,22 +290,22 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
 
 
 def _sampling(folders: Mapping[tuple[str, str], Path], n_samples: int) -> dict[str, Any]:
-    """Return how all folders were sampled. UserError for one of other sampling, or other than ``n_samples``."""
+    """Return the sampling settings of all folders. UserError if they differ, or for another ``n_samples``."""
     sampled = [(model, folder, rollout_manifest(folder).settings) for (model, _), folder in folders.items()]
     first, _, sampling = sampled[0]
     for model, folder, settings in sampled:
         if (n := settings.get("n_samples", n_samples)) != n_samples:
-            raise UserError(f"{folder}: holds {n} samples of each problem; give n_samples of that many")
+            raise UserError(f"{folder}: has {n} samples per problem; give n_samples={n}")
         for name in SAME_IN_ALL:
             value, first_value = settings.get(name), sampling.get(name)
             if value != first_value:
                 difference = f"sampled differently ({name}: {value} and {first_value})"
-                raise UserError(f"{model} and {first}: {difference}; only models sampled alike can be compared")
+                raise UserError(f"{model} and {first}: {difference}; compare models with the same sampling")
     return {name: value for name, value in sampling.items() if name != "model"}
 
 
 def _grows(table: Path, recipe: Recipe) -> bool:
-    """Return whether the table there has a part of the same rollouts, or is by another version: nothing is lost."""
+    """Return whether the new table keeps all rollouts of the existing one, so that replacing it loses nothing."""
     old = read_manifest(table) if table.is_file() else None
     if old is None or old.step != recipe.step:
         return False
@@ -317,17 +317,17 @@ def _grows(table: Path, recipe: Recipe) -> bool:
 def count_samples(
     folder: Path, sampled: SampledProblems, n_samples: int, problems: Sequence[Problem] | None = None
 ) -> pd.DataFrame:
-    """Return counts of the completions of the sampled problems, (P,); with ``problems`` of their chains, too."""
+    """Return counts of the completions of the sampled problems, (P,); with ``problems`` also of their chains."""
     manifest = rollout_manifest(folder)
     whole, part = tree_hash(sampled.source), tree_hash(sampled.path)
-    if (answered := manifest.inputs.get("problems", "")) not in (whole, part):
+    if (file_hash := manifest.inputs.get("problems", "")) not in (whole, part):
         raise UserError(f"{folder}: answers other problems than those of {sampled.source}; collect them for that file")
-    rows = sampled.rows if answered == whole else np.arange(len(sampled.rows))
+    rows = sampled.rows if file_hash == whole else np.arange(len(sampled.rows))
     places = pd.Series(np.arange(len(rows)), rows)
     samples = pd.concat([_read_samples(folder / name, n_samples, places, problems) for name in sorted(manifest.files)])
     units = samples["problem"] * n_samples + samples["sample"]
-    if not (twice := units[units.duplicated()]).empty:
-        place, number = divmod(int(twice.iloc[0]), n_samples)
+    if not (repeated := units[units.duplicated()]).empty:
+        place, number = divmod(int(repeated.iloc[0]), n_samples)
         raise UserError(f"{folder}: problem {rows[place]} has sample {number} more than once; collect them again")
     if len(missing := np.setdiff1d(np.arange(len(rows) * n_samples), units)):
         place, number = divmod(int(missing[0]), n_samples)
@@ -341,22 +341,21 @@ def count_samples(
 def _read_samples(
     shard: Path, n_samples: int, places: "pd.Series[int]", problems: Sequence[Problem] | None
 ) -> pd.DataFrame:
-    """Return the samples of the problems that have a place, ``problem``; with ``problems``, what their texts say."""
+    """Return the samples of the selected problems; with ``problems`` also properties of the steps in their texts."""
     texts = ["response"] if problems else []
     samples = read_table(shard, ["problem", "sample", "n_tokens", "reason", *texts], types=ROLLOUT_SCHEMA).to_pandas()
     if not samples["sample"].between(0, n_samples - 1).all() or (samples["problem"] < 0).any():
-        raise UserError(f"{shard}: names a sample or a problem that is none; collect them again")
+        raise UserError(f"{shard}: has an invalid sample or problem number; collect them again")
     samples = samples.assign(problem=samples["problem"].map(places)).dropna(subset="problem")
     samples = samples.astype({"problem": np.int64, "reason": pd.CategoricalDtype(REASONS)})
     if not problems:
         return samples
     judged = samples[samples["reason"] != Reason.ERROR]
-    asked = [problems[number] for number in judged["problem"]]
     chains = [
-        known_task(problem.data_source).read_chain(problem, text)
-        for problem, text in zip(asked, judged["response"], strict=True)
+        known_task(problems[number].data_source).read_chain(problems[number], text)
+        for number, text in zip(judged["problem"], judged["response"], strict=True)
     ]
     gold = {number: gold_of(problems[number]) for number in judged["problem"].unique()}
     canonical = (samples["reason"] == Reason.CORRECT) & (samples["response"] == samples["problem"].map(gold))
-    known = pd.DataFrame(chains, judged.index, CHAIN, dtype=float).reindex(samples.index)
-    return samples.join(known).assign(canonical=canonical).drop(columns="response")
+    columns = pd.DataFrame(chains, judged.index, CHAIN, dtype=float).reindex(samples.index)
+    return samples.join(columns).assign(canonical=canonical).drop(columns="response")

@@ -1,4 +1,4 @@
-"""Section 4.5: what went wrong in every response, found by program; shares by class, function and pair of functions."""
+"""Section 4.5: failure classes of all responses, by program; shares by class, function and pair of functions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ from rich.console import Console
 from compositionality.console import natural_key, new_console
 from compositionality.data.artefact import (
     Recipe,
-    beside,
     check_maker,
     exclusive,
     file_hash,
+    hidden_sibling,
     is_to_be_checked,
     read_manifest,
     write_derived,
@@ -43,7 +43,7 @@ from compositionality.types import Completion, Problem, Reason, Verdict
 from compositionality.validation import check_ranges
 
 STEP = "find_failures"
-RULES = 2  # of the classification; another number makes old labels be made again
+RULES = 2  # version of the classification; a new number invalidates old labels
 LABELS_SCHEMA = pa.schema(
     [
         ("arm", pa.string()),
@@ -55,20 +55,20 @@ LABELS_SCHEMA = pa.schema(
         ("data_source", pa.string()),
         ("cluster", pa.string()),  # equal for problems that share a composition (Task.cluster)
         ("class", pa.string()),
-        ("step", pa.int32()),  # where the first fault is, from 1, innermost first
+        ("step", pa.int32()),  # of the first fault, from 1, innermost first
         ("function", pa.string()),
         ("fault", pa.string()),
-        ("outer", pa.string()),  # of a problem of one or two functions: the last one applied …
+        ("outer", pa.string()),  # for problems of one or two functions: the last function applied …
         ("inner", pa.string()),  # … and the first, if there are two
         *((name, pa.bool_()) for name in CHAIN),  # null: the task cannot tell
-        ("applied", pa.list_(pa.string())),  # the functions of the steps that the response states …
-        ("wrong", pa.list_(pa.bool_())),  # … and which of these have another result than the function gives
+        ("applied", pa.list_(pa.string())),  # the functions of the stated steps …
+        ("wrong", pa.list_(pa.bool_())),  # … and whether the stated result is wrong
     ]
 )
 COLUMNS = ("problem", "sample", "response", "n_tokens", "finish_reason", "score", "reason", "answer")
-"""Of the rollouts, what a diagnosis needs."""
+"""Columns of the rollouts that a diagnosis needs."""
 ROWS_AT_ONCE = 8192
-TITLES = {"arm": "model", "file": "problems"}  # what the tables by function and pair call the columns of the labels
+TITLES = {"arm": "model", "file": "problems"}  # names of these columns in the tables by function and pair
 
 
 @dataclass
@@ -77,22 +77,22 @@ class FailureSettings:
 
     problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
     output: Path = REQUIRED  # folder of the results
-    evaluation: str = ""  # folder of examples/evaluate.py
+    evaluation: str = ""  # output folder of examples/evaluate.py
     rollouts: list[str] = field(default_factory=list)  # instead: NAME:FOLDER of collect_rollouts
-    models: list[str] = field(default_factory=list)  # of the evaluation, in this order; empty: all
-    levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
-    level: NonNegativeInt = 3  # the one that is printed, and judged
+    models: list[str] = field(default_factory=list)  # models of the evaluation, in this order; empty: all
+    levels: list[NonNegativeInt] = field(default_factory=list)  # only these levels; empty: all
+    level: NonNegativeInt = 3  # the level to print, and to judge
     judge: bool = False  # let a language model judge too
     judge_base_url: str = ""  # http://HOST:PORT/v1; default: $JUDGE_BASE_URL
-    judge_model: str = ""  # the name that the server knows; default: $JUDGE_MODEL
-    judge_responses: NonNegativeInt = 100  # of every model and problem file; 0: all of that level
-    judge_max_tokens: PositiveInt = 256  # of the judging model's answer
+    judge_model: str = ""  # name of the model on the server; default: $JUDGE_MODEL
+    judge_responses: NonNegativeInt = 100  # responses to judge of every model and problem file; 0: all of the level
+    judge_max_tokens: PositiveInt = 256  # limit of the judge's answer
     judge_concurrency: PositiveInt = 16  # requests at a time
     force: bool = False  # replace a result that was made from something else
 
 
 class Source(NamedTuple):
-    """The rollouts of one model on one problem file, whose name is ``file``."""
+    """The rollouts of one model on one problem file, named ``file``."""
 
     model: str
     file: str
@@ -101,7 +101,7 @@ class Source(NamedTuple):
 
 
 Response = tuple[Source, Problem, Row]
-"""A completion: where it comes from, its problem, and its row of the rollouts (``COLUMNS``)."""
+"""A completion: its source, its problem, and its row of the rollouts (``COLUMNS``)."""
 
 
 def find_failures(settings: FailureSettings) -> Path:
@@ -131,7 +131,7 @@ def find_failures(settings: FailureSettings) -> Path:
 
 
 def check(settings: FailureSettings) -> None:
-    """Refuse in a dry run invalid settings, and of the rollouts and problem files that exist what a start refuses."""
+    """Check the settings for a dry run, and those rollouts and problem files that exist."""
     files = _check_settings(settings)
     for name in (LABELS, RESULTS):
         check_maker(settings.output / name, STEP, force=settings.force)
@@ -151,7 +151,7 @@ def _check_settings(settings: FailureSettings) -> dict[str, Path]:
     """Return the problem files by name. UserError for invalid settings."""
     if bool(settings.evaluation) == bool(settings.rollouts):
         raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
-    beside(settings.output, "lock")  # refuses a path without a name
+    hidden_sibling(settings.output, "lock")  # refuses a path without a name
     for name in settings.models:
         check_name("models", name)
     check_ranges(settings)
@@ -161,7 +161,7 @@ def _check_settings(settings: FailureSettings) -> dict[str, Path]:
 
 
 def find_sources(settings: FailureSettings) -> list[Source]:
-    """Return the rollouts, model by model. UserError if one is missing or answers none of the problem files."""
+    """Return the rollouts, model by model. UserError if one is missing or belongs to none of the problem files."""
     files = _check_settings(settings)
     for path in files.values():
         check_file(path)
@@ -170,25 +170,25 @@ def find_sources(settings: FailureSettings) -> list[Source]:
     folders = _folders(settings, files)
     if not folders:
         place = settings.evaluation or f"models={settings.models}"
-        raise UserError(f"{place}: no rollouts there; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
+        raise UserError(f"{place}: has no rollouts; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
     for model, folder in folders:
         name = names.get(rollout_manifest(folder).inputs.get("problems", ""))
         if name is None:
-            raise UserError(f"{folder}: answers none of the files in problems; give the one that it was made from")
+            raise UserError(f"{folder}: answers none of the files in problems; give the file it was made from")
         if (model, name) in sources:
-            raise UserError(f"rollouts: {model} answers {name} twice; write another NAME:FOLDER for {folder}")
+            raise UserError(f"rollouts: {model} answers {name} twice; give {folder} another NAME:FOLDER")
         sources[model, name] = Source(model, name, folder, files[name])
     levels = {level for source in sources.values() for level in read_problems(source.problems)["level"].to_pylist()}
-    levels_there = f"the problems have levels {sorted(levels)}"
+    fault = f"the problems have levels {sorted(levels)}"
     if settings.levels and not levels.intersection(settings.levels):
-        raise UserError(f"levels={settings.levels}: {levels_there}; leave levels out for all")
+        raise UserError(f"levels={settings.levels}: {fault}; leave levels out for all")
     if settings.judge and settings.level not in levels:
-        raise UserError(f"level={settings.level}: {levels_there}; choose one to be judged")
+        raise UserError(f"level={settings.level}: {fault}; choose one to judge")
     return list(sources.values())
 
 
 def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple[str, Path]]:
-    """Return models with a folder of rollouts; those of an evaluation in the order of its table, where it has one."""
+    """Return models with their folders of rollouts, for an evaluation in the order of its table."""
     if settings.rollouts:
         entries = [item for entry in settings.rollouts for item in named_paths("rollouts", [entry]).items()]
         return [(model, Path(path)) for model, path in entries if model in (settings.models or [model])]
@@ -200,7 +200,7 @@ def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple
     folders = [(model, rollouts / model / name) for model in settings.models or models for name in files]
     for model, folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder}: no answers of {model} there; evaluate it, or narrow models and problems")
+            raise UserError(f"{folder}: has no answers of {model}; evaluate it, or narrow models and problems")
     return folders
 
 
@@ -208,26 +208,26 @@ def _recipe(settings: FailureSettings, sources: Sequence[Source]) -> Recipe:
     inputs = {f"rollouts/{source.model}/{source.file}": source.rollouts for source in sources}
     inputs |= {f"problems/{source.file}": source.problems for source in sources}
     names = [[source.model, source.file] for source in sources]
-    kept = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
+    values = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
     replicate = replicate_of((source.rollouts for source in sources), {source.problems: None for source in sources})
-    return Recipe(STEP, {**kept, "replicate": replicate}, inputs)
+    return Recipe(STEP, {**values, "replicate": replicate}, inputs)
 
 
 def _responses(sources: Sequence[Source]) -> Iterator[Response]:
-    """Yield every response. UserError if a row of the rollouts names a problem that the file lacks, or no verdict."""
+    """Yield every response. UserError if a row of the rollouts has an unknown problem or verdict."""
     problems = {path: list(iterate_problems(read_problems(path))) for path in {source.problems for source in sources}}
     for source in sources:
-        path, known = source.problems, problems[source.problems]
+        path, problems_of_file = source.problems, problems[source.problems]
         for row in (row for shard in read_rollouts(source.rollouts) for row in shard.select(COLUMNS).to_pylist()):
-            if not 0 <= row["problem"] < len(known):
+            if not 0 <= row["problem"] < len(problems_of_file):
                 raise UserError(f"{path}: has no row {row['problem']}, which the rollouts answer; collect them again")
             if row["reason"] not in REASONS:
-                raise UserError(f"{path}: row {row['problem']}: {row['reason']!r} is no verdict; collect them again")
-            yield source, known[row["problem"]], row
+                raise UserError(f"{path}: row {row['problem']}: unknown verdict {row['reason']!r}; collect them again")
+            yield source, problems_of_file[row["problem"]], row
 
 
 def _write_labels(sources: Sequence[Source], levels: Sequence[int], path: Path) -> None:
-    """Classify every response to problems of ``levels`` (none: all). UserError if there is none."""
+    """Classify every response to problems of ``levels`` (empty: all). UserError if there are no responses."""
     labels = (_label(*response) for response in _responses(sources) if not levels or response[1].level in levels)
     n_rows = 0
     with pq.ParquetWriter(path, LABELS_SCHEMA, compression="zstd") as writer:
@@ -293,9 +293,9 @@ def class_shares(results: Results) -> list[Row]:
 
 
 def by_function(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each function, in how many of the steps that apply it the result is wrong: ``error_rate``.
+    """Return the ``error_rate`` of each function: the share of steps with a wrong result among those that apply it.
 
-    Steps of all levels. ``alone``: accuracy on the problems that ask for this function only (null: there are none).
+    Steps of all levels. ``alone``: accuracy on problems with only this function (null: none).
     """
     keys = ["arm", "file", "group"]
     steps = labels[[*keys, "problem", "applied", "wrong"]].explode(["applied", "wrong"]).dropna(subset="applied")
@@ -327,7 +327,7 @@ def _rates(rows: pd.DataFrame, keys: list[str], hit: str, name: str) -> pd.DataF
 
 
 def print_failures(results: Results, labels: pd.DataFrame, level: int, console: Console) -> None:
-    """Print classes by model for every set of problems of this level, and what else is known of the responses."""
+    """Print classes by model for every set of problems of this level, and shares of properties of the steps."""
     for problems in (problems for problems in results.sets if problems.level == level):
         n = results.size(problems)
         console.print(f"\n{problems.file}, level {level}: % of responses [95 % interval], {n} problems")

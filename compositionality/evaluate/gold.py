@@ -1,7 +1,7 @@
 """Exact probabilities without sampling: one forward pass over prompt and gold solution of a fixed part of the problems.
 
-Natural log-probabilities at temperature 1, token by token as a completion has them, its EOS among them; of the one
-solution that ``Task.gold`` writes: other right chains are not added. The rank of a token is 1 for the likeliest.
+Natural log-probabilities at temperature 1, tokenised as a completion, including the EOS. Only the solution of
+``Task.gold`` counts: other right chains are not added. The rank of a token is 1 for the most likely.
 Names of tensors: B rows, T tokens, V vocabulary.
 """
 # ruff: noqa: N803, N806
@@ -30,8 +30,8 @@ from compositionality.tasks.diagnosis import ROLES, Span
 from compositionality.tasks.registry import known_task
 from compositionality.types import Message, Problem
 
-GOLD_PROBLEMS = 200  # of each group, level and data source of a file the first so many are measured
-TOKENS_AT_ONCE = 4096  # in one pass, with padding
+GOLD_PROBLEMS = 200  # number of problems to measure of each group, level and data source of a file
+TOKENS_AT_ONCE = 4096  # in one pass, including padding
 SCHEMA = pa.schema(
     [
         ("problem", pa.int64()),
@@ -47,7 +47,7 @@ CUT_OTHERWISE = "the chat template or tokenizer cuts the solution otherwise than
 
 
 class GoldSolution(NamedTuple):
-    """Prompt, solution and EOS; ``cells``: of each token after the prompt, roles × step + role; empty: unknown."""
+    """Prompt, solution and EOS; ``cells``: roles × step + role for each token after the prompt; empty: unknown."""
 
     row: ChatRow
     cells: Sequence[int]
@@ -55,9 +55,9 @@ class GoldSolution(NamedTuple):
 
 
 def measure_gold(model: str, files: Iterable[tuple[Path, Path, pa.Table]]) -> None:
-    """Write the values of one model, where they are not there; print what is not known and why.
+    """Write the missing values of one model; print how many problems cannot be measured, and why.
 
-    ``files``: (where the values are kept, the problem file, its problems).
+    ``files``: (file for the values, problem file, its problems).
     """
     folder = check_model(model)
     loaded = cache(partial(load, folder.path))
@@ -71,7 +71,7 @@ def measure_gold(model: str, files: Iterable[tuple[Path, Path, pa.Table]]) -> No
 
 
 def read_gold(path: Path) -> pd.DataFrame:
-    """Read what ``measure_gold`` wrote: ``SCHEMA``, a row for each problem of the fixed part."""
+    """Read the output of ``measure_gold``: ``SCHEMA``, a row for each problem of the fixed part."""
     return read_table(path, SCHEMA.names, types=SCHEMA, gaps=SCHEMA.names).to_pandas()
 
 
@@ -87,7 +87,7 @@ def load(folder: Path) -> Any:
 
 
 def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], path: Path) -> None:
-    """Write the rows of SCHEMA; the model is loaded if there is something to measure."""
+    """Write the rows of SCHEMA; the model is loaded only if there is something to measure."""
     keys = ["group", "level", "data_source"]
     numbers = problem_sets(problems).groupby(keys, sort=False).head(GOLD_PROBLEMS)["problem"].tolist()
     part = problems.take(numbers)
@@ -103,7 +103,7 @@ def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], p
         logp_T, rank_T = next(scored)
         row = {"problem": number, "gold_log_prob": float(logp_T.sum()), "why_not": solution.why_not}
         if solution.cells:
-            sums = np.round(100 * np.bincount(solution.cells, logp_T))  # below −327.68 nats that
+            sums = np.round(100 * np.bincount(solution.cells, logp_T))  # clipped at −327.68 nats
             row["gold_log_prob_by_step_role"] = [int(value) for value in sums.clip(np.iinfo(np.int16).min, 0)]
             row["gold_rank_by_step_role"] = worst_by_cell(rank_T, solution.cells)
         rows.append(row)
@@ -111,7 +111,7 @@ def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], p
 
 
 def read_solution(chat: Chat, problem: Problem, folder: ModelFolder) -> GoldSolution | str:
-    """Return the tokens of a problem's gold solution as a completion has them, or why it cannot be measured."""
+    """Return a problem's gold solution tokenised as a completion, or the reason why it cannot be measured."""
     gold, tokenizer = gold_of(problem), folder.tokenizer
     if gold is None:
         return NO_GOLD
@@ -133,7 +133,7 @@ def read_solution(chat: Chat, problem: Problem, folder: ModelFolder) -> GoldSolu
 
 
 def gold_of(problem: Problem) -> str | None:
-    """Return the gold solution of a problem; None if its task writes none."""
+    """Return the gold solution of a problem, or None if its task writes none."""
     try:
         return known_task(problem.data_source).gold(problem)
     except UserError:
@@ -141,7 +141,7 @@ def gold_of(problem: Problem) -> str | None:
 
 
 def cells_of(spans: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the cell of each token with these characters, then that of the EOS; empty if a token is in two of them."""
+    """Return the cell of each token by its characters, then the EOS's; empty if a token is in two cells."""
     starts, cells = [span.start for span in spans], list[int]()
     for start, end in offsets:
         span = spans[bisect_right(starts, start) - 1]
@@ -152,7 +152,7 @@ def cells_of(spans: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[
 
 
 def score(model: Any, rows: Sequence[ChatRow], tokens_at_once: int = TOKENS_AT_ONCE) -> list[tuple[Floats, Counts]]:
-    """Return log-probability and rank of the tokens that each row's loss mask marks, (T,), in the order of the rows."""
+    """Return log-probability and rank of the tokens in each row's loss mask, (T,), in the order of the rows."""
     import torch
 
     from compositionality.train.batches import micro_batches
@@ -174,7 +174,7 @@ def score(model: Any, rows: Sequence[ChatRow], tokens_at_once: int = TOKENS_AT_O
 
 
 def worst_by_cell(rank_T: Counts, cells: Sequence[int]) -> list[int]:
-    """Return the largest rank of a token by step and role; 0 where there is none."""
+    """Return the largest rank of a token by step and role; 0 without tokens."""
     ranks = np.zeros(cells[-1] + 1, np.int64)
     np.maximum.at(ranks, cells, rank_T)
     return ranks.tolist()

@@ -1,4 +1,4 @@
-"""Tables of exact probabilities, each model beside its start: by function, problem, part; means over the replicates.
+"""Tables of exact probabilities, each model beside its start model: by function, problem, part; means over replicates.
 
 The parts of a gold solution, over its steps: *name* of the function, *input* (the problem's string, in the first step),
 *handed on* (the string that a later step is applied to), *result*, *end*.
@@ -30,8 +30,8 @@ PARTS = ("name", "input", "handed on", "result", "end")
 def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
     """Read the held-out problems with an exact probability, of all replicates: a row for each model and problem.
 
-    ``starts``: the model that each starts from; its columns end in ``_before``. ``functions``: those that the problem
-    applies, the outermost first, each as often as it is applied.
+    ``starts``: the start model of each model; its columns end in ``_before``. ``functions``: the functions that the
+    problem applies, the outermost first, with repetitions.
     """
     measured = (pc.field("group") == HELDOUT) & pc.field("gold_log_prob").is_valid()
     parts = [
@@ -45,8 +45,8 @@ def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
     pairs = zip(rows["cluster"], rows["skills"], strict=True)
     functions = [[word for word in re.findall(r"\w+", text) if word in skills] for text, skills in pairs]
     rows["functions"] = pd.Series(functions, rows.index, dtype=object)
-    values, known = gold_hand_over(rows)
-    rows["hand_over"] = np.where(known, values, np.nan)
+    values, is_known = gold_hand_over(rows)
+    rows["hand_over"] = np.where(is_known, values, np.nan)
     keys, models = ["replicate", "file", "problem", "start"], rows.rename(columns={"arm": "model"})
     before = rows.rename(columns={"arm": "start"})[[*keys, "gold_log_prob", "hand_over", RANKS]]
     return models.assign(start=rows["arm"].map(starts)).merge(before, on=keys, suffixes=("", "_before"))
@@ -60,7 +60,7 @@ def hand_over_by_function(exact: pd.DataFrame) -> pd.DataFrame:
 
 
 def hand_over_by_pair(exact: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean probability of the hand-over at level 2 of each pair; ``ANY``: over all inner, or outer, ones."""
+    """Return the mean probability of the hand-over at level 2 of each pair; ``ANY`` stands for all functions."""
     pairs = hand_overs(exact)
     rows = pd.concat([pairs, pairs.assign(inner=ANY), pairs.assign(outer=ANY)])
     return mean_over_replicates(rows, ["outer", "inner"], TIMES)
@@ -83,26 +83,26 @@ def lift_by_decile(exact: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_by_part(exact: pd.DataFrame) -> pd.DataFrame:
-    """Return how likely the model's start found the tokens of the gold solutions that the model solves, by part.
+    """Return, for gold solutions that the model solves, the rank of their tokens under its start model, by part.
 
-    ``first``: in so many of the places of a part every token was the likeliest; ``five``: one of the five likeliest.
+    ``first``: share of places where every token was the most likely one; ``five``: one of the five most likely.
     """
     rows = exact[exact["gold_log_prob"] > math.log(SOLVED)].dropna(subset=f"{RANKS}_before")
-    rows = with_parts(rows, f"{RANKS}_before", "rank")
+    rows = explode_parts(rows, f"{RANKS}_before", "rank")
     rows = rows[rows["rank"] > 0]
     return mean_over_replicates(rows.assign(first=rows["rank"] == 1, five=rows["rank"] <= 5), ["level", "part"], RANKED)
 
 
 def prob_by_part(exact: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean probability of each part of the gold solution, in all steps together (``prob``), by level."""
-    rows = with_parts(exact.dropna(subset=LOG_PROBS), LOG_PROBS, "log_prob")
+    """Return the mean probability of each part of the gold solution over all steps (``prob``), by level."""
+    rows = explode_parts(exact.dropna(subset=LOG_PROBS), LOG_PROBS, "log_prob")
     keys = ["model", "start", "replicate", "level", "file", "problem", "part"]
     sums = rows.groupby(keys, sort=False)["log_prob"].sum().reset_index()
     return mean_over_replicates(sums.assign(prob=np.exp(sums["log_prob"] / 100)), ["level", "part"], ["prob"])
 
 
-def with_parts(rows: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
-    """Return a row for each step and role of the lists in ``column``: the ``part`` it belongs to, and its ``value``."""
+def explode_parts(rows: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
+    """Return a row for each step and role of the lists in ``column``, with its ``part`` and its ``value``."""
     first, later = PARTS[:2] + PARTS[3:], PARTS[:1] + PARTS[2:]
     lengths = rows[column].str.len().to_numpy() // len(ROLES)
     parts = [[*first, *later * (int(steps) - 1)] for steps in lengths]
@@ -110,10 +110,10 @@ def with_parts(rows: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
 
 
 def chain_and_product(exact: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean P of the gold solution by level (``chain``), and what single functions alone would give.
+    """Return the mean P of the gold solution by level (``chain``), and the prediction from single functions.
 
-    ``product``: of the model's mean P on the level-1 problems of each function of the problem. A problem with a
-    function that no level-1 problem has is in neither.
+    ``product``: the product of the model's mean P on the level-1 problems of each function. Problems with a function
+    without level-1 problems are in neither.
     """
     rows = exact[exact["functions"].str.len() == exact["level"]]
     rows = rows.assign(before=np.exp(rows["gold_log_prob_before"]), after=np.exp(rows["gold_log_prob"]))
@@ -130,7 +130,7 @@ def chain_and_product(exact: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_over_replicates(rows: pd.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
-    """Return the mean over replicates of the means of their problems, for each model and key, and how many have it."""
+    """Average over problems, then over replicates, for each model and key; count the replicates."""
     names = ["model", "start", *keys]
     by_replicate = rows.groupby([*names, "replicate"], sort=False)[[*values]].mean().groupby(names, sort=False)
     means = by_replicate.mean().assign(replicates=by_replicate.size()).reset_index()

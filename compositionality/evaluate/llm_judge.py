@@ -1,8 +1,8 @@
-"""A language model as second judge of failures: what it is asked, its answers, and how far it agrees with the program.
+"""A language model as second judge of failures: its prompt, its answers, and its agreement with the program.
 
-Any server that speaks the OpenAI chat protocol with JSON schemas. Every answer is kept at once in a file of lines, with
-the hash of its request (model, chat, schema, sampling), so that no question is sent twice. The server's address is no
-part of the hash: a model may move.
+Works with any server of the OpenAI chat protocol with JSON schemas. Every answer is stored at once as a JSON line with
+the hash of its request (model, chat, schema, sampling), so that no question is sent twice. The server's address is not
+in the hash: a model may move.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
 KEY_VARIABLES = ("JUDGE_API_KEY", "OPENAI_API_KEY")
 RETRIES, TIMEOUT_S = 5, 600.0
 DRAWS = 2000
-MALFORMED = "malformed"  # an answer that is none of the classes: counted, and never taken for one
+MALFORMED = "malformed"  # an answer that is not a class
 LONGEST_RESPONSE = 6000
 MEANINGS = {
     Failure.CORRECT: "The final answer is the true one.",
@@ -66,7 +66,7 @@ SCHEMA = {
     "required": ["class"],
     "additionalProperties": False,
 }
-RESPONSE = ["arm", "file", "problem", "sample"]  # columns that name a response
+RESPONSE = ["arm", "file", "problem", "sample"]  # columns that identify a response
 Texts = Iterable[tuple[tuple[str, str, int, int], Problem, str]]  # responses by name, with the problem and the text
 
 
@@ -81,7 +81,7 @@ def judge_server(settings: "FailureSettings") -> tuple[str, str]:
 
 
 def judge_labels(settings: "FailureSettings", table: Path, labels: pd.DataFrame, texts: Texts, output: Path) -> None:
-    """Write ``output``, the judge's class of responses of ``level`` beside the program's (``labels``, of ``table``)."""
+    """Write ``output``: the judge's and the program's class (``labels``, read from ``table``) of responses."""
     _, model = judge_server(settings)
     wording = hashlib.sha256(json.dumps([SYSTEM, SCHEMA, list(MEANINGS.values())]).encode()).hexdigest()[:16]
     recipe_settings = {"judge": model, "wording": wording, "level": settings.level}
@@ -91,7 +91,7 @@ def judge_labels(settings: "FailureSettings", table: Path, labels: pd.DataFrame,
         chosen = choose(labels, settings.level, settings.judge_responses).set_index(RESPONSE)["class"].rename("program")
         chats = {key: judge_prompt(problem, text) for key, problem, text in texts if key in chosen.index}
         if not chats:
-            raise UserError(f"level={settings.level}: no response to judge; choose a level that the problems have")
+            raise UserError(f"level={settings.level}: no response to judge; choose a level of the problems")
         answers = ask(settings, list(chats.values()), output.with_name(ANSWERS))
         judged = chosen.loc[list(chats)].to_frame().assign(judge=list(map(judged_class, answers)))
         write_table(pa.Table.from_pandas(judged.reset_index(), preserve_index=False), path)
@@ -103,13 +103,13 @@ def choose(labels: pd.DataFrame, level: int, n: int) -> pd.DataFrame:
     """Return the labels of ``n`` responses (0: all) of every model and file, chosen by a hash of their names."""
     rows = labels[(labels["level"] == level) & (labels["class"] != Failure.OVERLONG)]  # cut off: nothing to judge
     names = zip(rows["problem"], rows["sample"], strict=True)
-    drawn = [hashlib.blake2b(f"{problem}/{sample}".encode(), digest_size=8).digest() for problem, sample in names]
-    rows = rows.assign(drawn=drawn).sort_values("drawn")
+    hashes = [hashlib.blake2b(f"{problem}/{sample}".encode(), digest_size=8).digest() for problem, sample in names]
+    rows = rows.assign(drawn=hashes).sort_values("drawn")
     return rows.groupby(["arm", "file"]).head(n) if n else rows
 
 
 def judge_prompt(problem: Problem, response: str) -> list[Message]:
-    """Return the chat that asks for the class of a response. UserError for a task that has no reference to show."""
+    """Return the chat that asks for the class of a response. UserError for a task without a reference."""
     reference = task_of(problem.data_source).reference(problem)
     if reference is None:
         raise UserError(f"judge=true: {problem.data_source} has no reference steps to show a judge; leave judge out")
@@ -125,15 +125,15 @@ def judge_prompt(problem: Problem, response: str) -> list[Message]:
 def judged_class(answer: str) -> str:
     """Return the class that an answer names, or MALFORMED."""
     try:
-        named = json.loads(answer)
+        content = json.loads(answer)
     except (ValueError, RecursionError):
         return MALFORMED
-    name = named.get("class") if isinstance(named, dict) and set(named) == {"class"} else None
+    name = content.get("class") if isinstance(content, dict) and set(content) == {"class"} else None
     return name if name in NAMES else MALFORMED
 
 
 def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], answers: Path) -> list[str]:
-    """Return the answers in order; what ``answers`` lacks is requested, and stored there at once."""
+    """Return the answers in order; missing ones are requested, and stored in ``answers`` at once."""
     base_url, model = judge_server(settings)
     schema = {"name": "failure", "strict": True, "schema": SCHEMA}
     form = {"type": "json_schema", "json_schema": schema}
@@ -166,7 +166,7 @@ def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], ans
 
 
 def read_answers(path: Path) -> dict[str, str]:
-    """Return the stored answers by hash of the request; a line that a killed process left unfinished is passed over."""
+    """Return the stored answers by hash of the request; an incomplete line of a killed process is ignored."""
     answers = {}
     for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
         with contextlib.suppress(ValueError, TypeError, KeyError):
@@ -176,7 +176,7 @@ def read_answers(path: Path) -> dict[str, str]:
 
 
 def agreement(judged: Path) -> dict[str, Any]:
-    """Return figures of judge.parquet; malformed answers are counted and left out of the rest. None: undefined."""
+    """Return the agreement in judge.parquet; malformed answers are counted and left out. None: undefined."""
     judge = verify(judged).settings["judge"]
     rows = read_table(judged, [*RESPONSE, "program", "judge"]).to_pandas()
     valid = rows[rows["judge"] != MALFORMED]
@@ -192,7 +192,7 @@ def agreement(judged: Path) -> dict[str, Any]:
 
 def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, float | None]:
     """Return Cohen's kappa of the summed contingency tables of C problems (C, K, K) and the 95 % interval of a
-    bootstrap over problems; None where chance alone agrees."""
+    bootstrap over problems; None if chance agreement is 1."""
     from statsmodels.stats.inter_rater import cohens_kappa
 
     if not (n := len(tables)):
@@ -209,7 +209,7 @@ def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, flo
 
 
 def print_agreement(judge: dict[str, Any], console: Console) -> None:
-    """Print how far a judge model agrees with the program."""
+    """Print the agreement of a judge model with the program."""
     kappa = "undefined" if judge["kappa"] is None else "{kappa:.2f} [{low:.2f}, {high:.2f}]".format(**judge)
     agreed = "–" if judge["agreement"] is None else f"{100 * judge['agreement']:.1f} %"
     console.print(

@@ -1,4 +1,4 @@
-"""Names for checkpoints and problem files, from what the user wrote."""
+"""Names for checkpoints and problem files, from the user's entries."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from compositionality.errors import UserError
 
 _NAMED = re.compile(r"[\w.-]+[=:].+")
 _PLAIN = re.compile(r"[\w-][\w.-]*")
-# Folders in which a checkpoint lies inside its run: the run's name tells more than theirs.
+# Folders of checkpoints inside a run: the run's name says more than theirs.
 _INNER_FOLDERS = ("final", "best")
 
 
@@ -26,19 +26,19 @@ def named_paths(kind: str, entries: Sequence[str]) -> dict[str, str]:
             raise UserError(f"{kind}: {entry}: no path after the name; write NAME:PATH")
         check_name(kind, name)
         if name in named:
-            raise UserError(f"{kind}: {named[name]} and {path} are both called {name!r}; write NAME:PATH for one")
+            raise UserError(f"{kind}: {named[name]} and {path} have the same name {name!r}; write NAME:PATH for one")
         named[name] = path
     return named
 
 
 def check_name(kind: str, name: str) -> None:
-    """Raise UserError for a name that could lead out of the folder in which a file or folder is called so."""
+    """Raise UserError for a name that is unsafe as a file name."""
     if not _PLAIN.fullmatch(name):
-        raise UserError(f"{kind}: name {name!r}: letters, digits, . _ - only, no . in front; write NAME:PATH")
+        raise UserError(f"{kind}: name {name!r}: only letters, digits, . _ -, and no . in front; write NAME:PATH")
 
 
 def _name_of(path: Path) -> str:
-    """Return ``run`` for run/final, ``folder-test`` for folder/test.parquet, else the path's last part; plain."""
+    """Return ``run`` for run/final, ``folder-test`` for folder/test.parquet, else the path's last part."""
     if path.suffix == ".parquet":
         parts = [part for part in (path.parent.name, path.stem) if part]
     else:
@@ -46,8 +46,8 @@ def _name_of(path: Path) -> str:
     return "-".join(re.sub(r"[^\w.-]", "-", part) for part in parts)
 
 
-def with_run_names(entries: Sequence[str]) -> list[str]:
-    """Return NAME:PATH for every entry; a bare path is named after its run, RUN/SECTION/results.parquet."""
+def add_run_names(entries: Sequence[str]) -> list[str]:
+    """Return NAME:PATH for every entry; a bare path gets the name of its run, RUN/SECTION/results.parquet."""
     named = []
     for entry in entries:
         folder = Path(entry).parent if Path(entry).suffix else Path(entry)

@@ -1,8 +1,8 @@
-"""pass@k: sample, count, then curves, paired differences, and by how many more samples the base makes up for them.
+"""pass@k: sample, count, then curves, paired differences, and budget factors.
 
-The budget factor at k: the least whole m at which the base's pass@(m·k) is no longer below the model's pass@k. Its
-interval holds the factors at which the interval of the difference holds 0; an end beyond the largest m that the samples
-allow is None. Only where the lower end is, RL did more than move up what the base finds with as many samples.
+The budget factor at k is the smallest whole m at which the base's pass@(m·k) is not below the model's pass@k. Its
+interval has the factors at which the interval of the difference contains 0; an end beyond the largest possible m is
+None. Only if the lower end is None, RL did more than re-rank what the base finds with these samples.
 """
 
 import math
@@ -41,7 +41,7 @@ ALL = "all.parquet"
 POWER = 0.8
 WORST_SPREAD = math.sqrt(0.5)
 """Standard deviation of a problem's difference if it is solved always or never, and the models are unrelated."""
-POINTS = 40  # values of k, or budget factors, that are looked at at most
+POINTS = 40  # largest number of values of k, or of budget factors, to compute
 Pairs = Sequence[tuple[str, str]]  # (model, base): the difference is the model − the base
 Runs = Mapping[str, tuple[float, TrainingReport]]
 """FLOPs and training report of the models that are checkpoints of a run."""
@@ -49,12 +49,12 @@ Runs = Mapping[str, tuple[float, TrainingReport]]
 
 @dataclass
 class PasskSettings(EvaluationSettings):
-    """Settings of ``passk``: models, problems, samples, and what is compared."""
+    """Settings of ``passk``: models, problems, samples, comparisons."""
 
     n_samples: PositiveInt = 1000  # completions of a problem, at least 2
-    pairs: list[str] = field(default_factory=list)  # MODEL:BASE; empty = every one with the first
+    pairs: list[str] = field(default_factory=list)  # comparisons MODEL:BASE; empty: every model with the first
     ks: list[PositiveInt] = field(default_factory=list)  # columns of the printed table; empty: 1, 2, 4, …, n_samples
-    plan: bool = False  # say what differences can be seen and how many answers are missing, then stop
+    plan: bool = False  # only print which differences can be detected and how many answers are missing
 
 
 def passk(settings: PasskSettings) -> Path:
@@ -63,8 +63,8 @@ def passk(settings: PasskSettings) -> Path:
     missing = [job for job in evaluation.jobs.values() if not (job.output / MANIFEST).is_file()]
     if settings.plan or (missing and not settings.answers_only):
         problems = [problem_columns(sampled.table).assign(file=name) for name, sampled in evaluation.problems.items()]
-        asked = sum(read_problems(job.problems, job.form()).num_rows * job.n_samples for job in missing)
-        print_plan(pd.concat(problems), settings.n_samples, asked, new_console())
+        n_missing = sum(read_problems(job.problems, job.form()).num_rows * job.n_samples for job in missing)
+        print_plan(pd.concat(problems), settings.n_samples, n_missing, new_console())
     if settings.plan:
         return settings.output
     collect.sample(evaluation)
@@ -83,7 +83,7 @@ def passk(settings: PasskSettings) -> Path:
 
 
 def check(settings: PasskSettings) -> None:
-    """Check names and settings, and of the models and problem files those that exist."""
+    """Check names and settings, and the existing models and problem files."""
     check_pairs(settings)
     collect.check(settings, STEP)
 
@@ -95,12 +95,12 @@ def check_pairs(settings: PasskSettings) -> Pairs:
     if settings.models and settings.temperature <= 0:
         raise UserError("temperature=0: every sample of a problem would be the same; give one above 0")
     if beyond := [k for k in settings.ks if not 1 <= k <= settings.n_samples]:
-        raise UserError(f"ks: {beyond[0]} does not lie between 1 and n_samples={settings.n_samples}")
+        raise UserError(f"ks: {beyond[0]}: must lie between 1 and n_samples={settings.n_samples}")
     models, rollouts, _ = collect.names_of(settings)
     names, pairs = [*models, *rollouts], [entry.split(":") for entry in settings.pairs]
     for entry, pair in zip(settings.pairs, pairs, strict=True):
         if len(pair) != 2 or not set(pair) <= set(names):
-            raise UserError(f"pairs: {entry} is no MODEL:BASE of {', '.join(names)}")
+            raise UserError(f"pairs: {entry}: give MODEL:BASE with names of {', '.join(names)}")
     return [(model, base) for model, base in pairs] or [(model, names[0]) for model in names[1:]]
 
 
@@ -121,7 +121,7 @@ def print_plan(problems: pd.DataFrame, n_samples: int, missing: int, console: Co
 
 
 def smallest_difference(spread: float, n_problems: int) -> float:
-    """Return that of a mean over ``n_problems`` paired differences with this standard deviation; 1: none would show."""
+    """Return the smallest detectable mean of ``n_problems`` paired differences with this deviation; 1: none."""
     from scipy.stats import t
 
     if n_problems < 2:
@@ -138,7 +138,7 @@ def spaced(largest: int) -> list[int]:
 
 
 def largest_k(results: Results, file: str) -> int:
-    """Return the most samples that every problem has; UserError if a problem has fewer than two."""
+    """Return the number of samples that every problem has. UserError if a problem has fewer than two."""
     rows = results.rows[results.rows["file"] == file]
     row = rows.loc[rows["judged"].idxmin()]
     if row["judged"] < 2:
@@ -189,7 +189,7 @@ def budget_factors(results: Results, arm: str, base: str, problems: ProblemSet) 
 
     @cache
     def behind(k: int, m: int) -> tuple[float, ...]:
-        """Return the arm's pass@k − the base's pass@(m·k), and both ends of its interval; nothing without samples."""
+        """Return the arm's pass@k − the base's pass@(m·k), and both ends of its interval; empty without samples."""
         estimate = contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}")
         return (estimate.value, *estimate.interval) if estimate else ()
 
@@ -207,7 +207,7 @@ def budget_factors(results: Results, arm: str, base: str, problems: ProblemSet) 
 
 def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Runs, console: Console) -> None:
     """Print a table for every model, and two for every pair, on every problem file; intervals below the figures."""
-    shown: dict[str, list[int]] = {}  # the k asked for, else powers of two and the largest
+    shown: dict[str, list[int]] = {}  # the given k, or powers of two and the largest
     for file in dict.fromkeys(problems.file for problems in results.sets):
         largest = largest_k(results, file)
         powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
@@ -241,7 +241,7 @@ def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Runs, 
 
 
 def _curve_table(curve: pd.DataFrame) -> pd.DataFrame:
-    """Return a line for each level, a column for each k; of differences also where they change their sign."""
+    """Return a row for each level, a column for each k; for differences also where they change their sign."""
     signed = bool(curve["base"].iloc[0])
     form = "{:+.1f}\n{:+.0f} {:+.0f}" if signed else "{:.1f}\n{:.0f}–{:.0f}"
     lines = {}
@@ -258,21 +258,21 @@ def _curve_table(curve: pd.DataFrame) -> pd.DataFrame:
 
 
 def factor_text(row: Row) -> str:
-    """Return ``12`` with its interval below, ``> 64`` for what lies beyond the largest factor."""
+    """Return a cell: ``12`` with its interval below; ``> 64`` means beyond the largest factor."""
     ends = [str(row[end]) if row[end] is not None else f"> {row['largest']}" for end in ("factor", "low", "high")]
     return f"{ends[0]}\n[{' … '.join(dict.fromkeys(ends[1:]))}]"
 
 
 def _along_training(curve: pd.DataFrame, runs: Runs) -> pd.DataFrame:
-    """Return a line for each checkpoint; what pass@1 gained over the first line, and for a power of ten of FLOPs."""
+    """Return a row for each checkpoint, with the gain in pass@1 over the first row, also per power of ten of FLOPs."""
     unit = 10.0 ** math.floor(math.log10(max(flops for flops, _ in runs.values())))
     shares = 100 * curve.pivot(index="model", columns="k", values="value").reindex(curve["model"].unique())
     cells = shares.map("{:.1f}".format).add_prefix("k=")
     cells.insert(0, "FLOPs", [f"{runs[model][0]:.2e}" if model in runs else "–" for model in cells.index])
     cells[["points", f"points for {unit:.0e} FLOPs"]] = "–"
-    gained = shares.iloc[:, 0] - shares.iloc[0, 0]
+    gains = shares.iloc[:, 0] - shares.iloc[0, 0]
     for model, (flops, report) in runs.items():
-        points = f"{gained[model]:+.2f}", f"{gained[model] / flops * unit:+.2f}"
+        points = f"{gains[model]:+.2f}", f"{gains[model] / flops * unit:+.2f}"
         cells.loc[model, cells.columns[-2:]] = [NOT_TESTABLE] * 2 if report.not_testable else points
     return cells
 
@@ -280,7 +280,7 @@ def _along_training(curve: pd.DataFrame, runs: Runs) -> pd.DataFrame:
 def _write_responses(evaluation: Evaluation, model: str) -> None:
     """Write the problems of all files, with a column ``responses`` (all texts of one model, by sample), to one file.
 
-    A row at a time is in memory, and a row group of its own: it may hold thousands of long texts.
+    Each row is read and written separately, as its own row group: it may have thousands of long texts.
     """
     jobs = evaluation.jobs_of(model)
     problems = {job.output: read_problems(job.problems, job.form()) for job in jobs.values()}

@@ -1,8 +1,8 @@
-"""Does what is known of SFT models predict which of them gain from RL? Arms ranked by both, seed by seed.
+"""Rank correlations: do measures of SFT models predict which of them gain from RL? Arms are ranked seed by seed.
 
 An arm NAME is a pair of models, sft-NAME and rl-NAME. Predictors, on queries that no arm is trained on: the mean
 influence, the share of queries with right and wrong completions (mixed), the entropy. Predicted: the gain in accuracy
-at the hardest level of each group of test problems. p, by permutation of A arms, is at least 2 / A!: 0.33 of three.
+at the hardest level of each group of test problems. p, by permutation of A arms, is at least 2 / A!: 0.33 for three.
 """
 # ruff: noqa: N806
 
@@ -25,21 +25,21 @@ LEAST_ARMS = 3
 
 
 def rank_table(ranks: Row) -> tuple[pd.DataFrame, str]:
-    """Return the correlations as a table, a line for each predictor, and its title."""
+    """Return the correlations as a table, one row per predictor, and its title."""
     cells = [(row["predictor"], row["of"], correlation_cell(row)) for row in ranks["correlations"]]
     frame = pd.DataFrame(cells, columns=["predictor", "of", "cell"]).pivot(index="predictor", columns="of")["cell"]
     return frame.reindex(PREDICTORS), f"rank correlation over {len(ranks['arms'])} arms with the gain from RL"
 
 
 def ranks_of(accuracy: Results, influence: Results) -> dict[str, Any]:
-    """Return the values of every arm and seed (``rows``), and the correlations; UserError for ``why_no_ranks``."""
+    """Return the values of every arm and seed (``rows``), and the correlations. UserError for ``why_no_ranks``."""
     if reason := why_no_ranks(accuracy, influence):
         raise UserError(reason)
     arms, seeds = arms_of(accuracy, influence), [replicate.name for replicate in influence.replicates]
     (queries,) = influence.sets
-    answers_SA = [[influence.of_replicate(BEFORE + arm, queries, seed) for arm in arms] for seed in seeds]
+    answers_SA = [[influence.select(BEFORE + arm, queries, seed) for arm in arms] for seed in seeds]
     predicted_SA = {
-        name: np.array([[_mean(answers, name) for answers in of_seed] for of_seed in answers_SA]) for name in PREDICTORS
+        name: np.array([[_mean(answers, name) for answers in arms_A] for arms_A in answers_SA]) for name in PREDICTORS
     }
     rows, correlations = list[Row](), list[Row]()
     for group in dict.fromkeys(problems.group for problems in accuracy.sets):
@@ -71,13 +71,13 @@ def _mean(rows: pd.DataFrame, measure: str) -> float:
 
 
 def arms_of(accuracy: Results, influence: Results) -> list[str]:
-    """Return the names of the pairs of models that both results have in every seed."""
+    """Return the arms whose models both results have in every seed."""
     names = [model.removeprefix(BEFORE) for model in influence.arms if model.startswith(BEFORE)]
     return [name for name in names if {BEFORE + name, AFTER + name} <= set(accuracy.arms)]
 
 
 def why_no_ranks(accuracy: Results, influence: Results) -> str:
-    """Say why arms cannot be ranked, in one line; empty if they can."""
+    """Return the reason why arms cannot be ranked, in one line; empty if they can."""
     measured, ranked = (", ".join(place.name for place in results.replicates) for results in (accuracy, influence))
     if measured != ranked:
         return f"influence of {ranked}, accuracy of {measured}; give the same seeds"
@@ -89,7 +89,7 @@ def why_no_ranks(accuracy: Results, influence: Results) -> str:
 
 
 def correlation_cell(row: Row) -> str:
-    """``+0.62 [+0.31, +0.93], p 0.04: +0.7 +0.5``."""
+    """Return a cell, ``+0.62 [+0.31, +0.93], p 0.04: +0.7 +0.5``."""
     interval = "" if row["low"] is None else f" [{row['low']:+.2f}, {row['high']:+.2f}]"
     values = f": {' '.join(f'{value:+.1f}' for value in row['values'])}" if len(row["values"]) > 1 else ""
     return f"{row['correlation']:+.2f}{interval}, p {row['p']:.2g}{values}".replace("-", "−")

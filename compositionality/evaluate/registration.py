@@ -1,7 +1,7 @@
-"""Pre-registration: what a study will decide, as a file that is committed before its first test problem is made.
+"""Pre-registration: what a study will decide, in a file that is committed before its first test problem is made.
 
 ``config/registrations/NAME.yaml`` names claims, arms, replicates and test seed, with hashes of the claims and of the
-recipe. A study that runs under it keeps a copy of both files, its *frozen* registration, beside its results.
+recipe. A registered study keeps a copy of both files, its *frozen* registration, beside its results.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ STEP = "register_study"
 FROZEN, FROZEN_CLAIMS = "registration.yaml", "claims.yaml"
 MOST_PRIMARY = 6
 MOST_SEED = 10**9
-TUNING = range(10, 20)  # seeds that recipes are found with; a registered study has others
+TUNING = range(10, 20)  # seeds for tuning recipes; a registered study must not use them
 
 
 @dataclass(kw_only=True)
@@ -37,10 +37,10 @@ class Registration:
     profile: NonEmptyStr
     engine: str = ""  # empty: the profile's
     claims: NonEmptyStr  # file of config/claims without .yaml, or a path
-    primary: list[str]  # claims that the study is for
-    secondary: list[str] = field(default_factory=list)  # claims registered beside them; all others are exploratory
+    primary: list[str]  # the main claims of the study
+    secondary: list[str] = field(default_factory=list)  # further registered claims; all others are exploratory
     arms: list[str]  # trained in every replicate
-    controls: list[str] = field(default_factory=list)  # arms of the first split of each seed alone
+    controls: list[str] = field(default_factory=list)  # arms trained only in the first split of each seed
     replicates: dict[int, list[int]]  # seed: its function splits
     test_seed: Seed
     split: Annotated[str, OneOf(("test",))] = "test"
@@ -48,17 +48,17 @@ class Registration:
     failed: NonEmptyStr  # what counts as a failed replicate, in words
     claims_sha256: str = ""  # of the claims' file; run_study.py register=true writes it and the next two
     recipe_sha256: str = ""  # of the resolved profile, the stages and the arms
-    trees: dict[str, str] = field(default_factory=dict)  # git's ids of the packages that make numbers; so is this
-    reuses: dict[str, str] = field(default_factory=dict)  # registration whose seeds or splits are used again: why
+    trees: dict[str, str] = field(default_factory=dict)  # git's ids of the packages that compute results
+    reuses: dict[str, str] = field(default_factory=dict)  # registrations with the same seeds or splits, each with why
 
 
 def registration_path(name: str) -> Path:
-    """From a name in ``config/registrations`` or a path. UserError if there is no such file."""
+    """Return the file of a name in ``config/registrations``, or a path. UserError if it does not exist."""
     return named_yaml(FOLDER, "registration", name)
 
 
 def read_registration(path: Path) -> Registration:
-    """Read a file. UserError that names file and key for what cannot be, or seeds that are kept for tuning."""
+    """Read a file. UserError, naming file and key, for invalid values, and for seeds reserved for tuning."""
     registration = validated(Registration, read_yaml_mapping(path), str(path))
     for fault in _faults(registration):
         raise UserError(f"{path}: {fault}")
@@ -66,7 +66,7 @@ def read_registration(path: Path) -> Registration:
 
 
 def _faults(registration: Registration) -> Iterator[str]:
-    """Yield what is wrong with values that are of the right types."""
+    """Yield faults of values that have the right types."""
     if not 1 <= len(registration.primary) <= MOST_PRIMARY:
         yield f"primary: {len(registration.primary)} claims; one to {MOST_PRIMARY} can be primary"
     for first, second in (("primary", "secondary"), ("arms", "controls")):
@@ -78,9 +78,9 @@ def _faults(registration: Registration) -> Iterator[str]:
     owner: dict[int, int] = {}
     for seed, splits in registration.replicates.items():
         if seed in TUNING:
-            yield f"replicates: seed {seed}: seeds {TUNING[0]} to {TUNING[-1]} are kept for tuning; choose others"
+            yield f"replicates: seed {seed}: seeds {TUNING[0]} to {TUNING[-1]} are reserved for tuning; choose others"
         if not splits or not all(0 <= number < MOST_SEED for number in (seed, *splits)):
-            yield f"replicates: {seed}: {splits}: a seed with one or more splits, all from 0 to {MOST_SEED - 1:,}"
+            yield f"replicates: {seed}: {splits}: give a seed one or more splits, all from 0 to {MOST_SEED - 1:,}"
         for split in splits:
             if split in owner:
                 yield f"replicates: split {split} of seed {seed} is one of seed {owner[split]} too; name each once"
@@ -88,7 +88,7 @@ def _faults(registration: Registration) -> Iterator[str]:
 
 
 def check_apart(path: Path, registration: Registration, folder: Path = FOLDER) -> None:
-    """UserError for a seed, a split or a test seed (or one next to it) of another registration, unless one says why."""
+    """Raise UserError if seed, split or test seed (±1) belong to another registration, unless ``reuses`` says why."""
     for file in sorted(folder.glob("*.yaml")):
         registered = read_registration(file)
         if file.stem == path.stem or file.stem in registration.reuses or path.stem in registered.reuses:
@@ -98,44 +98,44 @@ def check_apart(path: Path, registration: Registration, folder: Path = FOLDER) -
         near = {registration.test_seed} if abs(registration.test_seed - registered.test_seed) <= 1 else set()
         for kind, numbers in (("seed", seeds), ("split", splits), ("test_seed", near)):
             for number in sorted(numbers):
-                why = f"choose another, or say why: reuses: {{{file.stem}: WHY}}"
-                raise UserError(f"{path}: {kind} {number}: used by, or next to that of, {file.stem}; {why}")
+                fix = f"choose another, or say why: reuses: {{{file.stem}: WHY}}"
+                raise UserError(f"{path}: {kind} {number}: used by {file.stem}, or next to its own; {fix}")
 
 
 def claims_path(name: str) -> Path:
-    """The file that ``claims: name`` stands for."""
+    """Return the file of ``claims: name``."""
     return yaml_path(CLAIMS, name)
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """The registration that a study runs under, as it was when the study began: a folder."""
+    """The folder with a study's registration as it was when the study began."""
 
     folder: Path
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """``registration``, its name or path; ``sha256`` of its file; ``commit``, which holds it."""
+        """``registration``: its name or path; ``sha256`` of its file; the ``commit`` that contains it."""
         manifest = verify(self.folder) if self.folder.exists() else None
         if manifest is None or manifest.step != STEP:
-            raise UserError(f"{self.folder}: no registration of a study; bash/confirmatory.sh makes it")
-        kept = dict.fromkeys(("registration", "sha256", "commit"), str)
-        check_shape(manifest.settings, kept, manifest_path(self.folder), "restore the folder from a copy")
+            raise UserError(f"{self.folder}: not a registration of a study; bash/confirmatory.sh makes it")
+        shape = dict.fromkeys(("registration", "sha256", "commit"), str)
+        check_shape(manifest.settings, shape, manifest_path(self.folder), "restore the folder from a copy")
         return dict(manifest.settings)
 
     @cached_property
     def registration(self) -> Registration:
-        """What was registered."""
-        assert self.facts  # the folder is as it was made
+        """The registration in the folder."""
+        assert self.facts  # verifies the folder
         return read_registration(self.folder / FROZEN)
 
     @property
     def claims(self) -> Path:
-        """The claims as registered."""
+        """The file of the registered claims."""
         return self.folder / FROZEN_CLAIMS
 
     def changed(self) -> list[str]:
-        """Return why each registered file is not as it was, a line each."""
+        """Return a line for each registered file that has changed since."""
         name = self.facts["registration"]
         files = {registration_path(name): self.folder / FROZEN, claims_path(self.registration.claims): self.claims}
         since = f"changed since results exist under registration {name}"
@@ -145,9 +145,9 @@ class Frozen:
 
 
 def freeze(name: str, commit: str, folder: Path) -> Frozen:
-    """Keep the registration called ``name`` and its claims in ``folder``; those that are there must be the same."""
+    """Copy the registration ``name`` and its claims to ``folder``; existing copies must be the same."""
     path, frozen = registration_path(name), Frozen(folder)
-    with exclusive(folder, wait=60):  # seconds; replicates may be started at the same moment
+    with exclusive(folder, wait=60):  # seconds; replicates may start at the same time
         if folder.exists():
             if frozen.facts["registration"] != name:
                 raise UserError(

@@ -1,7 +1,7 @@
-"""The results of a study: the tables of its replicates together; what cannot be compared is refused.
+"""The results of a study: the combined tables of its replicates; incomparable ones are refused.
 
 A replicate is a seed, or a seed with one of its divisions of the functions. Either all replicates answer the same
-problems (crossed), or every replicate has a division, and so problems, of its own (nested in seeds).
+problems (crossed), or every replicate has its own division, and so its own problems (nested in seeds).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ from compositionality.data.artefact import Manifest, file_hash, read_manifest, t
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.evaluate.naming import named_paths, with_run_names
-from compositionality.evaluate.table import RESULTS, joined, read
+from compositionality.evaluate.naming import add_run_names, named_paths
+from compositionality.evaluate.table import RESULTS, concatenate, read
 from compositionality.evaluate.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric
 from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.estimate import ByProblem
@@ -29,17 +29,17 @@ from compositionality.train.training_report import report_from
 TRAINING = "training.json"  # beside the table: the training report of each model that has one
 ROLLOUTS = "rollouts"  # beside the table: the completions that it counts, MODEL/FILE
 LABELS = "labels.parquet"
-SPLIT = "function_split"  # the option of a task that divides its functions, as the manifest of a problem file holds it
+SPLIT = "function_split"  # the option of a task that divides its functions, in the manifest of a problem file
 MAKERS = {
     Metric.ACCURACY: ("examples/evaluate.py", "evaluate_accuracy"),
     Metric.PASS_AT_K: ("examples/passk.py", "passk"),
     Metric.FAILURES: ("examples/failure_modes.py", "find_failures"),
     Metric.INFLUENCE: ("bash/behavior_injection/influence.sh", "influence"),
 }
-"""What a table of this metric is made by, and under which step."""
-FREE_SETTINGS = ("seed", "rows_per_shard")  # sampling settings in which the replicates of a study may differ
+"""The program that makes the table of a metric, and its step."""
+FREE_SETTINGS = ("seed", "rows_per_shard")  # sampling settings that may differ between the replicates of a study
 INFLUENCE = "influence.parquet"
-QUERIES, SCALING = "queries", "scaling"  # groups of problems under which claims find them
+QUERIES, SCALING = "queries", "scaling"  # names of groups in claims
 FIT = "examples/fit_scaling.py"
 
 
@@ -57,14 +57,14 @@ class ProblemSet(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplicateTables:
-    """Where the tables of one replicate lie, and what is known of them beside their rows."""
+    """The paths of the tables of one replicate, and their metadata."""
 
     name: str
     tables: Mapping[str, Path] = field(default_factory=dict)
     seed: int = 0
     split: int = 0
-    sampling: Mapping[str, Any] = field(default_factory=dict)  # its settings
-    inputs: Mapping[str, str] = field(default_factory=dict)  # hash of everything that they were made from, by name
+    sampling: Mapping[str, Any] = field(default_factory=dict)  # settings of the sampling
+    inputs: Mapping[str, str] = field(default_factory=dict)  # hashes of all inputs, by name
     training: Mapping[str, TrainingReport] = field(default_factory=dict)
 
     @property
@@ -81,16 +81,16 @@ class Results:
 
     rows: pd.DataFrame
     replicates: tuple[ReplicateTables, ...]
-    arms: tuple[str, ...]  # those that every replicate has and that are compared, in order
-    figures: pd.DataFrame | None = None  # in place of rows, by name: value, low, high, and why it is none (reason)
-    runs: int = 0  # how many the figures come from
+    arms: tuple[str, ...]  # the compared arms, which every replicate has, in order
+    figures: pd.DataFrame | None = None  # instead of rows, by name: value, low, high, or the reason for no value
+    runs: int = 0  # number of runs behind the figures
 
     @classmethod
     def of(cls, tables: Sequence[pd.DataFrame], replicates: Sequence[ReplicateTables]) -> "Results":
-        """Put the tables of the replicates together, each under its name."""
+        """Combine the tables of the replicates, with a column for their names."""
         names = [place.name for place, table in zip(replicates, tables, strict=True) for _ in range(len(table))]
-        rows = joined(tables).assign(replicate=names)
-        rows["cluster"] = pd.factorize(rows["cluster"])[0]  # numbers are compared faster than names
+        rows = concatenate(tables).assign(replicate=names)
+        rows["cluster"] = pd.factorize(rows["cluster"])[0]  # numbers compare faster than names
         evaluated = [set(table["arm"].unique()) for table in tables]
         arms = [arm for arm in rows["arm"].unique().tolist() if all(arm in names for names in evaluated)]
         return cls(rows, tuple(replicates), tuple(arms))
@@ -110,7 +110,7 @@ class Results:
 
     @property
     def n_seeds(self) -> int:
-        """How many seeds, not counting their splits; of figures, how many runs."""
+        """Number of seeds (not of their splits); for figures the number of runs."""
         return self.runs or len(self.seeds)
 
     @cached_property
@@ -122,19 +122,19 @@ class Results:
 
     @cached_property
     def pools(self) -> dict[ProblemSet, list[ProblemSet]]:
-        """The sets of every file and group, by what stands for all of them together (level ``ALL_LEVELS``)."""
+        """The sets of every file and group, by the pool that stands for all of them (level ``ALL_LEVELS``)."""
         pools: dict[ProblemSet, list[ProblemSet]] = {}
         for problems in sorted(self.sets):
             pools.setdefault(ProblemSet(problems.file, problems.group, ALL_LEVELS), []).append(problems)
         return pools
 
     def parts(self, problems: ProblemSet) -> list[ProblemSet]:
-        """Return the sets that a pool stands for; of a set itself."""
+        """Return the sets of a pool; for a set, the set itself."""
         return [problems] if problems in self.sets else self.pools.get(problems, [problems])
 
     @cached_property
     def measured(self) -> dict[tuple[str, ProblemSet, str], list[list[ByProblem]]]:
-        """Values by model, problems and measure, as they are asked for: tables of all pairs ask for each many times."""
+        """Cache of values by model, problems and measure: tables of all pairs need each of them many times."""
         return {}
 
     @cached_property
@@ -143,20 +143,20 @@ class Results:
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """Hash of every problem file, by name; of nested replicates by REPLICATE/NAME."""
+        """Hash of every problem file, by name; for nested replicates by REPLICATE/NAME."""
         if not self.nested:
             return self.replicates[0].files
         return {f"{place.name}/{file}": value for place in self.replicates for file, value in place.files.items()}
 
-    def of_replicate(self, arm: str, problems: ProblemSet, replicate: str) -> pd.DataFrame:
-        """Return the rows of one model's answers to one set of problems, (P,); none: no rows."""
+    def select(self, arm: str, problems: ProblemSet, replicate: str) -> pd.DataFrame:
+        """Return the rows of one model, set of problems and replicate, (P,); may be empty."""
         rows = self._by_arm.get((*problems, arm, replicate))
         return self.rows.iloc[:0] if rows is None else rows
 
     def problem_set(self, group: str, level: int) -> ProblemSet | None:
-        """Return the first set of this group and level (``DEEPEST``: its highest); None if there is none.
+        """Return the first set of this group and level (``DEEPEST``: its highest), or None.
 
-        ``ALL_LEVELS``: what stands for all levels of the group in its first file.
+        ``ALL_LEVELS``: the pool of all levels of the group in its first file.
         """
         if level == ALL_LEVELS:
             first = next((problems for problems in self.sets if problems.group == group), None)
@@ -168,7 +168,7 @@ class Results:
     def size(self, problems: ProblemSet) -> int:
         """Return the number of problems in each replicate."""
         first = self.replicates[0].name
-        sizes = [[len(self.of_replicate(arm, part, first)) for arm in self.arms] for part in self.parts(problems)]
+        sizes = [[len(self.select(arm, part, first)) for arm in self.arms] for part in self.parts(problems)]
         return sum(max(by_arm, default=0) for by_arm in sizes)
 
     @cached_property
@@ -177,7 +177,7 @@ class Results:
         return {key: int(n) for key, n in judged.groupby([*ProblemSet._fields], sort=False)["judged"].min().items()}
 
     def samples(self, problems: ProblemSet) -> int:
-        """Return N, the samples that every model and replicate has of every problem that was judged at all."""
+        """Return N, the number of samples that every model and replicate has of every judged problem."""
         return min(self._samples.get(tuple(part), 0) for part in self.parts(problems))
 
     def only(self, replicates: Sequence[str]) -> "Results":
@@ -185,79 +185,79 @@ class Results:
         chosen = tuple(replicate for replicate in self.replicates if replicate.name in replicates)
         return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=chosen)
 
-    def beside(self, base: str) -> "Results":
-        """Return the results with ``base_log_prob``, the ``gold_log_prob`` of this arm on the same problem."""
+    def join_base(self, base: str) -> "Results":
+        """Return the results with ``base_log_prob``, the ``gold_log_prob`` of ``base`` on the same problem."""
         keys = [*ProblemSet._fields, "replicate", "problem"]
-        of_base = self.rows[self.rows["arm"] == base].set_index(keys)["gold_log_prob"].rename("base_log_prob")
-        return replace(self, rows=self.rows.join(of_base, on=keys))
+        log_probs = self.rows[self.rows["arm"] == base].set_index(keys)["gold_log_prob"].rename("base_log_prob")
+        return replace(self, rows=self.rows.join(log_probs, on=keys))
 
     def choose(self, arms: Sequence[str]) -> "Results":
-        """Return the results of these arms, in this order. UserError for one that is not in every replicate."""
+        """Return the results of these arms, in this order. UserError for an arm that is not in every replicate."""
         if lacking := [arm for arm in arms if arm not in self.arms]:
-            known = ", ".join(self.rows["arm"].unique())
-            raise UserError(f"models: {', '.join(lacking)} not evaluated in every seed; evaluated are {known}")
+            evaluated = ", ".join(self.rows["arm"].unique())
+            raise UserError(f"models: {', '.join(lacking)} not evaluated in every seed; evaluated are {evaluated}")
         return replace(self, rows=self.rows[self.rows["arm"].isin(arms)], arms=tuple(arms))
 
     @cached_property
-    def in_some(self) -> list[str]:
+    def partial_arms(self) -> list[str]:
         """The arms that only some replicates have, in order."""
         return [arm for arm in self.rows["arm"].unique().tolist() if arm not in self.arms]
 
     def with_arms(self, arms: set[str]) -> "Results":
-        """Return the replicates that have all these arms, if some have arms of them that others have not; else self."""
+        """Return only the replicates with all these arms, if some of the arms are in some replicates only."""
         missing = arms - set(self.arms)
-        if not missing or not missing <= set(self.in_some):
+        if not missing or not missing <= set(self.partial_arms):
             return self
-        having = self.rows[self.rows["arm"].isin(missing)].groupby("replicate")["arm"].nunique()
-        names = [replicate.name for replicate in self.replicates if having.get(replicate.name, 0) == len(missing)]
+        counts = self.rows[self.rows["arm"].isin(missing)].groupby("replicate")["arm"].nunique()
+        names = [replicate.name for replicate in self.replicates if counts.get(replicate.name, 0) == len(missing)]
         return replace(self.only(names), arms=(*self.arms, *sorted(missing))) if names else self
 
 
 def read_results(inputs: Sequence[str], arms: Sequence[str] = (), metric: Metric = Metric.ACCURACY) -> Results:
-    """Read ``NAME:PATH`` or paths of an evaluation's folder or a file in it; ``arms``: these, in order; empty: all."""
-    places = named_paths("inputs", with_run_names(inputs))
+    """Read evaluations, ``NAME:PATH`` or paths of folders (or a file in them); only ``arms``, in order (empty: all)."""
+    places = named_paths("inputs", add_run_names(inputs))
     results = Results.of(*zip(*(_read(name, Path(path), metric) for name, path in places.items()), strict=True))
     _check_comparable(results)
     return results.choose(arms) if arms else results
 
 
 def read_figures(inputs: Sequence[str]) -> Results:
-    """Read one ``NAME:PATH`` of a scaling.json. UserError for several, and for a file that is damaged or altered."""
-    named = named_paths("inputs", with_run_names(inputs))
+    """Read one ``NAME:PATH`` of a scaling.json. UserError for several, and for a damaged or altered file."""
+    named = named_paths("inputs", add_run_names(inputs))
     if len(named) != 1:
-        raise UserError(f"{', '.join(inputs)}: one fit has the runs of all seeds; give one scaling.json")
+        raise UserError(f"{', '.join(inputs)}: a fit has the runs of all seeds; give one scaling.json")
     ((name, place),) = named.items()
     path, again = Path(place), f"run {FIT} again"
     if not path.is_file():
         raise UserError(f"{path}: missing; run {FIT}")
     if verify(path).step != "fit_scaling":
-        raise UserError(f"{path}: was not made by {FIT}")
+        raise UserError(f"{path}: was not made by {FIT}; give its scaling.json")
     content = read_json_object(path, again)
     check_shape(content, {"runs_of_a_size": int, "quantities": {"name": str, "reason": str}}, path, again)
     figures = pd.DataFrame(content["quantities"]).set_index("name")
-    rows, replicate = joined([]).assign(replicate=""), ReplicateTables(name, {path.name: path})
+    rows, replicate = concatenate([]).assign(replicate=""), ReplicateTables(name, {path.name: path})
     return Results(rows, (replicate,), tuple(figures.index), figures, content["runs_of_a_size"])
 
 
 def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, ReplicateTables]:
-    """Read the table of a replicate. UserError if one is missing, altered, or older than what it was made from."""
+    """Read the table of a replicate. UserError if it is missing, altered, or older than its inputs."""
     (maker, step), folder = MAKERS[metric], path if path.is_dir() else path.parent
     if not path.exists():
-        raise UserError(f"{path}: missing; run {maker}{of_before(folder)}")
+        raise UserError(f"{path}: missing; run {maker}{old_version_hint(folder)}")
     if metric is Metric.INFLUENCE:
         return _read_influence(name, folder, maker)
     if path.is_file() and path.name != RESULTS:
-        raise UserError(f"{path}: is no {RESULTS}; give the folder that {maker} has made")
+        raise UserError(f"{path}: not a {RESULTS}; give the folder that {maker} made")
     places = {file: folder / file for file in (RESULTS, *([TRAINING] if metric is Metric.ACCURACY else []))}
     for table in places.values():
         if not table.is_file():
-            again = f"run {maker} again (it keeps the answers that are there)"
-            raise UserError(f"{table}: missing; {again}{of_before(folder)}")
+            again = f"run {maker} again (it keeps existing answers)"
+            raise UserError(f"{table}: missing; {again}{old_version_hint(folder)}")
     table, training = places[RESULTS], dict[str, TrainingReport]()
     manifest = _verified(table, maker)
     if manifest.step != step:
-        raise UserError(f"{table}: of the step {manifest.step}; {metric} is measured by {maker}, give its folder")
-    if metric is Metric.FAILURES and "kept" not in manifest.facts:  # of a committed table labels are not kept
+        raise UserError(f"{table}: made by step {manifest.step}; {metric} is measured by {maker}, give its folder")
+    if metric is Metric.FAILURES and "kept" not in manifest.facts:  # committed tables come without labels
         counted, manifest = manifest.inputs.get("labels"), _verified(folder / LABELS, maker)
         if counted != file_hash(folder / LABELS):
             raise UserError(f"{table}: not made from the {LABELS} beside it; run {maker} again")
@@ -274,7 +274,7 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
 
 
 def _verified(table: Path, maker: str) -> Manifest:
-    """Return the manifest of a table. UserError if it is altered, or rollouts beside it have changed since."""
+    """Return the manifest of a table. UserError if the table was altered, or rollouts beside it changed since."""
     manifest = verify(table)
     for rollouts, value in manifest.inputs.items():
         if (table.parent / rollouts).is_dir() and tree_hash(table.parent / rollouts) != value:
@@ -283,19 +283,21 @@ def _verified(table: Path, maker: str) -> Manifest:
 
 
 def replicate_of(rollouts: Iterable[Path], problems: Iterable[Path]) -> dict[str, int]:
-    """Return ``seed`` (of sampling) and ``function_split`` of an evaluation, 0 where nothing says one."""
+    """Return ``seed`` (of sampling) and ``function_split`` of an evaluation, 0 if unknown."""
     seeds = [rollout_manifest(folder).settings.get("seed", 0) for folder in rollouts]
     manifests = {path: read_manifest(path) for path in problems}
-    splits = {path: split for path, made in manifests.items() if made and (split := made.settings.get(SPLIT, 0))}
-    (first, split), *others = splits.items() or [(Path(), 0)]
+    splits = {path: manifest.settings.get(SPLIT, 0) for path, manifest in manifests.items() if manifest}
+    (first, split), *others = [item for item in splits.items() if item[1]] or [(Path(), 0)]
     for path, other in others:
         if other != split:
-            raise UserError(f"{first} and {path}: of function splits {split} and {other}; evaluate those of one split")
+            raise UserError(
+                f"{first} and {path}: have function splits {split} and {other}; evaluate files of one split"
+            )
     return {"seed": seeds[0] if seeds else 0, SPLIT: split}
 
 
 def _check_comparable(results: Results) -> None:
-    """Raise UserError unless the replicates differ in nothing but their seed and their division of functions."""
+    """Raise UserError unless the replicates differ only in their seed and their division of functions."""
     first, *others = results.replicates
     keys = [*ProblemSet._fields, "replicate"]
     sizes = results.rows.groupby(keys, sort=False)["problem"].nunique().unstack(fill_value=0)
@@ -307,21 +309,21 @@ def _check_comparable(results: Results) -> None:
         for key, *n in sizes[sizes[first.name] != sizes[other.name]][[first.name, other.name]].itertuples():
             problems = ProblemSet(*key)
             raise UserError(
-                f"{pair}: {n[0]} and {n[1]} problems of {problems} in {problems.file}; make as many for every split"
+                f"{pair}: {n[0]} and {n[1]} problems of {problems} in {problems.file}; make equally many for all splits"
             )
         for key in sorted(first.sampling.keys() | other.sampling):
             value, other_value = first.sampling.get(key), other.sampling.get(key)
             if value != other_value:
-                raise UserError(f"{pair}: sampled differently ({key}: {value} and {other_value})")
-    for one, other in combinations(results.replicates, 2):
-        if one.inputs == other.inputs:
-            raise UserError(f"{one.name} and {other.name}: the same answers twice; give each seed once")
+                raise UserError(f"{pair}: sampled differently ({key}: {value} and {other_value}); sample both alike")
+    for left, right in combinations(results.replicates, 2):
+        if left.inputs == right.inputs:
+            raise UserError(f"{left.name} and {right.name}: the same answers twice; give each seed once")
     owners: dict[int, str] = {}
     for replicate in results.replicates if results.nested else ():
         if (owner := owners.setdefault(replicate.split, replicate.name)) != replicate.name:
             raise UserError(
-                f"{owner} and {replicate.name}: both of function split {replicate.split}, beside others; give every "
-                "replicate a split of its own (SPLIT), or all the same one"
+                f"{owner} and {replicate.name}: both have function split {replicate.split}, others differ; give every "
+                "replicate its own split (SPLIT), or all the same one"
             )
 
 
@@ -331,8 +333,8 @@ _INFLUENCE_TYPES = pa.schema(
 )  # fmt: skip
 
 
-def of_before(folder: Path) -> str:
-    """Return, for an error, which commit reads what an earlier version left in ``folder``, or in it without a seed."""
+def old_version_hint(folder: Path) -> str:
+    """Return a hint for an error if an earlier version wrote to ``folder`` (with or without a seed)."""
     places = (folder, folder.parents[1] / folder.name) if len(folder.parents) > 1 else (folder,)
     for path in (place / name for place in places for name in ("accuracy.json", "by_problem.parquet")):
         if path.is_file():
@@ -341,26 +343,26 @@ def of_before(folder: Path) -> str:
 
 
 def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, ReplicateTables]:
-    """Read MODEL/influence.parquet of every model: values of each query; levels are put together."""
+    """Read MODEL/influence.parquet of every model: values of each query, all levels together."""
     paths = {path.parent.name: path for path in sorted(folder.glob(f"*/{INFLUENCE}"))}
     if not paths:
         raise UserError(f"{folder}: no MODEL/{INFLUENCE}; run {maker}")
     tables, inputs, first = [], dict[str, str](), dict[str, Any]()
     for model, path in paths.items():
-        made = _verified(path, maker)
+        manifest = _verified(path, maker)
         rows = read_table(path, _INFLUENCE_TYPES.names, types=_INFLUENCE_TYPES, gaps=["entropy"]).to_pandas()
         measured = {
-            "problems": made.inputs["problems"],
-            "settings": made.settings,
+            "problems": manifest.inputs["problems"],
+            "settings": manifest.settings,
             "queries": rows["problem"].tolist(),
         }
         first = first or measured
-        if changed := [what for what in first if measured[what] != first[what]]:
+        if changed := [name for name in first if measured[name] != first[name]]:
             raise UserError(f"{path}: measured with other {changed[0]} than the models beside it; run {maker} again")
-        inputs |= {f"problems/{QUERIES}": made.inputs["problems"], model: made.inputs["rollouts"]}
-        # A query without completions is no measurement.
-        known = {"file": QUERIES, "level": 0, "data_source": "", "judged": rows["entropy"].notna().astype(int)}
-        rows = rows.rename(columns={"correct": "right", "samples": "n"}).assign(arm=model, **known)
+        inputs |= {f"problems/{QUERIES}": manifest.inputs["problems"], model: manifest.inputs["rollouts"]}
+        # A query without completions does not count.
+        keys = {"file": QUERIES, "level": 0, "data_source": "", "judged": rows["entropy"].notna().astype(int)}
+        rows = rows.rename(columns={"correct": "right", "samples": "n"}).assign(arm=model, **keys)
         tables.append(rows.assign(cluster=rows["problem"].astype(str)))
     places = {f"{model}/{INFLUENCE}": path for model, path in paths.items()}
-    return joined(tables), ReplicateTables(name, places, inputs=inputs)
+    return concatenate(tables), ReplicateTables(name, places, inputs=inputs)

@@ -1,4 +1,4 @@
-"""All replicates together: accuracy and differences of arms, with intervals over problems and over seeds."""
+"""Summary of all replicates: accuracy and differences of arms, with intervals over problems and over seeds."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from rich.console import Console
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, check_maker, config_hash, exclusive, write_derived
 from compositionality.errors import UserError
-from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.naming import add_run_names, named_paths
 from compositionality.evaluate.ranks import rank_table, ranks_of
 from compositionality.evaluate.results import SPLIT, ProblemSet, Results, read_results
 from compositionality.evaluate.summary import Row, differences, shares
@@ -27,23 +27,23 @@ STEP = "summarise_seeds"
 class SummariseSettings:
     """Settings of ``summarise``."""
 
-    inputs: list[str] = REQUIRED  # NAME:FOLDER of examples/evaluate.py, one for each seed; of variants VARIANT/NAME:…
-    output: Path = REQUIRED  # summary.csv
-    models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
+    inputs: list[str] = REQUIRED  # one NAME:FOLDER of examples/evaluate.py per seed; with variants VARIANT/NAME:FOLDER
+    output: Path = REQUIRED  # file to write, summary.csv
+    models: list[str] = field(default_factory=list)  # only these models, in this order; empty: all
     influence: list[str] = field(default_factory=list)  # NAME:FOLDER with MODEL/influence.parquet, to rank arms
     force: bool = False  # replace a result that was made from something else
 
 
 def summarise(settings: SummariseSettings) -> Path:
-    """Write ``output``, a row for each share and difference; print the tables, of each variant where there are some.
+    """Write ``output``, a row for each share and difference; print the tables (of each variant).
 
-    With ``influence`` write ranks.csv beside it, and print the rank correlations.
+    With ``influence`` also write ranks.csv beside it, and print the rank correlations.
     """
     rows, files, console, output = list[Row](), dict[str, Path](), new_console(), settings.output
     for variant, inputs in check(settings).items():
         results = read_results(inputs, settings.models)
-        if lacking := results.in_some:
-            raise UserError(f"{', '.join(lacking)}: not evaluated in every seed; evaluate it or choose models=[...]")
+        if lacking := results.partial_arms:
+            raise UserError(f"{', '.join(lacking)}: not evaluated in every seed; evaluate it or give models=[...]")
         rows += [{"variant": variant, **row} if variant else row for row in summary_rows(results)]
         files |= {str(Path(variant, name)): path for name, path in table_files(results).items()}
         if variant:
@@ -51,10 +51,10 @@ def summarise(settings: SummariseSettings) -> Path:
         print_summary(results, console)
     texts = {output: csv_text(rows)}
     if settings.influence:
-        known = read_results(settings.influence, metric=Metric.INFLUENCE)
-        ranks = ranks_of(results, known)
+        influence = read_results(settings.influence, metric=Metric.INFLUENCE)
+        ranks = ranks_of(results, influence)
         texts[output.with_name("ranks.csv")] = csv_text(ranks["correlations"])
-        files |= {f"influence/{name}": path for name, path in table_files(known).items()}
+        files |= {f"influence/{name}": path for name, path in table_files(influence).items()}
         console.print(rich_table(*rank_table(ranks)))
     with exclusive(output):
         for path, text in texts.items():
@@ -65,7 +65,7 @@ def summarise(settings: SummariseSettings) -> Path:
 
 
 def check(settings: SummariseSettings) -> dict[str, list[str]]:
-    """Return the inputs of each variant. UserError for an output or names of inputs that cannot be."""
+    """Return the inputs of each variant. UserError for an invalid output or invalid names of inputs."""
     if settings.output.suffix != ".csv":
         raise UserError(f"output={settings.output}: must end in .csv")
     for path in (settings.output, *([settings.output.with_name("ranks.csv")] if settings.influence else [])):
@@ -78,19 +78,19 @@ def check(settings: SummariseSettings) -> dict[str, list[str]]:
         variants.setdefault(match[1] if match else "", []).append(match[2] if match else entry)
     for key, entries in [*(("inputs", inputs) for inputs in variants.values()), ("influence", settings.influence)]:
         if entries:
-            named_paths(key, with_run_names(entries))
+            named_paths(key, add_run_names(entries))
     if settings.influence and set(variants) != {""}:
         raise UserError("influence: ranks the arms of one study; leave it out for variants")
     return variants
 
 
 def table_files(results: Results) -> dict[str, Path]:
-    """Return the files that the results were read from, as REPLICATE/FILE."""
+    """Return the files of the results, by REPLICATE/FILE."""
     return {f"{place.name}/{file}": path for place in results.replicates for file, path in place.tables.items()}
 
 
 def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
-    """Return what tables, figures and records show of a study; the same evaluations give the same."""
+    """Return the summary of a study for tables, figures and records; a function of the evaluations only."""
     measured = [*CHAIN]
     if any(row["chains_read"] < 1 for row in shares(results, "chains_read", "chains_read", sets)):
         measured.append("chains_read")
@@ -113,15 +113,15 @@ def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
 
 
 def print_summary(results: Results, console: Console) -> None:
-    """Print accuracy, shares of chains and differences to the first model, by level and of all levels; training."""
+    """Print accuracy, shares of chains and differences to the first model (by level, and pooled), and training."""
     sets = [*results.sets, *(pool for pool, parts in results.pools.items() if len(parts) > 1)]
     changes = differences(results, CORRECT, sets, results.arms[0])
     print_tables({**summary_of(results, sets), "difference": changes}, console)
 
 
 def summary_rows(results: Results) -> Iterator[Row]:
-    """Yield a row for each share, and for each difference to another model (``base``): of right answers, then of
-    chains (``measure``)."""
+    """Yield a row for each share, and for each difference to another model (``base``): right answers, then chains
+    (``measure``)."""
     for measure in (CORRECT, *CHAIN):
         yield from ({"base": "", **row} for row in shares(results, measure, "value"))
         for row in differences(results, measure):

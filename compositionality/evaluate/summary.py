@@ -25,18 +25,18 @@ from compositionality.train.metrics import TrainingReport
 
 Row = dict[str, Any]
 Term = tuple[float, str, str]  # factor, model and measure
-HELDOUT, LEVEL = "heldout", 3  # the problems that the gain is of
+HELDOUT, LEVEL = "heldout", 3  # the problems on which the gain is measured
 TITLES = [
     *("arm", "whose answers", "sampled", "wrong ones", "normalised"),
     *("updates", "loss tokens an update", "share of RL’s gain"),
 ]
-LARGEST_SHARE = 1e3  # of a gain; where an end lies beyond, the gain is not known to be one
+LARGEST_SHARE = 1e3  # of a gain; an end beyond it means that the gain may be 0
 
 
 def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRECT, base: str = "") -> Estimate | None:
-    """Estimate a share of one model's answers, or of a measure of two models (``is_paired``) against ``base``, 0 to 1.
+    """Estimate a share (0 to 1) of one model's answers; for a measure of two models (``is_paired``) against ``base``.
 
-    None if nothing was judged, k is above the number of samples, or the measure is no share.
+    None if nothing was judged, k is above the number of samples, or the measure is not a share.
     """
     if results.figures is not None:
         figure = results.figures.loc[arm]
@@ -44,7 +44,7 @@ def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRE
         return None if figure["reason"] else Estimate(float(figure["value"]), 0, interval, interval)
     if measure in QUERY_VALUES:
         return None
-    return estimate_sum(results.beside(base) if base else results, problems, [(1.0, arm, measure)])
+    return estimate_sum(results.join_base(base) if base else results, problems, [(1.0, arm, measure)])
 
 
 def contrast(
@@ -57,10 +57,10 @@ def contrast(
     times: float = 1.0,
     over: Sequence[str] = (),
 ) -> Estimate | None:
-    """Estimate a model's figure − ``times`` × that of another one (or its ``base_measure``), paired by problem.
+    """Estimate measure(arm) − ``times`` × ``base_measure``(base), paired by problem.
 
-    ``over``, a model and its base: less their difference (without ``times`` and ``base_measure``). Without a ``base``,
-    and of a measure of two models: their ``share``.
+    ``over``, a model and its base: subtract their difference (without ``times`` and ``base_measure``). Without a
+    ``base``, and for a measure of two models, return the ``share``.
     """
     if not base or is_paired(measure):
         return share(results, arm, problems, measure, base)
@@ -72,12 +72,12 @@ def contrast(
     return estimate_sum(results, problems, terms, low, high)
 
 
-def without_share(results: Results, arm: str, base: str, problems: ProblemSet, measure: str) -> list[str]:
+def empty_replicates(results: Results, arm: str, base: str, problems: ProblemSet, measure: str) -> list[str]:
     """Return the replicates in which no problem counts for a measure of two models, if both were measured in all."""
     if not is_paired(measure):
         return []
-    beside = results.beside(base)
-    rows = {replicate.name: beside.of_replicate(arm, problems, replicate.name) for replicate in results.replicates}
+    pairs = results.join_base(base)
+    rows = {replicate.name: pairs.select(arm, problems, replicate.name) for replicate in results.replicates}
     exact = ["gold_log_prob", "base_log_prob"]
     if not all(answers[exact].notna().all(axis=1).any() for answers in rows.values()):
         return []
@@ -85,14 +85,14 @@ def without_share(results: Results, arm: str, base: str, problems: ProblemSet, m
 
 
 def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProblem:
-    """Return a measure of each problem of some rows, with a number for its cluster, (P,)."""
+    """Return a measure of each problem, with a number for its cluster, (P,)."""
     return ByProblem(*measure_of(measure, n_samples)(rows), pd.factorize(rows["cluster"])[0])
 
 
 def estimate_sum(
     results: Results, problems: ProblemSet, terms: Sequence[Term], low: float = 0.0, high: float = 1.0
 ) -> Estimate | None:
-    """Estimate the sum of the terms, of several sets of problems the mean over all their problems."""
+    """Estimate the sum of the terms; for a pool of sets the mean over all their problems."""
     parts = results.parts(problems)
     estimates = [estimate for part in parts if (estimate := _estimate_of_set(results, part, terms, low, high))]
     if len(estimates) < len(parts):
@@ -120,13 +120,13 @@ def _estimate_of_set(
 
 
 def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> list[list[ByProblem]]:
-    """Return values by seed and split; empty if a replicate has no answers, or no problem with k samples."""
+    """Return values by seed and split; empty if a replicate lacks answers, or problems with k samples."""
     key = arm, problems, measure
     if key in results.measured:
         return results.measured[key]
     n = results.samples(problems) if is_pass_at_k(measure) else 1
     least = max(ks_of(measure, n), default=0)
-    seeds = [[results.of_replicate(arm, problems, name) for name in names] for names in results.seeds]
+    seeds = [[results.select(arm, problems, name) for name in names] for names in results.seeds]
     measurable = all(not split.empty and (split["judged"] >= least).any() for splits in seeds for split in splits)
     values = [[by_problem(split, measure, n) for split in splits] for splits in seeds] if measurable else []
     return results.measured.setdefault(key, values)
@@ -135,7 +135,7 @@ def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> l
 def columns(estimate: Estimate | None, value: str) -> Row:
     """Return the columns of an estimate: ``value``, both intervals, the value of every seed (and split).
 
-    None where there is no estimate; ``splits`` where every replicate has problems of its own.
+    All are None without an estimate; ``splits`` is None unless every replicate has its own problems.
     """
     names = (value, "low", "high", "interval", "problems_low", "problems_high", "values", "splits")
     if estimate is None:
@@ -146,12 +146,12 @@ def columns(estimate: Estimate | None, value: str) -> Row:
 
 
 def shares(results: Results, measure: str, value: str, sets: Sequence[ProblemSet] = ()) -> list[Row]:
-    """Return a row for each set of problems (``sets``; empty: all) and model; without a figure only of ``CORRECT``."""
+    """Return a row for each set of problems (``sets``; empty: all) and model; rows without a value only for CORRECT."""
     return _rows(results, [(arm, "") for arm in results.arms], measure, value, sets)
 
 
 def differences(results: Results, measure: str, sets: Sequence[ProblemSet] = (), first: str = "") -> list[Row]:
-    """Return rows as ``shares`` of each pair of models (of those with ``first``), the later one − the earlier one."""
+    """Return rows like ``shares`` for each pair of models (only pairs with ``first``), the later − the earlier one."""
     pairs = [(arm, base) for base, arm in combinations(results.arms, 2) if first in ("", base)]
     return _rows(results, pairs, measure, "difference", sets)
 
@@ -169,7 +169,7 @@ def _rows(
 
 
 def labels(results: Results, problems: ProblemSet) -> Row:
-    """Return the columns that say what a row is about."""
+    """Return the columns that identify a row."""
     return {
         "problems": problems.file,
         "group": problems.group,
@@ -181,10 +181,10 @@ def labels(results: Results, problems: ProblemSet) -> Row:
 
 
 def rungs(results: Results, ladder: Mapping[str, Sequence[str]], start: str) -> tuple[list[Row], dict[str, Any]]:
-    """Return a row for each rung that was evaluated, and a table: its ``ladder`` words, what it took, its share.
+    """Return a row for each evaluated rung, and a table: its ``ladder`` words, its updates and tokens, its share.
 
-    Rungs are arms that differ in one ingredient each; the gain is that of the last one over ``start``. No rows where
-    that is not above 0, or nothing is beside it.
+    Rungs are arms that differ in one ingredient each; shares are of the gain of the last rung over ``start``. No rows
+    if that gain is not above 0, or if there is no other rung.
     """
     *_, last = ladder
     problems, arms = results.problem_set(HELDOUT, LEVEL), [arm for arm in ladder if arm in results.arms]
@@ -192,9 +192,9 @@ def rungs(results: Results, ladder: Mapping[str, Sequence[str]], start: str) -> 
     if problems is None or len(arms) < 2 or not {last, start} <= {*results.arms}:
         return [], {}
     for arm in arms:
-        if (of_gain := share_of_gain(results, arm, last, start, problems)) is None:
+        if (figure := share_of_gain(results, arm, last, start, problems)) is None:
             return [], {}
-        share, (low, high) = of_gain
+        share, (low, high) = figure
         rows.append({"model": arm, "share": share, "low": low, "high": high, "of": last, "over": start})
         reports = [place.training[arm] for place in results.replicates if arm in place.training]
         shown = f"{100 * share:.0f} % [{100 * low:.0f}, {100 * high:.0f}]".replace("-", "−")
@@ -207,14 +207,14 @@ def share_of_gain(
 ) -> tuple[float, Interval] | None:
     """Return (arm − base) / (model − base), and the shares s for which arm − base − s (model − base) may be 0.
 
-    That is Fieller's interval, by the intervals of all other estimates. None unless model's own gain lies above 0, by
-    the problems that all three have answered too.
+    This is Fieller's interval, with the intervals of all other estimates. None unless the gain of ``model`` is above 0,
+    also on the problems that all three have answered.
     """
     gain, arm_gain = (contrast(results, name, base, problems) for name in (model, arm))
     if gain is None or arm_gain is None or gain.low <= 0:
         return None
 
-    def rest(share: float) -> Interval:
+    def remainder(share: float) -> Interval:
         terms = [(1.0, arm, CORRECT), (-share, model, CORRECT), (share - 1.0, base, CORRECT)]
         bound = sum(abs(factor) for factor, *_ in terms) / 2
         estimate = estimate_sum(results, problems, terms, -bound, bound)
@@ -222,17 +222,17 @@ def share_of_gain(
         return estimate.interval
 
     far = 2.0
-    while rest(-far).low < 0 or rest(far).high > 0:
+    while remainder(-far).low < 0 or remainder(far).high > 0:
         far *= 2
         if far > LARGEST_SHARE:
             return None
-    ends = (brentq(lambda share, end=end: rest(share)[end], -far, far, xtol=1e-3) for end in (0, 1))
+    ends = (brentq(lambda share, end=end: remainder(share)[end], -far, far, xtol=1e-3) for end in (0, 1))
     return arm_gain.value / gain.value, Interval(*map(float, ends))
 
 
 def updates_and_tokens(reports: Sequence[TrainingReport]) -> list[str]:
-    """Return updates with signal, and tokens of the loss in one of them: of several replicates least–most."""
-    known = [(report.updates_with_signal or 0, report.tokens) for report in reports if report.updates and report.tokens]
-    counts = [(updates, round(tokens / max(1, updates))) for updates, tokens in known]
+    """Return updates with signal, and loss tokens per update, as ranges over replicates."""
+    pairs = [(report.updates_with_signal or 0, report.tokens) for report in reports if report.updates and report.tokens]
+    counts = [(updates, round(tokens / max(1, updates))) for updates, tokens in pairs]
     ends = ({f"{end(column):,}": "" for end in (min, max)} for column in zip(*counts, strict=True))
     return ["–".join(texts) for texts in ends] or ["–", "–"]

@@ -1,15 +1,14 @@
-"""``results.parquet``: a row per model and problem. Everything that is measured is a column, or a function of the rows.
+"""``results.parquet``: a row per model and problem. Every measure is a column, or a function of the rows.
 
-One file per evaluation of one replicate (a seed, or a seed with a division of the functions); ``read_results`` puts
-those of a study together and refuses what cannot be compared.
+One file per evaluation of one replicate (a seed, or a seed with a division of the functions); ``read_results`` combines
+the files of a study and refuses incomparable ones.
 
-What is measured of a model on a problem is a name, and a function of these rows. A measure returns two arrays (P,):
-counts or values, and out of how many; Σ values / Σ weights is the figure of the problems together. A new one is an
-entry of ``MEASURES``, and of ``CLAIMED`` for claims; if it counts something new, a column too (``SCHEMA``, counted in
-``collect.py``; in ``ADDED``, so that older tables are read). pass@k follows from its name: ``pass@8``, ``pass@N`` (all
-samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are right. From exact probabilities (``gold.py``):
-``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and against a base ``beyond@1e-6``, ``new@1e-6``,
-``support_kept``, ``support_gained``, ``support_lost``.
+A measure is a name and a function of these rows. It returns two arrays (P,): values and weights; the figure of all
+problems is Σ values / Σ weights. To add a measure, add an entry to ``MEASURES``, and to ``CLAIMED`` for claims; if it
+counts something new, also a column (in ``SCHEMA``, counted in ``collect.py``; in ``ADDED``, so that older tables can be
+read). pass@k is computed from its name: ``pass@8``, ``pass@N`` (all samples), ``pass@N − pass@1``; ``pass^8``: all of 8
+samples are right. From exact probabilities (``gold.py``): ``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and
+against a base ``beyond@1e-6``, ``new@1e-6``, ``support_kept``, ``support_gained``, ``support_lost``.
 """
 # ruff: noqa: N806
 
@@ -34,7 +33,7 @@ from compositionality.types import Reason
 
 RESULTS = "results.parquet"
 REASONS = tuple(reason.value for reason in Reason)
-REASON, FAILURE = "reason_", "failure_"  # what the names of columns of counts begin with: reason_wrong, failure_format
+REASON, FAILURE = "reason_", "failure_"  # prefixes of columns of counts: reason_wrong, failure_format
 KEYS = ("arm", "file", "problem", "group", "level", "data_source", "cluster")
 SCHEMA = pa.schema(
     [
@@ -45,13 +44,13 @@ SCHEMA = pa.schema(
         ("level", pa.int64()),
         ("data_source", pa.string()),
         ("cluster", pa.string()),  # equal for problems that share a composition (Task.cluster)
-        ("skills", pa.list_(pa.string())),  # what the problem asks for (Task.skills)
+        ("skills", pa.list_(pa.string())),  # skills that the problem needs (Task.skills)
         ("n", pa.int64()),  # completions
-        ("judged", pa.int64()),  # those with a verdict: a failure of judge or server is none
+        ("judged", pa.int64()),  # completions with a verdict: not those where judge or server failed
         ("right", pa.int64()),
-        # Of the judged ones; null where the task cannot tell of any.
+        # Counts among the judged ones; null if the task cannot tell for any of them.
         *((name, pa.int64()) for name in CHAIN),
-        ("chains_read", pa.int64()),  # of how many it can
+        ("chains_read", pa.int64()),  # completions for which the task can tell
         ("canonical", pa.int64()),  # right answers that are the gold solution, letter by letter
         ("tokens", pa.int64()),
         *((REASON + reason, pa.int64()) for reason in REASONS),
@@ -59,45 +58,45 @@ SCHEMA = pa.schema(
         # Null: not measured.
         ("gold_log_prob", pa.float64()),  # of the gold solution and its EOS, in nats
         ("gold_log_prob_by_step_role", pa.list_(pa.int16())),  # steps × ROLES, in hundredths of a nat
-        ("gold_rank_by_step_role", pa.list_(pa.int32())),  # of the least likely token, 1: the likeliest; 0: no token
-        ("influence", pa.float64()),  # of a step of rate 1 on the mean reward
+        ("gold_rank_by_step_role", pa.list_(pa.int32())),  # of the least likely token, 1: most likely; 0: no token
+        ("influence", pa.float64()),  # on the mean reward, by a step of rate 1
         ("entropy", pa.float64()),  # of the policy, nats a token
     ]
 )
 ADDED = ("chains_read", "canonical", "gold_rank_by_step_role")
-"""Columns that tables of earlier versions lack; read as null."""
+"""Columns that tables of earlier versions lack; they are read as null."""
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
 GOLD_PASS = re.compile(r"gold_pass@([1-9]\d*)")
 PAIRED = re.compile(r"(beyond|new)@(1e-\d+)|support_(kept|gained|lost)")
-READABLE = 0.8  # nothing is said of the steps of answers of which fewer could be read
+READABLE = 0.8  # steps are not evaluated if a smaller share of the answers could be read
 SOLVED = 0.25  # a problem counts as solved by a model that gives its gold solution a larger probability
 
 
 def problem_sets(problems: pa.Table) -> pd.DataFrame:
-    """Return where each problem of a file belongs, (P,): what the file says, without asking the task."""
+    """Return group, level and data source of each problem of a file, (P,)."""
     names = ("group", "level", "data_source")
     return pd.DataFrame({"problem": range(problems.num_rows)} | {name: problems[name].to_pylist() for name in names})
 
 
 def problem_columns(problems: pa.Table) -> pd.DataFrame:
-    """Return what the table says of each problem of a file, (P,)."""
-    described = [(known_task(problem.data_source), problem) for problem in iterate_problems(problems)]
+    """Return the columns of ``SCHEMA`` that describe each problem of a file, (P,)."""
+    pairs = [(known_task(problem.data_source), problem) for problem in iterate_problems(problems)]
     return problem_sets(problems).assign(
-        cluster=[task.cluster(problem) for task, problem in described],
-        skills=[list(task.skills(problem)) for task, problem in described],
+        cluster=[task.cluster(problem) for task, problem in pairs],
+        skills=[list(task.skills(problem)) for task, problem in pairs],
     )
 
 
 def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
     """Count the samples of each of P problems; columns of ``SCHEMA``.
 
-    ``samples``: problem (0 … P − 1), reason, n_tokens and, where texts were read, ``canonical`` and ``CHAIN`` (1, 0,
-    NaN: the task cannot tell).
+    ``samples``: problem (0 … P − 1), reason, n_tokens and, if texts were read, ``canonical`` and ``CHAIN`` (1, 0, or
+    NaN if the task cannot tell).
     """
     problem, reason = samples["problem"].to_numpy(), pd.Categorical(samples["reason"], REASONS).codes
     if len(samples) and (reason.min() < 0 or not 0 <= problem.min() <= problem.max() < n_problems):
-        raise UserError("the rollouts name a problem or a verdict that is unknown; collect them again")
+        raise UserError("the rollouts have an unknown problem or verdict; collect them again")
     reasons = np.zeros((n_problems, len(REASONS)), np.int64)
     np.add.at(reasons, (problem, reason), 1)
     counts = pd.DataFrame(reasons, columns=[REASON + reason for reason in REASONS])
@@ -129,13 +128,13 @@ def write(rows: pd.DataFrame, path: Path) -> None:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read a table without its column ``skills``. UserError for another schema, or rows twice or missing."""
+    """Read a table without its column ``skills``. UserError for another schema, and for repeated or missing rows."""
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path}: not a table of results; make it again with --force") from error
-    known = [field for field in SCHEMA if field.name not in ADDED or field.name in schema.names]
-    if not schema.equals(pa.schema(known)):
+    fields = [field for field in SCHEMA if field.name not in ADDED or field.name in schema.names]
+    if not schema.equals(pa.schema(fields)):
         raise UserError(f"{path}: has other columns than this version writes; make it again with --force")
     columns = [name for name in SCHEMA.names if name != "skills"]
     rows: pd.DataFrame = pq.read_table(path, schema=SCHEMA, columns=columns).to_pandas()
@@ -145,39 +144,39 @@ def read(path: Path) -> pd.DataFrame:
     whole &= sizes == sizes.groupby("file").transform("first")
     if not whole.all():
         file, arm = whole.idxmin()
-        raise UserError(f"{path}: {arm} on {file}: rows missing or twice; make it again with --force")
+        raise UserError(f"{path}: {arm} on {file}: missing or repeated rows; make it again with --force")
     return rows
 
 
-def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Put tables with some of the columns together."""
+def concatenate(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Concatenate tables that have some of the columns."""
     rows = [table.reindex(columns=SCHEMA.names) for table in tables]
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=SCHEMA.names)
 
 
-def counted(column: str, of: str) -> Measure:
-    """Return the measure of a column of counts, out of those of another one."""
-    return lambda rows: _known(rows[column], rows[of])
+def ratio(column: str, total: str) -> Measure:
+    """Return the measure of a column of counts, out of the column ``total``."""
+    return lambda rows: _counts(rows[column], rows[total])
 
 
-def _known(counts: "pd.Series[float]", n: "pd.Series[int]") -> tuple[Values, Values]:
-    """Return counts out of ``n``, both 0 where there is no count."""
+def _counts(counts: "pd.Series[float]", n: "pd.Series[int]") -> tuple[Values, Values]:
+    """Return counts and ``n`` as arrays, with 0 for null counts."""
     return counts.fillna(0).to_numpy(np.int64), n.where(counts.notna(), 0).to_numpy(np.int64)
 
 
 def chains_read(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return completions whose steps could be read, among those with a verdict; nothing if none could."""
-    return _known(rows["chains_read"], rows["judged"] if rows["chains_read"].any() else 0 * rows["judged"])
+    """Return completions whose steps could be read, among those with a verdict; weight 0 if none could."""
+    return _counts(rows["chains_read"], rows["judged"] if rows["chains_read"].any() else 0 * rows["judged"])
 
 
 def chains(rows: pd.DataFrame, name: str) -> tuple[Values, Values]:
-    """Return completions of whose steps this holds, among those that could be read; of fewer than READABLE nothing."""
-    read = rows["chains_read"].fillna(rows["judged"])  # in tables of before a problem counts if all were read
-    return _known(rows[name], read if read.sum() >= READABLE * rows["judged"].sum() else 0 * read)
+    """Return completions whose steps have this property, among the readable ones; weight 0 below READABLE."""
+    read = rows["chains_read"].fillna(rows["judged"])  # older tables count a problem only if all were read
+    return _counts(rows[name], read if read.sum() >= READABLE * rows["judged"].sum() else 0 * read)
 
 
 def gold_hand_over(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return the exact probability that all steps of the gold solution but the first go on from earlier results."""
+    """Return the exact probability that all steps of the gold solution but the first use earlier results."""
     copies = slice(len(ROLES) + ROLES.index("copy"), None, len(ROLES))  # of the steps after the first
     log_prob = rows["gold_log_prob_by_step_role"].map(lambda cells: np.sum(cells[copies]) / 100, na_action="ignore")
     return _exact(rows, np.exp(log_prob.astype(float)))
@@ -188,42 +187,42 @@ def gold_pass(rows: pd.DataFrame, k: int) -> tuple[Values, Values]:
     return _exact(rows, 1 - (1 - np.exp(rows["gold_log_prob"])) ** k)
 
 
-def out_of_reach(rows: pd.DataFrame, share: str, most: float) -> tuple[Values, Values]:
-    """Return the problems that the model solves and to which the base gives less than ``most``.
+def out_of_reach(rows: pd.DataFrame, share: str, bound: float) -> tuple[Values, Values]:
+    """Return the problems that the model solves and that have a probability below ``bound`` under the base.
 
-    ``share``: ``beyond``, of those that the model solves; ``new``, of all.
+    ``share``: ``beyond``, among the problems that the model solves; ``new``, among all problems.
     """
     prob, solved = np.exp(rows["base_log_prob"]), np.exp(rows["gold_log_prob"]) > SOLVED
     counted = rows[["gold_log_prob"]].where(solved | (share == "new"))
-    return _exact(counted, (solved & (prob < most)).where(prob.notna()).astype(float))
+    return _exact(counted, (solved & (prob < bound)).where(prob.notna()).astype(float))
 
 
 def support(rows: pd.DataFrame, kind: str) -> tuple[Values, Values]:
-    """Return the problems that both solve (``kept``), the model alone (``gained``) or the base alone (``lost``)."""
+    """Return the problems that both solve (``kept``), only the model (``gained``) or only the base (``lost``)."""
     probs = np.exp(rows[["gold_log_prob", "base_log_prob"]])
     pattern = {"kept": (True, True), "gained": (True, False), "lost": (False, True)}[kind]
     return _exact(rows, ((probs > SOLVED) == pattern).all(axis=1).where(probs.notna().all(axis=1)).astype(float))
 
 
 def _exact(rows: pd.DataFrame, values: "pd.Series[float]") -> tuple[Values, Values]:
-    """Return values of the problems that have one and a ``gold_log_prob``, each of weight 1."""
-    known = rows["gold_log_prob"].notna() & values.notna()
-    return values.where(known, 0.0).to_numpy(float), known.to_numpy(np.int64)
+    """Return the values, with weight 1 for problems with a value and a ``gold_log_prob``."""
+    valid = rows["gold_log_prob"].notna() & values.notna()
+    return values.where(valid, 0.0).to_numpy(float), valid.to_numpy(np.int64)
 
 
 MEASURES: dict[str, Measure] = {
-    CORRECT: counted("right", "judged"),
+    CORRECT: ratio("right", "judged"),
     "chains_read": chains_read,
     **{name: partial(chains, name=name) for name in CHAIN},
-    "canonical": counted("canonical", "right"),  # right answers that are the gold solution, letter by letter
-    **{name: counted(FAILURE + name, "n") for name in FAILURES if name != CORRECT},
-    # What the paper calls atomic errors: a wrong result, or a step on a miscopied string.
-    "atomic_or_miscopied": lambda rows: _known(
+    "canonical": ratio("canonical", "right"),  # right answers that are the gold solution, letter by letter
+    **{name: ratio(FAILURE + name, "n") for name in FAILURES if name != CORRECT},
+    # The paper's atomic errors: a wrong result, or a step on a miscopied string.
+    "atomic_or_miscopied": lambda rows: _counts(
         rows["failure_atomic_error"] + rows["failure_miscopied_string"], rows["n"]
     ),
     "gold_prob": lambda rows: _exact(rows, np.exp(rows["gold_log_prob"])),
     "gold_hand_over": gold_hand_over,
-    MIXED: lambda rows: _known((rows["right"] > 0) & (rows["right"] < rows["n"]), rows["judged"]),
+    MIXED: lambda rows: _counts((rows["right"] > 0) & (rows["right"] < rows["n"]), rows["judged"]),
 }
 
 
@@ -236,22 +235,22 @@ def measure_of(name: str, n_samples: int) -> Measure:
     if gold := GOLD_PASS.fullmatch(name):
         return partial(gold_pass, k=int(gold[1]))
     if pair := PAIRED.fullmatch(name):
-        share, most, kind = pair.groups()
-        return partial(support, kind=kind) if kind else partial(out_of_reach, share=share, most=float(most))
+        share, bound, kind = pair.groups()
+        return partial(support, kind=kind) if kind else partial(out_of_reach, share=share, bound=float(bound))
     if name in QUERY_VALUES:
         return lambda rows: (rows[name].fillna(0.0).to_numpy(float), rows["judged"].to_numpy(np.int64))
     return MEASURES[name]
 
 
 def ks_of(name: str, n_samples: int) -> list[int]:
-    """Return the k of a measure of pass@k, then the one that is taken off it; of another measure none."""
+    """Return the k of a measure of pass@k, and the k to subtract if any; empty for other measures."""
     if match := PASS_AT.fullmatch(name):
         return [int(match[1])]
     return {ALL_SAMPLES: [n_samples], GROWTH: [n_samples, 1]}.get(name, [])
 
 
 def is_paired(name: str) -> bool:
-    """Return whether a measure is of a model and its base together (``Results.beside``)."""
+    """Return whether a measure is of a model and its base together (``Results.join_base``)."""
     return PAIRED.fullmatch(name) is not None
 
 
@@ -266,25 +265,25 @@ CLAIMED: dict[Metric, tuple[str, ...]] = {
     Metric.FAILURES: (*FAILURES, "atomic_or_miscopied"),
     Metric.INFLUENCE: (MIXED, *QUERY_VALUES),
 }
-"""What claims on a metric may compare; … stands for all that are formed so (``FORMED``)."""
+"""Measures in claims by metric; … stands for further names of this form (``FORMED``)."""
 FORMED = {Metric.ACCURACY: (GOLD_PASS, PAIRED), Metric.PASS_AT_K: (PASS_AT,)}
 
 
 def is_claimed(metric: Metric, name: str) -> bool:
     """Return whether claims on a metric may compare this measure."""
-    named = name in CLAIMED.get(metric, (name,)) and name != "…"
-    return named or any(pattern.fullmatch(name) for pattern in FORMED.get(metric, ()))
+    listed = name in CLAIMED.get(metric, (name,)) and name != "…"
+    return listed or any(pattern.fullmatch(name) for pattern in FORMED.get(metric, ()))
 
 
 def passed(
     rows: pd.DataFrame, ks: list[int], n_samples: int, estimator: Callable[..., Floats] = pass_at_k
 ) -> tuple[Values, Values]:
-    """Return pass@k of every problem (less that of the second k), out of N samples; of none with fewer judged than k.
+    """Return pass@k of every problem (minus pass@k of the second k), with weight N; 0 with fewer than k judged samples.
 
     With ``pass_hat_k`` for ``estimator``: the chance that k samples are all right.
     """
-    judged_P, most = rows["judged"].to_numpy(np.int64), max(ks)
-    known_P = (judged_P >= most).astype(np.int64)
-    right_P = np.where(known_P, rows["right"].to_numpy(np.int64), most)
-    value_PK = estimator(right_P, np.where(known_P, judged_P, most), ks)
-    return n_samples * (value_PK[:, 0] - value_PK[:, 1:].sum(axis=1)) * known_P, n_samples * known_P
+    judged_P, largest = rows["judged"].to_numpy(np.int64), max(ks)
+    enough_P = (judged_P >= largest).astype(np.int64)
+    right_P = np.where(enough_P, rows["right"].to_numpy(np.int64), largest)
+    value_PK = estimator(right_P, np.where(enough_P, judged_P, largest), ks)
+    return n_samples * (value_PK[:, 0] - value_PK[:, 1:].sum(axis=1)) * enough_P, n_samples * enough_P

@@ -19,7 +19,7 @@ from compositionality.train.metrics import TrainingReport
 Row = Mapping[str, Any]
 WIDTH = 100  # columns of a terminal on which tables of claims fit
 TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())
-"""Of groups of problems."""
+"""Titles of groups of problems."""
 ALL = "all levels"
 WORDS = {
     "accuracy": "% correct",
@@ -30,7 +30,7 @@ WORDS = {
     "canonical": "% of the right answers that are the gold solution, letter by letter",
     "difference": "difference to {base} in points, paired by problem",
 }
-"""What the lists of a summary hold."""
+"""Descriptions of the lists of a summary."""
 INTERVALS = {
     PROBLEMS: "same models, other problems: Wilson's for shares, Student's for differences, Tango's where next to none "
     "differ; over clusters of problems that share a composition",
@@ -39,7 +39,7 @@ INTERVALS = {
     NESTED: "other seeds, splits and problems: Student's t over the means of the seeds; where one seed in four fails, "
     "it covers less (compositionality/stats/README.md)",
 }
-"""What the column ``interval`` of tables says."""
+"""Descriptions of the values in the column ``interval`` of tables."""
 Reports = Mapping[str, Mapping[str, Row]]  # training reports as JSON has them, by seed and arm
 COUNTS = {
     "updates": "updates",
@@ -51,11 +51,11 @@ COUNTS = {
     "rows": "SFT rows",
 }
 """Counts of a report, and their titles."""
-NOT_TESTABLE = "not testable"  # in place of a figure of an arm of RL in which no group had signal
+NOT_TESTABLE = "not testable"  # instead of the figure of an RL arm in which no group had signal
 
 
 def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
-    """Return the frame with its index on the left, under ``title``; all other columns aligned right."""
+    """Return the frame as a table, with its index on the left under ``title`` and all other columns aligned right."""
     table = new_table()
     table.add_column(title, overflow="fold")
     for name in frame.columns:
@@ -66,14 +66,14 @@ def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
 
 
 def markdown_lines(frame: pd.DataFrame, title: str = "") -> list[str]:
-    """Return the lines of the frame as a table, its index under ``title``."""
+    """Return the frame as lines of a markdown table, its index under ``title``."""
     heads = [title, *map(str, frame.columns)]
     lines = [heads, ["---"] * len(heads), *([str(name), *map(str, cells)] for name, *cells in frame.itertuples())]
     return [f"| {' | '.join(cells)} |".replace("\n", "<br>") for cells in lines]
 
 
 def csv_text(rows: Any) -> str:
-    """Return rows, or a frame, as CSV; lists as JSON, nothing for None."""
+    """Return rows, or a frame, as CSV; lists become JSON, None an empty cell."""
     frame = pd.DataFrame(rows, dtype=object)
     for name in frame.columns:
         frame[name] = [json.dumps(cell) if isinstance(cell, list | dict) else cell for cell in frame[name]]
@@ -81,7 +81,7 @@ def csv_text(rows: Any) -> str:
 
 
 def summary_tables(summary: Row) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield heading and cells, levels by models, of every file and group: of each of ``WORDS`` that was measured."""
+    """Yield heading and cells (levels × models) for every file, group and measured entry of ``WORDS``."""
     absent = not_testable(summary["training"])
     cells = pd.DataFrame(
         {**row, "value": value, "cell": NOT_TESTABLE if row["model"] in absent else share_cell(row, value)}
@@ -105,7 +105,7 @@ def summary_tables(summary: Row) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _line_names(rows: pd.DataFrame) -> list[str]:
-    """Return ``L2`` (``L2 SOURCE`` where a level has several), the group where there are no levels, or ``ALL``."""
+    """Return names of lines: ``L2``, ``L2 SOURCE`` (several in a level), the group (no levels), or ``ALL``."""
     sets = rows[["level", "data_source"]].drop_duplicates()
     sources = sets.loc[sets["data_source"] != "", "level"].value_counts()
     names = []
@@ -117,7 +117,7 @@ def _line_names(rows: pd.DataFrame) -> list[str]:
 
 
 def _design(rows: pd.DataFrame, sampling: Row) -> str:
-    """Say over what the intervals of a table are: seeds, problems, answers to each."""
+    """Return a phrase on the design of a table: seeds, kind of interval, problems, answers to each."""
     n_seeds, answers = int(rows["n_seeds"].iloc[0]), sampling["n_samples"]
     seeds = f"mean of {n_seeds} seeds" if n_seeds > 1 else "one seed"
     kind = next(iter(rows["interval"].dropna()), PROBLEMS)
@@ -127,7 +127,7 @@ def _design(rows: pd.DataFrame, sampling: Row) -> str:
 
 
 def summary_markdown(summary: Row) -> str:
-    """Return the tables of a summary, of training too, as markdown."""
+    """Return the tables of a summary, including training, as markdown."""
     lines: list[str] = []
     for title, cells in summary_tables(summary):
         lines += ["", f"{title[0].upper()}{title[1:]}:", "", *markdown_lines(cells, "level")]
@@ -138,7 +138,7 @@ def summary_markdown(summary: Row) -> str:
 
 
 def print_tables(summary: Row, console: Console) -> None:
-    """Print the same tables, as many models side by side as fit."""
+    """Print the tables of a summary, with as many models side by side as fit."""
     for title, cells in summary_tables(summary):
         console.print(f"\n{title}")
         for block in _blocks(cells, console.width):
@@ -151,7 +151,7 @@ def print_tables(summary: Row, console: Console) -> None:
 
 
 def _blocks(cells: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
-    """Yield as many columns at once as fit into ``width``."""
+    """Yield blocks of as many columns as fit into ``width``."""
     widths = [max(len(line) for cell in (name, *cells[name]) for line in cell.split("\n")) + 1 for name in cells]
     room, start = width - max(map(len, cells.index)) - 1, 0
     for end in range(1, len(widths) + 1):
@@ -161,7 +161,7 @@ def _blocks(cells: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
 
 
 def share_cell(row: Row, value: str) -> str:
-    """Return ``64 [58–70]``, or ``4.3 [2–9]`` for less than 10 %, with the seeds below; – for what was not measured."""
+    """Return ``64 [58–70]``, or ``4.3 [2–9]`` below 10 %, with the seeds on the next line; – if not measured."""
     if row[value] is None:
         return "–"
     share, low, high = (100 * row[key] for key in (value, "low", "high"))
@@ -178,12 +178,12 @@ def plural(n: int, noun: str) -> str:
 
 
 def decimals(row: Row) -> int:
-    """Return those of hundredths in an interval: none of shares, two of values of queries, which may be small."""
+    """Return the number of decimals (in %) of an interval: 0 for shares, 2 for values of queries, often small."""
     return 2 if row.get("measure") in QUERY_VALUES else 0
 
 
 def by_seed(row: Row, sign: str = "") -> str:
-    """Return the values of several seeds in %, ``60 66 65``; of splits that are theirs alone, ``58/62 66/66``."""
+    """Return the values of several seeds in %, ``60 66 65``; with nested splits ``58/62 66/66``."""
     seeds = row.get("splits") or [[value] for value in row.get("values") or ()]
     if sum(map(len, seeds)) <= 1:
         return ""
@@ -192,9 +192,9 @@ def by_seed(row: Row, sign: str = "") -> str:
 
 
 def training_frame(reports: Reports) -> pd.DataFrame:
-    """Return a line for each arm, a column for each count that is known: of several seeds ``least–most``.
+    """Return a row for each arm, a column for each known count, as a range over seeds (``least–most``).
 
-    ``entropy``: of the first and of the last update, means over the seeds.
+    ``entropy``: in the first and in the last update, means over the seeds.
     """
     rows = [{"arm": arm, **report} for by_arm in reports.values() for arm, report in by_arm.items()]
     counts_by_arm = pd.DataFrame(rows, columns=["arm", *(field.name for field in fields(TrainingReport))])
@@ -212,13 +212,13 @@ def training_frame(reports: Reports) -> pd.DataFrame:
 
 
 def not_testable(reports: Reports) -> set[str]:
-    """Return the arms of RL in which no group had signal, in any seed."""
+    """Return the RL arms in which no group had signal in any seed."""
     runs = [(arm, TrainingReport(**report)) for by_arm in reports.values() for arm, report in by_arm.items()]
     return {arm for arm, _ in runs} - {arm for arm, report in runs if not report.not_testable}
 
 
 def warnings(reports: Reports) -> Iterator[str]:
-    """Yield a line for every arm, and seed, that no update changed."""
+    """Yield a line for every arm and seed without an update with signal."""
     for seed, by_arm in reports.items():
         for arm, report in by_arm.items():
             if TrainingReport(**report).updates_with_signal == 0:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from compositionality.analysis.scaling import STEP as FIT_STEP
-from compositionality.data.artefact import Recipe, beside, check_maker, is_to_be_checked, make, verify
+from compositionality.data.artefact import Recipe, check_maker, hidden_sibling, is_to_be_checked, make, verify
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import class_shares, read_labels
-from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.naming import add_run_names, named_paths
 from compositionality.evaluate.results import LABELS, Results, read_results
 from compositionality.evaluate.seeds import summary_of, table_files
 from compositionality.evaluate.types import Metric
@@ -92,7 +92,7 @@ def file_of(output: Path) -> Path:
     """Return the file to draw: a .png if its name has no ending (of three or four letters). UserError for another."""
     if output.suffix not in FORMATS and re.fullmatch(r"\.[A-Za-z]{3,4}", output.suffix):
         raise UserError(f"output={output}: must end in {', '.join(FORMATS)}, or in nothing")
-    beside(output, "lock")  # refuses a path without a name
+    hidden_sibling(output, "lock")  # refuses a path without a name
     return output if output.suffix in FORMATS else output.with_name(f"{output.name}.png")
 
 
@@ -127,7 +127,7 @@ def check(settings: FigureSettings) -> None:
     check_ranges(settings)
     check_maker(file_of(settings.output), STEP, force=settings.force)
     scaling = settings.figure == SCALING
-    paths = settings.inputs if scaling else named_paths("inputs", with_run_names(settings.inputs)).values()
+    paths = settings.inputs if scaling else named_paths("inputs", add_run_names(settings.inputs)).values()
     if is_to_be_checked(*paths, dry=True):
         if scaling:
             chosen_laws(settings)

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from compositionality.data import artefact
 from compositionality.data.artefact import Manifest, Recipe
 from compositionality.errors import SECRET_VARIABLES, SHORTEST_SECRET, UserError, without_secrets
-from compositionality.evaluate.naming import check_name, named_paths, with_run_names
+from compositionality.evaluate.naming import add_run_names, check_name, named_paths
 from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.report.card import (
     CONFIGURATIONS,
@@ -238,7 +238,7 @@ def _is_known(source: NamedSource, name: str) -> bool:
 
 
 def _recipe(settings: PublishSettings, parts: Sequence[Part], sources: Sequence[NamedSource]) -> Recipe:
-    results = named_paths("results", with_run_names(settings.results)) if settings.results else {}
+    results = named_paths("results", add_run_names(settings.results)) if settings.results else {}
     inputs = {f"what/{number}": part.path for number, part in enumerate(parts)}
     inputs |= {f"sources/{number}": source.path for number, source in enumerate(sources)}
     inputs |= {f"results/{name}": Path(path) for name, path in results.items()}

@@ -145,7 +145,7 @@ def check_decisions(folder: Path, path: Path) -> None:
             was = " / ".join(map(str, then.get(name, ("not there",))))
             raise UserError(
                 f"{folder / RECORD}: claim {name} was {was} at {record['code']}, and at {code_version()} is {decision} "
-                f"/ {corrected} by the same tables; mend the code, or replace the record with --force and say why"
+                f"/ {corrected} by the same tables; correct the code, or replace the record with --force and say why"
             )
 
 

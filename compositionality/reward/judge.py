@@ -1,4 +1,4 @@
-"""One response to one verdict: the task's judge, the limits of length and time, the failures of the judge itself."""
+"""Judge one response: the task's judge, limits of length and time, failures of the judge itself."""
 
 import logging
 import signal
@@ -32,26 +32,26 @@ def judge_response(
     """Return the verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says,
     and "failed" (no response) an ERROR.
 
-    ``ground_truth`` and ``extra_info`` are a row's, of ours or of another library.
-    A judge that fails gives an ERROR verdict; only an unknown ``data_source`` raises (UserError). A task whose judge is
-    not trusted is judged in a process of its own, for ``judge_seconds``.
+    ``ground_truth`` and ``extra_info`` are those of a row, ours or from another library.
+    A failing judge gives an ERROR verdict; only an unknown ``data_source`` raises (UserError). An untrusted judge runs
+    in a separate process for at most ``judge_seconds``.
     """
     task = task_of(data_source)
     try:
         truth = task.row_truth(ground_truth, row_info(extra_info))
-    except Exception as error:  # noqa: BLE001 - a truth of any kind is a judge's error, and no one else's
-        died_of = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-        _LOG.warning("the judge failed: %s", died_of)
-        return Verdict(0.0, Reason.ERROR, error=died_of)
+    except Exception as error:  # noqa: BLE001 - an invalid truth is a judge error
+        reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        _LOG.warning("the judge failed: %s", reason)
+        return Verdict(0.0, Reason.ERROR, error=reason)
     if task.trusted_judge or finish_reason in (LENGTH, FAILED):
         return judge_with(task.verdict, response, truth, finish_reason)
     from compositionality.reward.pool import JudgeInput
 
-    return _own_process(judge_seconds).judge(JudgeInput(data_source, response, truth, finish_reason))
+    return _separate_process(judge_seconds).judge(JudgeInput(data_source, response, truth, finish_reason))
 
 
 @cache
-def _own_process(judge_seconds: float) -> "SharedJudge":
+def _separate_process(judge_seconds: float) -> "SharedJudge":
     from compositionality.reward.pool import SharedJudge
 
     return SharedJudge(1, judge_seconds)
@@ -60,7 +60,7 @@ def _own_process(judge_seconds: float) -> "SharedJudge":
 def judge_with(
     judge: Callable[[str, str], Verdict], response: str, ground_truth: str, finish_reason: str = STOP
 ) -> Verdict:
-    """Judge as ``judge_response`` does, with the judge given."""
+    """Judge like ``judge_response``, with the given judge."""
     if finish_reason == LENGTH:
         return Verdict(0.0, Reason.OVERLONG)
     if finish_reason == FAILED:
@@ -68,14 +68,14 @@ def judge_with(
     try:
         verdict = judge(response, ground_truth)
         return verdict if verdict.answer is None else replace(verdict, answer=storable(verdict.answer))
-    except Exception as error:  # noqa: BLE001 - whatever a judge dies of is its own error, no wrong answer (P5)
-        died_of = f"{type(error).__name__}: {error}"
-        _LOG.warning("the judge failed: %s", died_of)
-        return Verdict(0.0, Reason.ERROR, error=died_of)
+    except Exception as error:  # noqa: BLE001 - an exception in a judge is a judge error, never a wrong answer (P5)
+        reason = f"{type(error).__name__}: {error}"
+        _LOG.warning("the judge failed: %s", reason)
+        return Verdict(0.0, Reason.ERROR, error=reason)
 
 
 def row_score(row: Mapping[str, Any], response: str) -> float:
-    """Return 1.0 for a right response, else 0.0. RuntimeError, which ends the evaluation, where the judge failed."""
+    """Return 1.0 for a right response, else 0.0. RuntimeError, which ends the evaluation, if the judge failed."""
     truth = row["reward_model"]["ground_truth"]
     verdict = judge_response(row["data_source"], response, truth, extra_info=row.get("extra_info"))
     if verdict.reason is Reason.ERROR:
@@ -85,11 +85,11 @@ def row_score(row: Mapping[str, Any], response: str) -> float:
 
 @contextmanager
 def processor_time(seconds: float, error: type[BaseException]) -> Iterator[None]:
-    """Raise ``error`` after ``seconds`` of processor time, in the main thread; elsewhere nothing ends the work.
+    """Raise ``error`` after ``seconds`` of processor time in the main thread; other threads have no limit.
 
-    A limit for work of a library that nobody can bound beforehand: an answer that keeps one busy is no right one. The
-    alarm of the judging process, which makes it an error, stays. What runs within another such limit is not counted
-    against that.
+    For calls of libraries whose time cannot be bounded beforehand: an answer that takes too long is not right. The
+    alarm of the judging process, which gives an error, stays set. Time inside a nested limit does not count for the
+    outer one.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""Judging in processes that can be killed: a judge that hangs, crashes or eats memory costs its own item only.
+"""Judging in processes that can be killed: a judge that hangs, crashes or runs out of memory loses only its item.
 
 ``JudgePool`` judges batches, ``SharedJudge`` responses of many threads.
 """
@@ -28,7 +28,7 @@ ERROR = Verdict(0.0, Reason.ERROR, error="it crashed, or took too long")
 
 
 class JudgeInput(NamedTuple):
-    """One response to judge, with what it is judged by; only a reward function looks at ``extra_info``."""
+    """One response to judge, with its truth; only reward functions read ``extra_info``."""
 
     data_source: str
     response: str
@@ -38,9 +38,9 @@ class JudgeInput(NamedTuple):
 
 
 class Worker:
-    """One judging process and the chunk that it holds (positions in the batch).
+    """One judging process and its current chunk (positions in the batch).
 
-    It may use ``memory_mb`` of address space and ``timeout_s`` seconds for an item; ``function``: what it calls.
+    It may use ``memory_mb`` of address space and ``timeout_s`` seconds per item; ``function``: a reward function.
     """
 
     def __init__(self, memory_mb: int, timeout_s: float, function: str | None) -> None:
@@ -60,20 +60,20 @@ class Worker:
         self.deadline = 0.0
 
     def wait_until_ready(self) -> None:
-        """Wait until the process has started; UserError if it cannot."""
-        said = b""
+        """Wait until the process has started. UserError if it cannot."""
+        message = b""
         with contextlib.suppress(EOFError):
-            said = self.connection.recv_bytes() if self.connection.poll(START_S) else said
-        if said != b"ready":
+            message = self.connection.recv_bytes() if self.connection.poll(START_S) else message
+        if message != b"ready":
             self.kill()
-            died = f"a judging process does not start (exit code {self.process.returncode})"
-            raise UserError(said.decode() or died)
+            fault = f"a judging process does not start (exit code {self.process.returncode})"
+            raise UserError(message.decode() or fault)
 
-    def give(self, chunk: list[int], encoded: bytes) -> None:
-        """Hand over a chunk; the deadline is a second line behind the worker's own alarm."""
+    def send(self, chunk: list[int], encoded: bytes) -> None:
+        """Send a chunk and set its deadline, in case the worker's own alarm fails."""
         self.chunk = chunk
         self.deadline = time.monotonic() + self.timeout_s * len(chunk) + GRACE_S
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it just died: receive() says so
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the worker died: receive() notices
             self.connection.send_bytes(encoded)
 
     def receive(self) -> bytes | None:
@@ -84,7 +84,7 @@ class Worker:
             return None
 
     def kill(self) -> None:
-        """End the process, and what it started, for certain."""
+        """Kill the process and all its children."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -92,9 +92,9 @@ class Worker:
 
 
 class JudgePool:
-    """Judges batches in ``workers`` processes. More errors than ``max_error_rate`` of all items is a UserError (P5).
+    """Judges batches in ``workers`` processes. More errors than ``max_error_rate`` of all items raise UserError (P5).
 
-    ``function``, FILE.py[:NAME], judges in place of the tasks; UserError if it cannot be loaded.
+    ``function``, FILE.py[:NAME], judges instead of the tasks; UserError if it cannot be loaded.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class JudgePool:
     def judge(self, items: Sequence[JudgeInput]) -> list[Verdict]:
         """Return one verdict per item, in order; an item on which the judge fails gets ERROR.
 
-        So does one whose finish reason is FAILED, which no judge sees and none is blamed for.
+        Items with finish reason FAILED get ERROR too, without a judge, and do not count as its errors.
         """
         if self._function is None:
             from compositionality.tasks.registry import task_of  # with a reward function there is no task
@@ -146,12 +146,12 @@ class JudgePool:
         return [ERROR if item.finish_reason == FAILED else next(verdicts) for item in items]
 
     def _judge(self, items: Sequence[JudgeInput]) -> list[Verdict]:
-        """Keep all workers busy until every item has its verdict; of a worker that died, each item is judged by itself.
+        """Keep all workers busy until every item has its verdict; items of a worker that died are judged one by one.
 
-        A chunk is encoded ahead, and answers are read only after the free workers have more, so that none waits.
+        A chunk is encoded in advance, and answers are parsed after free workers have a new chunk, so that none waits.
         """
         verdicts = [ERROR] * len(items)
-        size = max(1, min(CHUNK, -(-len(items) // (2 * len(self.workers)))))  # small where few items must be shared
+        size = max(1, min(CHUNK, -(-len(items) // (2 * len(self.workers)))))  # smaller if there are few items
         places = range(len(items))
         waiting = deque([*places[start : start + size]] for start in places[::size])
         ahead: tuple[list[int], bytes] | None = None
@@ -164,12 +164,12 @@ class JudgePool:
             while True:
                 for worker in self.workers:
                     if not worker.chunk and (ahead or waiting):
-                        worker.give(*(ahead or encode(waiting.popleft())))
+                        worker.send(*(ahead or encode(waiting.popleft())))
                         ahead = None
                 ahead = ahead or (encode(waiting.popleft()) if waiting else None)
                 for chunk, answer in answers:
                     fields = json.loads(answer) if answer else []
-                    judged = [Verdict(score, Reason(reason), *rest) for score, reason, *rest in fields] or [ERROR]
+                    judged = [Verdict(score, Reason(reason), *more) for score, reason, *more in fields] or [ERROR]
                     for place, verdict in zip(chunk, judged, strict=True):
                         verdicts[place] = verdict
                         if verdict.reason is Reason.ERROR:
@@ -177,11 +177,11 @@ class JudgePool:
                 busy = [worker for worker in self.workers if worker.chunk]
                 if not busy:
                     return verdicts
-                patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
-                heard = wait([worker.connection for worker in busy], timeout=patience)
+                timeout = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
+                ready = wait([worker.connection for worker in busy], timeout=timeout)
                 answers = []
                 for worker in busy:
-                    if worker.connection in heard or time.monotonic() > worker.deadline:
+                    if worker.connection in ready or time.monotonic() > worker.deadline:
                         answer, chunk, worker.chunk = worker.receive(), worker.chunk, []
                         if answer is None:
                             self.replace(worker)
@@ -191,12 +191,12 @@ class JudgePool:
                             answers.append((chunk, answer))
         except BaseException:
             for worker in self.workers:
-                if worker.chunk:  # its answer would be taken for one of the next batch
+                if worker.chunk:  # its answer would be read as one of the next batch
                     self.replace(worker)
             raise
 
     def _count_error(self, verdict: Verdict) -> None:
-        """Stop the run as soon as the limit is passed whatever the rest of the batch gives."""
+        """Count an error; raise UserError as soon as the limit is exceeded."""
         self.errors += 1
         if self.errors > self._max_error_rate * self.judged:
             raise UserError(
@@ -214,10 +214,10 @@ class JudgePool:
 
 
 class SharedJudge:
-    """Up to ``workers`` judging processes, started when they are first needed, each with one response at a time.
+    """Up to ``workers`` judging processes, started when first needed, each with one response at a time.
 
     Threads may share it: a call waits until a process is free. A judge that fails, hangs (for ``timeout_s``) or crashes
-    gives an ERROR verdict; the caller decides how many errors are too many.
+    gives an ERROR verdict; the caller decides how many errors to accept.
     """
 
     def __init__(self, workers: int, timeout_s: float = 10.0, function: str | None = None) -> None:
@@ -237,5 +237,5 @@ class SharedJudge:
 
 
 def plain(value: Any) -> Any:
-    """Return numpy's arrays and numbers as lists and numbers, what else JSON does not have as text."""
+    """Convert numpy's arrays and numbers to lists and numbers, other values that JSON lacks to text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,4 +1,4 @@
-"""Rewards as functions of a verdict; those of negative controls, which do not tell right answers from wrong ones."""
+"""Rewards as functions of a verdict, and rewards of negative controls, which do not depend on right or wrong."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -21,7 +21,7 @@ _UNREADABLE = frozenset({Reason.NO_ANSWER, Reason.MALFORMED, Reason.OVERLONG})
 
 
 def reward(verdict: Verdict, shape: Shape | str = Shape.BINARY) -> float | None:
-    """Return the reward of ``verdict``; None where the judge failed, which is no reward at all (P5)."""
+    """Return the reward of ``verdict``; None if the judge failed: then there is no reward (P5)."""
     if verdict.reason is Reason.ERROR:
         return None
     if Shape(shape) is Shape.SCORE:
@@ -35,14 +35,14 @@ def reward(verdict: Verdict, shape: Shape | str = Shape.BINARY) -> float | None:
 
 
 def overlong_penalty(n_tokens: int, max_tokens: int, buffer: int, penalty: float) -> float:
-    """Return DAPO's: from 0 down to -``penalty``, linearly, over the last ``buffer`` of ``max_tokens``."""
+    """Return DAPO's penalty: linear from 0 to -``penalty`` over the last ``buffer`` of ``max_tokens``."""
     return -penalty * min(max((n_tokens - max_tokens + buffer) / buffer, 0.0), 1.0) if buffer else 0.0
 
 
 class Control(StrEnum):
-    """Of what is sampled at a time, with dynamic sampling a part of a step. ``shuffled``: its rewards, permuted across
-    all its completions. ``random``: 1 with its share of right answers as probability, else 0. ``format``: 1 for every
-    readable, finished answer, else 0."""
+    """Rewards of a control, per sampling round (with dynamic sampling a part of a step). ``shuffled``: its rewards,
+    permuted across all completions. ``random``: 1 with its share of right answers as probability, else 0. ``format``: 1
+    for every readable, finished answer, else 0."""
 
     NONE = "none"
     SHUFFLED = "shuffled"
@@ -51,7 +51,7 @@ class Control(StrEnum):
 
 
 def shape_of(control: str, shape: str) -> str:
-    """Return how a verdict becomes a reward: as ever, but for the format control."""
+    """Return the shape of the rewards: ``shape``, except for the format control."""
     return Shape.FORMAT if control == Control.FORMAT else shape
 
 
@@ -59,15 +59,15 @@ def replace_rewards(control: str, groups: Sequence[PromptGroup], seed: Sequence[
     """Replace, in place, the rewards of groups that were sampled together; a failed verdict stays None."""
     if control not in (Control.SHUFFLED, Control.RANDOM):
         return
-    import numpy as np  # a judging process imports this module, and needs none
+    import numpy as np  # judging processes import this module but do not need numpy
 
     judged = [(group, place) for group in groups for place, value in enumerate(group.rewards) if value is not None]
     generator = np.random.default_rng(seed)
     if control == Control.SHUFFLED:
         rewards = [group.rewards[place] for group, place in judged]
-        drawn = [rewards[other] for other in generator.permutation(len(rewards))]
+        values = [rewards[number] for number in generator.permutation(len(rewards))]
     else:
         share = sum(group.correct[place] for group, place in judged) / max(len(judged), 1)
-        drawn = [float(value) for value in generator.random(len(judged)) < share]
-    for (group, place), value in zip(judged, drawn, strict=True):
+        values = [float(value) for value in generator.random(len(judged)) < share]
+    for (group, place), value in zip(judged, values, strict=True):
         group.rewards[place] = value

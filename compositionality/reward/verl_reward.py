@@ -1,4 +1,4 @@
-"""The reward function in the form in which verl calls it (``reward.custom_reward_function``)."""
+"""The reward function in verl's form (``reward.custom_reward_function``)."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ def compute_score(
 ) -> dict[str, float]:
     """Return ``score`` (the reward), ``acc`` (1 if correct) and an indicator per other reason, each a metric.
 
-    A judge that failed has score 0 and ``error`` 1: verl needs a number; the reward manager counts and stops (P5).
+    A failed judge gives score 0 and ``error`` 1, as verl needs a number; the reward manager counts errors (P5).
     """
     return score_dict(judge_response(data_source, solution_str, ground_truth, finish_reason, extra_info), shape)
 
 
 def score_dict(verdict: Verdict, shape: str = Shape.BINARY) -> dict[str, float]:
-    """Return a verdict as verl's dictionary of numbers: the same keys for each, beside a reward function's own."""
+    """Return a verdict as verl's dictionary of numbers, always with the same keys, and a reward function's metrics."""
     indicators = {reason.value: float(verdict.reason is reason) for reason in Reason if reason is not Reason.CORRECT}
     score = reward(verdict, shape) or 0.0
     return {**verdict.metrics, "score": score, "acc": float(verdict.reason is Reason.CORRECT), **indicators}

@@ -1,7 +1,7 @@
 """One judging process of the pool: ``python -m compositionality.reward.worker FD MEMORY_MB TIMEOUT_S [FUNCTION]``.
 
-Reads chunks of items from the socket FD and answers each with its verdicts. It may hang, crash or eat memory as a
-judge makes it: limits that the kernel enforces end it, and the pool sees the closed socket.
+Reads chunks of items from the socket FD and answers each with its verdicts. A judge may make it hang, crash or use too
+much memory: then limits of the kernel end it, and the pool sees the closed socket.
 """
 
 import importlib.util
@@ -29,9 +29,9 @@ RewardFunction = Callable[..., Any]
 
 
 def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None) -> None:
-    """Serve until the pool closes its end, or its process is gone; an error in place of *ready* ends it too.
+    """Serve until the pool closes its end or dies; if the start fails, send the error instead of *ready*.
 
-    ``memory_mb``: of address space, beyond what the process has once ``function`` is imported.
+    ``memory_mb``: limit of address space, beyond its size after importing ``function``.
     """
     connection = Connection(fd)
     try:
@@ -50,21 +50,21 @@ def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None)
         return
 
 
-def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[Any, ...]:
+def _verdict(function: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[Any, ...]:
     """Return one verdict; if the judge takes longer than ``timeout_s``, SIGALRM's default action ends this process.
 
-    Imports are not of this time. ``own``, a reward function, gets responses that the limit has cut off as well, as verl
-    does it.
+    The time excludes imports. As in verl, a reward ``function`` also gets responses that were cut off by the limit of
+    tokens.
     """
     data_source, response, ground_truth, finish_reason, extra_info = item
     judge: Callable[[str, str], Verdict]
-    if own is None:
+    if function is None:
         task = task_of(data_source)
         judge = task.verdict
-        with suppress(Exception):  # what cannot be imported is the verdict's error
+        with suppress(Exception):  # the judge itself will raise the import error
             _ = [*map(import_module, task.libraries)]
     else:
-        judge, finish_reason = partial(call_function, own, data_source, extra_info), STOP
+        judge, finish_reason = partial(call_function, function, data_source, extra_info), STOP
     signal.setitimer(signal.ITIMER_REAL, timeout_s)
     verdict = judge_with(judge, response, ground_truth, finish_reason)
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -75,7 +75,7 @@ def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[
 
 
 def load_function(word: str) -> RewardFunction:
-    """Run the function's file, in a process of the judge pool only, and return it. UserError if that fails."""
+    """Import the function from its file (only in a process of the judge pool). UserError if that fails."""
     path, name = place_of(word)
     spec = importlib.util.spec_from_file_location("reward_function", path)
     assert spec is not None
@@ -93,7 +93,7 @@ def load_function(word: str) -> RewardFunction:
 
 
 def call_function(function: RewardFunction, data_source: str, info: Any, response: str, truth: Any) -> Verdict:
-    """Return the verdict that the function gives. Raises what it raises, and ValueError for what is no score."""
+    """Return the verdict of the function. Raises its exceptions, and ValueError for an invalid result."""
     returned = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
     if inspect.iscoroutine(returned):
         import asyncio  # slow to import
@@ -103,7 +103,7 @@ def call_function(function: RewardFunction, data_source: str, info: Any, respons
 
 
 def verdict_of(returned: Any) -> Verdict:
-    """Return the verdict that a number or verl's dictionary stands for. ValueError for anything else."""
+    """Convert a number or verl's dictionary to a verdict. ValueError for anything else."""
     fields = dict(returned) if isinstance(returned, Mapping) else {"score": returned}
     score = number(fields.pop("score", None))
     right = number(fields.pop("acc")) if "acc" in fields else score

@@ -1,4 +1,4 @@
-"""Filters of judged rollouts: rows for SFT (rejection sampling), or the problems that a model solves now and then."""
+"""Filters of judged rollouts: rows for SFT (rejection sampling), or problems that a model solves sometimes."""
 
 import hashlib
 import heapq
@@ -42,14 +42,14 @@ from compositionality.validation import check_once, check_ranges
 
 BATCH = 4096  # rows in memory
 REPLACEMENT = "\ufffd"
-"""What every tokenizer decodes a half-written character to; none encodes it to what was sampled."""
+"""Tokenizers decode an incomplete character to this; encoding it does not give the sampled tokens back."""
 
 
 # ---- rows for SFT
 
 
 def filter_rollouts(settings: FilterSettings) -> Path:
-    """Filter rollout folders to ``output``/{train,test}.parquet; print what was dropped and why."""
+    """Filter rollout folders to ``output``/{train,test}.parquet; print the number of dropped responses by reason."""
     check_rollouts(settings, dry=False)
     output = Path(settings.output)
     if facts := make(output, _rollouts_recipe(settings), partial(_filter, settings), force=settings.force):
@@ -59,12 +59,12 @@ def filter_rollouts(settings: FilterSettings) -> Path:
 
 
 def check_rollouts(settings: FilterSettings, *, dry: bool = True) -> None:
-    """Raise UserError for settings out of range, or rollouts of another problem file; ``dry``: of what is there."""
+    """Raise UserError for settings out of range, or rollouts of another problem file; ``dry``: skip missing files."""
     if not settings.rollouts:
         raise UserError("rollouts: give at least one folder, as rollouts=[FOLDER,...]")
     check_ranges(settings)
     if settings.max_length is not None and settings.tokenizer is None:
-        raise UserError("max_length counts tokens of the whole chat: give it together with tokenizer=MODEL_PATH")
+        raise UserError("max_length counts tokens of the whole chat: give tokenizer=MODEL_PATH too")
     check_once("rollouts", settings.rollouts)
     folders = [Path(folder) for folder in settings.rollouts if is_to_be_checked(folder, dry=dry)]
     _check_inputs(settings, Path(settings.problems), folders, dry=dry)
@@ -94,8 +94,8 @@ def _rollouts_recipe(settings: FilterSettings) -> Recipe:
     return Recipe("filter_rollouts", values, inputs | settings.inputs())
 
 
-def _asked(settings: RowSettings, problems: Path, rollouts: Iterable[Path]) -> pa.Table:
-    """Return the problems; where a reward function of the user's judged rollouts, of any data source."""
+def _read_problems(settings: RowSettings, problems: Path, rollouts: Iterable[Path]) -> pa.Table:
+    """Read the problems; of any data source if a user's reward function judged the rollouts."""
     inputs = (name for folder in rollouts for name in rollout_manifest(folder).inputs)
     return read_problems(problems, settings.row_format(any_source=any(name.startswith(INPUT) for name in inputs)))
 
@@ -103,7 +103,7 @@ def _asked(settings: RowSettings, problems: Path, rollouts: Iterable[Path]) -> p
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     """Write the data set into ``folder``; return the figures for its manifest."""
     folder.mkdir()
-    problems = _asked(settings, Path(settings.problems), map(Path, settings.rollouts))
+    problems = _read_problems(settings, Path(settings.problems), map(Path, settings.rollouts))
     counts, keys = OutcomeCounts(), dict[int, str]()
     kept_file = folder / "kept.parquet"
     with pq.ParquetWriter(kept_file, SCHEMA, compression="zstd") as writer:
@@ -126,7 +126,7 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
 
 
 def _advice(rollouts: Sequence[str], otherwise: str) -> str:
-    """Print three responses of rollouts of which nothing is kept; return what to try: ``otherwise`` if one is right."""
+    """Print three responses of rollouts without a kept one; return advice: ``otherwise`` if any response is right."""
     folders = [*map(Path, rollouts)]
     for row in islice((row for _, group in _grouped(folders) for row in group), 3):
         print(f"{row['reason']}: {row['response']!r}")
@@ -141,7 +141,7 @@ def _kept_rows(
     tokenizer = None if settings.tokenizer is None else load_tokenizer(settings.tokenizer)
     for number, rollouts in _grouped([Path(path) for path in settings.rollouts]):
         if not 0 <= number < problems.num_rows:
-            raise UserError(f"{settings.problems}: has no row {number}, which the rollouts name; give their file")
+            raise UserError(f"{settings.problems}: has no row {number} of the rollouts; give their problem file")
         problem = problems.slice(number, 1).to_pylist()[0]
         prompt = _prompt(problem, hidden=settings.hide_definitions)
         candidates = [_candidate(row, prompt, tokenizer) for row in rollouts]
@@ -168,7 +168,7 @@ def _grouped(folders: Sequence[Path]) -> Iterator[tuple[int, list[Mapping[str, A
 
 
 def _prompt(problem: Mapping[str, Any], *, hidden: bool) -> list[Message]:
-    """Return the prompt's turns, user turns without definitions if they are to be hidden."""
+    """Return the prompt's turns, if ``hidden`` without definitions in the user turns."""
     task, turns = known_task(problem["data_source"]), list[Message]()
     for turn in problem["prompt"]:
         content = task.hide_definitions(turn["content"]) if hidden and turn["role"] == "user" else turn["content"]
@@ -177,13 +177,13 @@ def _prompt(problem: Mapping[str, Any], *, hidden: bool) -> list[Message]:
 
 
 def _candidate(row: Mapping[str, Any], prompt: list[Message], tokenizer: Any) -> Candidate:
-    """Return a rollout's row with what the rules ask of its text; ``tokenizer`` (None: not given) measures it."""
+    """Return a rollout's row as a candidate; ``tokenizer`` (may be None) measures its text."""
     text = strip_end_of_turn(row["response"])
     length, lost = 0, REPLACEMENT in text
     if tokenizer is not None and row["reason"] == Reason.CORRECT:
         try:
             length = len(chat_row([*prompt, Message(role="assistant", content=text)], tokenizer).tokens)
-        except UserError:  # the answer holds an EOS
+        except UserError:  # the answer contains an EOS
             lost = True
         lost = lost or bool(lost_characters(text, tokenizer))
     return Candidate(text, row["n_tokens"], row["finish_reason"], row["reason"], length, lost)
@@ -198,7 +198,7 @@ def validation_keys(keys: Collection[str], count: int, seed: int) -> set[str]:
 
 
 def validation_count(n_prompts: int, val_prompts: int | None, val_fraction: float) -> int:
-    """Return how many of ``n_prompts`` to set aside: ``val_prompts``, or if None a share (at least one), never all."""
+    """Return how many of ``n_prompts`` to hold out: ``val_prompts``, or if None a share (at least one), never all."""
     if val_prompts is None:
         val_prompts = max(1, round(val_fraction * n_prompts)) if val_fraction else 0
     return min(val_prompts, n_prompts - 1)
@@ -227,27 +227,27 @@ def _split(kept_file: Path, validation: set[int]) -> dict[str, int]:
 class FilterProblemsSettings(RowSettings):
     """Settings of ``filter_problems``."""
 
-    rollouts: Path = REQUIRED  # folder of collect_rollouts, several completions a problem
-    problems: Path = REQUIRED  # the problem file that they answer
-    output: Path = REQUIRED  # the problems that are kept, a parquet file
-    min_correct_ratio: Fraction = 0.0  # keep problems of which a larger share of completions is right …
-    max_correct_ratio: Fraction = 1.0  # … and a smaller one than this
+    rollouts: Path = REQUIRED  # folder of collect_rollouts, several completions per problem
+    problems: Path = REQUIRED  # the problem file of the rollouts
+    output: Path = REQUIRED  # file for the kept problems (parquet)
+    min_correct_ratio: Fraction = 0.0  # keep problems with a share of right completions above this …
+    max_correct_ratio: Fraction = 1.0  # … and below this
     force: bool = False  # replace a result that was made from something else
 
 
 def filter_problems(settings: FilterProblemsSettings) -> Path:
-    """Write ``output``, rows of ``problems`` as they are; print how many. UserError if none is left."""
+    """Write the kept rows of ``problems``, unchanged, to ``output``; print their number. UserError if none is left."""
     check_problems(settings, dry=False)
     output = settings.output
     recipe = _problems_recipe(settings)
-    if facts := make(output, recipe, partial(_solved_now_and_then, settings), force=settings.force):
+    if facts := make(output, recipe, partial(_keep_mixed, settings), force=settings.force):
         counts = f"{pq.read_metadata(output).num_rows:,} of {facts['asked']:,} problems"
         print(f"{output}: {counts}; never solved {facts['never']:,}, always {facts['always']:,}")
     return output
 
 
 def check_problems(settings: FilterProblemsSettings, *, dry: bool = True) -> None:
-    """Raise UserError for limits that leave nothing, or rollouts of another problem file; ``dry``: of what is there."""
+    """Raise UserError for limits that exclude everything, or other rollouts; ``dry``: skip missing files."""
     check_ranges(settings)
     if settings.output.suffix != ".parquet":
         raise UserError(f"output={settings.output}: must end in .parquet")
@@ -267,13 +267,13 @@ def _problems_recipe(settings: FilterProblemsSettings) -> Recipe:
     return Recipe("filter_problems", limits | settings.changed(), inputs)
 
 
-def _solved_now_and_then(settings: FilterProblemsSettings, path: Path) -> dict[str, Any]:
-    """Write the problems to ``path``, return counts. Completions on which the judge failed count for nothing."""
-    problems, kept = _asked(settings, settings.problems, [settings.rollouts]), list[int]()
+def _keep_mixed(settings: FilterProblemsSettings, path: Path) -> dict[str, Any]:
+    """Write the problems to ``path``, return counts. Completions on which the judge failed are ignored."""
+    problems, numbers = _read_problems(settings, settings.problems, [settings.rollouts]), list[int]()
     facts = {"asked": 0, "never": 0, "always": 0}
     for number, table in read_by_problem(settings.rollouts):
         if number >= problems.num_rows:
-            raise UserError(f"{settings.problems}: has no row {number}, which the rollouts name; give their file")
+            raise UserError(f"{settings.problems}: has no row {number} of the rollouts; give their problem file")
         judged = table.filter(pc.not_equal(table["reason"], Reason.ERROR))
         correct = pc.sum(pc.equal(judged["reason"], Reason.CORRECT)).as_py() or 0
         facts["asked"] += 1
@@ -281,13 +281,13 @@ def _solved_now_and_then(settings: FilterProblemsSettings, path: Path) -> dict[s
         facts["always"] += correct == judged.num_rows > 0
         share = correct / judged.num_rows if judged.num_rows else 0.0
         if settings.min_correct_ratio < share < settings.max_correct_ratio:
-            kept.append(number)
-    if not kept:
+            numbers.append(number)
+    if not numbers:
         advice = _advice([str(settings.rollouts)], "sample more, or loosen the limits")
         raise UserError(
-            f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
-            f"{settings.max_correct_ratio:g} of the completions are right; {advice}"
+            f"{settings.rollouts}: no problem has a share of right completions above {settings.min_correct_ratio:g} "
+            f"and below {settings.max_correct_ratio:g}; {advice}"
         )
     say_what_is_left_out(settings.problems, settings.row_format())
-    write_table(problems.take(pa.array(kept)), path)
+    write_table(problems.take(pa.array(numbers)), path)
     return facts

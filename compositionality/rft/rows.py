@@ -1,4 +1,4 @@
-"""SFT rows: which judged completions of a prompt become one, and their form; the loss is on the assistant turn."""
+"""SFT rows: the selection of judged completions, and the form of the rows; the loss is on the assistant turn."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ OUTCOMES = (
 """Every outcome, in the order in which the rules are applied."""
 
 
-# ---- which completions stay
+# ---- selection of completions
 
 
 @dataclass
@@ -60,18 +60,18 @@ class FilterSettings(RowSettings):
     """Settings of ``filter_rollouts``; null switches a rule off."""
 
     rollouts: list[str] = REQUIRED  # folders of collect_rollouts
-    problems: NonEmptyStr = REQUIRED  # the problem file that they answer
+    problems: NonEmptyStr = REQUIRED  # the problem file of the rollouts
     output: NonEmptyStr = REQUIRED  # folder for train.parquet and test.parquet
-    hide_definitions: bool = False  # take the definitions out of the prompts
-    max_correct_ratio: PositiveFraction | None = 1.0  # drop problems that are solved more often; null: keep all
-    max_per_prompt: PositiveInt | None = None  # correct completions to keep of a problem; null: all
+    hide_definitions: bool = False  # remove the definitions from the prompts
+    max_correct_ratio: PositiveFraction | None = 1.0  # drop problems with at least this share correct; null: keep all
+    max_per_prompt: PositiveInt | None = None  # correct completions to keep per problem; null: all
     max_tokens: PositiveInt | None = None  # drop longer completions; null: keep all
-    max_length: PositiveInt | None = None  # drop rows of more tokens with their prompt; null: keep all; needs tokenizer
-    tokenizer: str | None = None  # model folder or Hub id: drop completions with characters that it does not write back
+    max_length: PositiveInt | None = None  # drop rows longer than this with prompt; null: keep all; needs tokenizer
+    tokenizer: str | None = None  # model folder or Hub id: drop completions that it cannot write back
     deduplicate: bool = True  # keep one of equal completions of a problem
-    val_prompts: NonNegativeInt | None = None  # problems of test.parquet, at most all but one; null: by val_fraction
-    val_fraction: FractionBelowOne = 0.02  # share of problems of test.parquet, at least one; 0: no such file
-    seed: Seed = 42  # of the choice
+    val_prompts: NonNegativeInt | None = None  # problems in test.parquet, at most all but one; null: by val_fraction
+    val_fraction: FractionBelowOne = 0.02  # share of problems in test.parquet, at least one; 0: no such file
+    seed: Seed = 42  # seed of the choice
     force: bool = False  # replace a result that was made from something else
 
 
@@ -84,11 +84,11 @@ class Candidate:
     finish_reason: str
     reason: str
     length: int = 0  # tokens of the whole chat; 0: not measured
-    lost: bool = False  # holds characters that the tokenizer does not write back, such as half-sampled ones
+    lost: bool = False  # has characters that the tokenizer cannot write back, such as incomplete ones
 
 
 def decide(candidates: Sequence[Candidate], rules: FilterSettings) -> list[str]:
-    """Return the outcome of every completion of one prompt, in order. Of those above the cap, the first stay."""
+    """Return the outcome of every completion of one prompt, in order. If there are too many, the first are kept."""
     reasons = [candidate.reason for candidate in candidates if candidate.reason != Reason.ERROR]
     correct, ratio = reasons.count(Reason.CORRECT), rules.max_correct_ratio
     easy = ratio is not None and correct > 0 and correct >= ratio * len(reasons)
@@ -96,7 +96,7 @@ def decide(candidates: Sequence[Candidate], rules: FilterSettings) -> list[str]:
     outcomes: list[str] = []
     n_kept = 0
     for candidate in candidates:
-        outcome = _own_outcome(candidate, rules, easy=easy)
+        outcome = _single_outcome(candidate, rules, easy=easy)
         if outcome == KEPT and rules.deduplicate and candidate.text in texts:
             outcome = DUPLICATE
         elif outcome == KEPT and rules.max_per_prompt is not None and n_kept >= rules.max_per_prompt:
@@ -108,8 +108,8 @@ def decide(candidates: Sequence[Candidate], rules: FilterSettings) -> list[str]:
     return outcomes
 
 
-def _own_outcome(candidate: Candidate, rules: FilterSettings, *, easy: bool) -> str:
-    """Return the outcome as far as it does not depend on the other completions' texts."""
+def _single_outcome(candidate: Candidate, rules: FilterSettings, *, easy: bool) -> str:
+    """Return the outcome by the rules that do not depend on the other completions' texts."""
     if candidate.finish_reason == LENGTH:
         return UNFINISHED
     if candidate.reason != Reason.CORRECT:
@@ -119,7 +119,7 @@ def _own_outcome(candidate: Candidate, rules: FilterSettings, *, easy: bool) -> 
     for size, limit in ((candidate.n_tokens, rules.max_tokens), (candidate.length, rules.max_length)):
         if limit is not None and size > limit:
             return TOO_LONG
-    if any(marker in candidate.text for marker in END_OF_TURN):  # which the tokenizer would read as the end
+    if any(marker in candidate.text for marker in END_OF_TURN):  # the tokenizer would read it as the end
         return END_INSIDE
     return LOST_CHARACTERS if candidate.lost else KEPT
 
@@ -183,9 +183,9 @@ def _ordered(counts: Counter[str]) -> dict[str, int]:
 
 
 def strip_end_of_turn(response: str) -> str:
-    """Return ``response`` without the end-of-turn and padding text at its end, and without trailing blanks.
+    """Remove end-of-turn and padding text, and blanks, at the end of ``response``.
 
-    The chat template writes one end of turn; one more in the text would teach the model to end twice.
+    The chat template writes one end of turn; another one in the text would teach the model to end twice.
     """
     text = response.rstrip()
     while marker := next((marker for marker in END_OF_TURN + PADDING if text.endswith(marker)), None):
@@ -194,7 +194,7 @@ def strip_end_of_turn(response: str) -> str:
 
 
 def prompt_key(messages: Sequence[Message]) -> str:
-    """Return a prompt's sha256 over its turns, so that equal prompts agree wherever they come from."""
+    """Return the sha256 over a prompt's turns: equal for equal prompts of any source."""
     turns = [[message["role"], message["content"]] for message in messages]
     return hashlib.sha256(json.dumps(turns).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Tables cut and joined: a problem file into chunks, one an iteration of rejection fine-tuning; data sets to one."""
+"""Split a problem file into chunks, one per iteration of rejection fine-tuning; merge data sets into one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -29,26 +29,26 @@ from compositionality.validation import check_once, check_ranges
 SPLITS = ("train.parquet", "test.parquet")
 
 
-# ---- cut
+# ---- split
 
 
 @dataclass
 class ChunkSettings:
-    """Settings of ``split_chunks``; with a budget of completions the chunk size follows from it and ``n_samples``."""
+    """Settings of ``split_chunks``; with a budget of completions, it and ``n_samples`` give the size of a chunk."""
 
     problems: NonEmptyStr = REQUIRED  # problem file (parquet)
     output: NonEmptyStr = REQUIRED  # folder for 0.parquet, 1.parquet …
-    chunks: PositiveInt = 6  # how many
-    rows_per_chunk: PositiveInt | None = None  # problems of a chunk; null: as many as there are
-    rollout_budget: PositiveInt | None = None  # instead: completions of all chunks together, n_samples of a problem
-    completions_of: str = ""  # instead: as many as this finished run of RL has sampled; rollout_budget overrides it
-    n_samples: PositiveInt = 2  # for a budget: completions of a problem
-    prompts_of: str = ""  # instead of all problems: those that this finished run of RL was asked, in its order
-    seed: Seed = 42  # of the shuffle
+    chunks: PositiveInt = 6  # number of chunks
+    rows_per_chunk: PositiveInt | None = None  # problems per chunk; null: an equal part of all
+    rollout_budget: PositiveInt | None = None  # instead: completions of all chunks together, n_samples per problem
+    completions_of: str = ""  # instead: as many completions as this finished RL run; rollout_budget overrides it
+    n_samples: PositiveInt = 2  # for a budget: completions per problem
+    prompts_of: str = ""  # use only the problems of this finished RL run, in its order
+    seed: Seed = 42  # seed of the shuffle
     force: bool = False  # replace a result that was made from something else
 
     def size(self, n_problems: int) -> int:
-        """Return the problems of a chunk: as set, or within the budget of rollouts, or an equal part of all."""
+        """Return the problems per chunk: as set, or within the budget of rollouts, or an equal part of all."""
         if self.rows_per_chunk is not None and (self.rollout_budget or self.completions_of):
             raise UserError("give rows_per_chunk or rollout_budget, not both")
         if (rollouts := budget(self)) is None:
@@ -69,33 +69,33 @@ def budget(settings: ChunkSettings) -> int | None:
     manifest = read_manifest(run / "final")
     completions = manifest.facts.get("training", {}).get("completions") if manifest else None
     if not completions:
-        raise UserError(f"{run}/final: does not say how many completions it had; give rollout_budget=COMPLETIONS")
+        raise UserError(f"{run}/final: has no number of completions; give rollout_budget=COMPLETIONS")
     return int(completions)
 
 
 def stream_of(settings: ChunkSettings) -> dict[str, Any] | None:
-    """Return ``seed``, ``shuffle`` and number of ``groups`` of the prompts of the run prompts_of, if it is finished."""
+    """Return ``seed``, ``shuffle`` and number of ``groups`` of the run ``prompts_of``, or None if it is unfinished."""
     manifest = read_manifest(Path(settings.prompts_of, "final")) if settings.prompts_of else None
     if manifest is None:
         return None
     files = [digest for name, digest in manifest.inputs.items() if name.startswith("train_files")]
     if files != [file_hash(Path(settings.problems))] or manifest.settings.get("data.train_limit"):
-        raise UserError(f"{settings.prompts_of}: was not trained on all of {settings.problems}, and on no other file")
+        raise UserError(f"{settings.prompts_of}: was not trained on exactly {settings.problems}; give that run's file")
     stream = {key: manifest.settings[f"data.{key}"] for key in ("seed", "shuffle")}
     return {**stream, "groups": manifest.facts["training"]["groups"]}
 
 
 def split_chunks(settings: ChunkSettings) -> Path:
-    """Order a problem file anew and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
+    """Shuffle a problem file and write ``output``/0.parquet, 1.parquet …: consecutive slices that share no row."""
     check_chunks(settings, dry=False)
     if settings.completions_of and budget(settings) is None:
         raise UserError(
-            f"{settings.completions_of}: no finished run, and as many completions are to be sampled as it has; run it "
+            f"{settings.completions_of}: not a finished run, so its number of completions is unknown; finish it "
             "first, or give rollout_budget=COMPLETIONS"
         )
     stream = stream_of(settings)
     if settings.prompts_of and stream is None:
-        raise UserError(f"{settings.prompts_of}: no finished run, and the problems are to be its own; run it first")
+        raise UserError(f"{settings.prompts_of}: not a finished run, so its problems are unknown; finish it first")
     output = Path(settings.output)
 
     def write(folder: Path) -> dict[str, Any]:
@@ -104,8 +104,8 @@ def split_chunks(settings: ChunkSettings) -> Path:
         n = problems.num_rows
         rows = np.random.default_rng(settings.seed).permutation(n)
         if stream:  # each once, in the order of the run
-            asked = (row_at(place, n, stream["seed"], shuffle=stream["shuffle"]) for place in range(stream["groups"]))
-            rows = np.array(list(dict.fromkeys(asked)))
+            order = (row_at(place, n, stream["seed"], shuffle=stream["shuffle"]) for place in range(stream["groups"]))
+            rows = np.array(list(dict.fromkeys(order)))
         size = checked_size(settings, len(rows))
         for number in range(settings.chunks):
             write_table(problems.take(rows[number * size : (number + 1) * size]), folder / f"{number}.parquet")
@@ -118,7 +118,7 @@ def split_chunks(settings: ChunkSettings) -> Path:
 
 
 def check_chunks(settings: ChunkSettings, *, dry: bool = True) -> None:
-    """Raise UserError for settings that no problem file fits; in a dry run also for a file of too few rows."""
+    """Raise UserError for settings that fit no problem file; in a dry run also for a file with too few rows."""
     check_ranges(settings)
     settings.size(settings.chunks)
     check_target(Path(settings.output), _chunks_recipe(settings), force=settings.force)
@@ -129,13 +129,13 @@ def check_chunks(settings: ChunkSettings, *, dry: bool = True) -> None:
 
 
 def checked_size(settings: ChunkSettings, n_problems: int) -> int:
-    """Return the problems of a chunk. UserError if a file of ``n_problems`` has too few."""
+    """Return the number of problems per chunk. UserError if a file of ``n_problems`` has too few."""
     size = settings.size(n_problems)
-    needed = settings.chunks * size
-    if size < 1 or needed > n_problems:
+    total = settings.chunks * size
+    if size < 1 or total > n_problems:
         raise UserError(
             f"{settings.problems}: {n_problems} rows are too few for {settings.chunks} chunks of {max(size, 1)}"
-            f" (needs {max(needed, settings.chunks)}); make more problems or ask for fewer"
+            f" (needs {max(total, settings.chunks)}); make more problems or ask for fewer"
         )
     return size
 
@@ -152,7 +152,7 @@ def _chunks_recipe(settings: ChunkSettings) -> Recipe:
     return Recipe("split_chunks", values, {"problems": Path(settings.problems)})
 
 
-# ---- join
+# ---- merge
 
 
 @dataclass
@@ -160,13 +160,13 @@ class MergeSettings:
     """Settings of ``merge_data``."""
 
     inputs: list[str] = REQUIRED  # two or more files, or folders of train and test
-    output: NonEmptyStr = REQUIRED  # of the same kind
-    allow_shared_prompts: bool = False  # keep rows whose prompt an earlier input has
+    output: NonEmptyStr = REQUIRED  # a file, or a folder if the inputs are folders
+    allow_shared_prompts: bool = False  # keep rows with a prompt of an earlier input
     force: bool = False  # replace a result that was made from something else
 
 
 def merge_data(settings: MergeSettings) -> Path:
-    """Join the inputs in the order given: files to one file, folders of train and test to one such folder."""
+    """Merge the inputs in order: files to one file, folders of train and test to one such folder."""
     inputs, output = named_inputs(settings), Path(settings.output)
 
     def write(target: Path) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def merge_data(settings: MergeSettings) -> Path:
 
 
 def check_merge(settings: MergeSettings) -> None:
-    """Check settings, place of the result, and columns and prompts of the inputs that exist, for a dry run."""
+    """Check, for a dry run, the settings, the output, and columns and prompts of the inputs that exist."""
     inputs = named_inputs(settings)
     check_target(Path(settings.output), _merge_recipe(settings, inputs), force=settings.force)
     existing = [path for path in inputs if is_to_be_checked(path, dry=True)]
@@ -202,7 +202,7 @@ def _merge_recipe(settings: MergeSettings, inputs: Sequence[Path]) -> Recipe:
 
 
 def named_inputs(settings: MergeSettings) -> list[Path]:
-    """Return the inputs. UserError for less than two, or one that is given twice."""
+    """Return the inputs. UserError for fewer than two, or for one given twice."""
     inputs = [Path(path) for path in settings.inputs]
     if len(inputs) < 2:
         raise UserError("inputs: give two or more files or folders, as inputs=[A,B]")
@@ -211,12 +211,12 @@ def named_inputs(settings: MergeSettings) -> list[Path]:
 
 
 def parts_of(inputs: Sequence[Path]) -> dict[str, list[Path]]:
-    """Return the files of each file of the result ("": the result itself). UserError where their columns differ."""
+    """Return the input files for each file of the result ("": the result itself). UserError if columns differ."""
     parts = {"": list(inputs)}
     if any(path.is_dir() for path in inputs):
         for path in inputs:
             if not (path / SPLITS[0]).is_file():
-                raise UserError(f"{path}: no {SPLITS[0]} in it; give files only, or folders of train and test only")
+                raise UserError(f"{path}: has no {SPLITS[0]}; give only files, or only folders of train and test")
         parts = {name: [path / name for path in inputs if (path / name).is_file()] for name in SPLITS}
     for paths in parts.values():
         check_schemas(paths)
@@ -224,7 +224,7 @@ def parts_of(inputs: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def check_prompts(parts: dict[str, list[Path]], *, allow: bool) -> int:
-    """Return how many rows have a prompt of another input; UserError unless allowed, and always across splits."""
+    """Return how many rows have a prompt of another input. UserError unless allowed, and always across splits."""
     owners: dict[str, tuple[str, Path]] = {}
     shared = 0
     for split, paths in parts.items():
@@ -237,25 +237,25 @@ def check_prompts(parts: dict[str, list[Path]], *, allow: bool) -> int:
                     raise UserError(f"{path}: row {row} has a prompt that {owner} trains on; filter both as one set")
                 if not allow:
                     raise UserError(
-                        f"{path}: row {row} has a prompt of {owner} too; drop it or set allow_shared_prompts=true"
+                        f"{path}: row {row} has a prompt of {owner}; drop it or set allow_shared_prompts=true"
                     )
                 shared += 1
     return shared
 
 
 def _keys(path: Path) -> Iterator[str]:
-    """Yield every row's key of its prompt: of SFT rows the turns before the response, of problem rows the prompt."""
+    """Yield the key of every row's prompt: the turns before the response of SFT rows, the prompt of problem rows."""
     table = read_table(path)
     column = "messages" if "messages" in table.column_names else "prompt"
     if column not in table.column_names:
         raise UserError(f"{path}: has neither column messages nor prompt; it has {', '.join(table.column_names)}")
     for row, turns in enumerate(table[column].to_pylist()):
         chat: Any = [{"role": "user", "content": turns}] if isinstance(turns, str) else turns
-        read = isinstance(chat, list) and all(
+        is_chat = isinstance(chat, list) and all(
             isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
             for turn in chat
         )
-        prompt = (chat[:-1] if column == "messages" else chat) if read else []
+        prompt = (chat[:-1] if column == "messages" else chat) if is_chat else []
         if not prompt:
             raise UserError(f"{path}: row {row} has no prompt in its column {column}; make the file again")
         yield prompt_key(prompt)
@@ -270,4 +270,4 @@ def check_schemas(paths: Sequence[Path]) -> None:
         for name in first.names:
             type_, expected = schema.field(name).type, first.field(name).type
             if type_ != expected:
-                raise UserError(f"{path}: column {name} is {type_}, in {paths[0]} it is {expected}")
+                raise UserError(f"{path}: column {name} is {type_}, in {paths[0]} it is {expected}; make them equal")

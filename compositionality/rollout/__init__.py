@@ -1,1 +1,1 @@
-"""Sampling many completions per problem, resumably, and storing them with their verdicts."""
+"""Sample many completions per problem, resumably, and store them with their verdicts."""

@@ -1,4 +1,4 @@
-"""A Ray cluster: joined, counted and checked before anything starts on it, and watched for nodes that leave."""
+"""Ray clusters: join one, count and check its nodes before a start, and watch for nodes that leave."""
 
 import os
 import socket
@@ -16,22 +16,22 @@ from typing import Any
 from compositionality.errors import SECRET_VARIABLES, UserError
 
 CONNECT_SECONDS = 5.0
-RELEASE_SECONDS = 30.0  # until the GPUs of a job that has ended are free again
+RELEASE_SECONDS = 30.0  # until the GPUs of an ended job are free again
 CHECK_SECONDS = 120.0
 WATCH_SECONDS = 2.0
-LEFT_SECONDS = 90.0  # until Ray knows that a node has left whose actors have failed: five checks of up to 13 s
+LEFT_SECONDS = 90.0  # until Ray notices that the node of failed actors has left: five checks of up to 13 s
 BY_NAME = ("auto", "local")
 FOR_WORKERS = (
     *("VERL_", "VLLM_", "COMPOSITIONALITY_", "NCCL_", "GLOO_", "HF_", "TQ_"),
     *("TENSORBOARD_DIR", "OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM", "TRANSFORMERS_OFFLINE"),
 )
 FOR_TRACKERS = ("WANDB_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-NOT_FORWARDED = ("WANDB_SERVICE",)  # wandb's own, of one process tree
+NOT_FORWARDED = ("WANDB_SERVICE",)  # internal to wandb, valid in one process tree
 
 
 @dataclass(frozen=True)
 class ClusterNode:
-    """A living node: Ray's id, host name, GPUs (all, and those that no task holds)."""
+    """A living node: Ray's id, host name, number of GPUs and of free ones."""
 
     id: str
     host: str
@@ -40,7 +40,7 @@ class ClusterNode:
 
 
 def worker_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what every process on a cluster takes from this environment; no secrets, as Ray logs it."""
+    """Return the variables for every process on a cluster; without secrets, as Ray logs them."""
     return {
         name: value
         for name, value in environment.items()
@@ -49,7 +49,7 @@ def worker_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def tracker_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what the process that logs to wandb takes, key and proxies included: to pass by argument, in no file."""
+    """Return the variables for the process that logs to wandb, including key and proxies: pass them as an argument."""
     return {
         name: value
         for name, value in environment.items()
@@ -82,7 +82,7 @@ def check_answers(address: str) -> None:
         raise UserError(f"run.ray_address: {address!r} is not HOST:PORT")
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-    except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
+    except (OSError, UnicodeError) as error:  # UnicodeError: not a host name
         raise UserError(
             f"no Ray cluster answers at {address} ({getattr(error, 'strerror', None) or error}); "
             f"start one with: ray start --head --port={port}"
@@ -110,7 +110,7 @@ def nodes() -> list[ClusterNode]:
 def check_cluster(address: str, nodes: int, gpus: int, folder: Path, files: Sequence[Path]) -> None:
     """Raise UserError unless ``nodes`` nodes have ``gpus`` free GPUs each and all see ``folder`` and ``files``.
 
-    Ray is asked by a process of its own: a server that is no Ray would keep it waiting for minutes.
+    A separate process asks Ray: a server that is not Ray would block it for minutes.
     """
     check_answers(address)
     command = [sys.executable, "-m", "compositionality.study.cluster", "check", address]
@@ -129,15 +129,15 @@ def check_cluster(address: str, nodes: int, gpus: int, folder: Path, files: Sequ
         raise UserError(message.removeprefix("error: "))
 
 
-def check_capacity(address: str, wanted: int, gpus: int) -> None:
-    """Raise UserError unless ``wanted`` nodes of the joined cluster have ``gpus`` free GPUs each, at once or soon."""
+def check_capacity(address: str, count: int, gpus: int) -> None:
+    """Raise UserError unless ``count`` nodes of the joined cluster have ``gpus`` free GPUs each, at once or soon."""
     deadline = time.monotonic() + RELEASE_SECONDS
     living = nodes()
-    while sum(node.free >= gpus for node in living) < wanted:
-        if sum(node.gpus >= gpus for node in living) < wanted or time.monotonic() > deadline:
+    while sum(node.free >= gpus for node in living) < count:
+        if sum(node.gpus >= gpus for node in living) < count or time.monotonic() > deadline:
             counts = ", ".join(f"{node.host} {node.free} of {node.gpus}" for node in living)
             raise UserError(
-                f"run.nodes={wanted} × run.processes={gpus}: that many nodes with that many free GPUs are needed, the "
+                f"run.nodes={count} × run.processes={gpus}: needs that many nodes with that many free GPUs, but the "
                 f"Ray cluster at {address} has (free of all GPUs) {counts}; lower NNODES or N_GPUS, or start more nodes"
             )
         time.sleep(1)
@@ -153,7 +153,7 @@ def check_shared(folder: Path, files: Sequence[Path]) -> None:
 
 
 def check_seen(files: Sequence[Path], shown: Path | None = None) -> None:
-    """Raise UserError for a node of the joined cluster that does not see one of ``files``, which it calls ``shown``."""
+    """Raise UserError for a node of the joined cluster that does not see one of ``files`` (``shown`` in messages)."""
     import ray
     from ray.exceptions import GetTimeoutError, RayError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -182,7 +182,7 @@ def unseen(paths: Sequence[Path]) -> list[Path]:
 
 
 class NodeWatch:
-    """Call ``act`` with one line when a node leaves on which this driver has, or had, an actor."""
+    """Calls ``act`` with one line when a node leaves on which this driver has, or had, an actor."""
 
     def __init__(self, act: Callable[[str], None]) -> None:
         self._act = act
@@ -191,7 +191,7 @@ class NodeWatch:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def look(self, seconds: float = 0.0) -> None:
-        """Look now, and for ``seconds`` more: Ray needs some to be sure that a node has left."""
+        """Look now, and for ``seconds`` more: Ray needs some time to notice that a node has left."""
         deadline = time.monotonic() + seconds
         while True:
             with self._lock:
@@ -215,13 +215,13 @@ class NodeWatch:
         if not ray.is_initialized():
             return
         job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
-        known = {node["NodeID"]: node for node in ray.nodes()}
+        by_id = {node["NodeID"]: node for node in ray.nodes()}
         for actor in state.actor_table(None, job).values():
             name = actor["Address"]["NodeID"]
-            if name in known:
-                self._hosts[name] = known[name]["NodeManagerHostname"]
+            if name in by_id:
+                self._hosts[name] = by_id[name]["NodeManagerHostname"]
         for name, host in self._hosts.items():
-            if not known.get(name, {"Alive": False})["Alive"]:
+            if not by_id.get(name, {"Alive": False})["Alive"]:
                 self._act(
                     f"the node {host} left the Ray cluster during the run; start it again and run the same command"
                 )

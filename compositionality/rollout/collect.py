@@ -45,16 +45,16 @@ from compositionality.seeds import request_seed
 from compositionality.types import Completion
 from compositionality.validation import check_ranges
 
-MIN_ROWS_BESIDE_OTHERS = VllmOptions.max_num_seqs // 2  # of a call, which fill half a batch of a replica
+MIN_ROWS_PER_CALL = VllmOptions.max_num_seqs // 2  # with several replicas: half a batch of one
 SECONDS_BETWEEN_LINES = 15.0  # of progress
 Call = tuple[int, range]
-"""A shard, and which completions of it one call of the engine makes."""
+"""A shard, and the part of its completions that one call of the engine samples."""
 
 
 def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | None = None) -> Path:
-    """Make the rollout folder ``settings.output`` and return it; nothing is done if it exists from the same inputs.
+    """Make the rollout folder ``settings.output`` and return it; do nothing if it exists from the same inputs.
 
-    ``engine``: one for many problem files with one model, or what opens it; it is not closed.
+    ``engine``: an engine (or a function that opens it) for several problem files with one model; it is not closed.
     """
     settings = settle_engine(settings)
     output, console = settings.output, new_console()
@@ -85,17 +85,17 @@ def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | N
 
 
 def calls_of(shard: range, rows: int, replicas: int) -> list[range]:
-    """Cut a shard, of ``rows`` in all shards, into one call for each time that a replica of the engine is asked.
+    """Split a shard into calls of the engine; ``rows`` is the number of completions in all shards.
 
-    One replica makes a shard at a time. Several get four calls each, so that none idles long at the end, but no calls
-    that fill less than half of a batch.
+    A single replica samples a shard per call. Several get about four calls each, so that none idles long at the end,
+    but no call has less than half a batch.
     """
-    size = len(shard) if replicas == 1 else max(-(-rows // (4 * replicas)), MIN_ROWS_BESIDE_OTHERS)
+    size = len(shard) if replicas == 1 else max(-(-rows // (4 * replicas)), MIN_ROWS_PER_CALL)
     return [shard[first : first + size] for first in range(0, len(shard), size)]
 
 
 def settle_engine(settings: CollectSettings, *, dry: bool = False) -> CollectSettings:
-    """Check the settings and resolve engine=auto; not in a dry run whose model, which decides it, does not exist."""
+    """Check the settings and resolve engine=auto, except in a dry run without the model, which decides it."""
     by_model = settings.engine == AUTO and not settings.base_url
     if by_model and not is_to_be_checked(settings.model, dry=dry):
         check_ranges(settings)
@@ -106,7 +106,7 @@ def settle_engine(settings: CollectSettings, *, dry: bool = False) -> CollectSet
 
 
 def check(settings: CollectSettings) -> None:
-    """Check settings, and of model and problems what exists, for a dry run. UserError as ``collect`` has it."""
+    """Check the settings, and existing model and problems, for a dry run. UserErrors are those of ``collect``."""
     settings = settle_engine(settings, dry=True)
     problems = _problems(settings) if is_to_be_checked(settings.problems, dry=True) else None
     if settings.engine != "openai" and not is_to_be_checked(settings.model, dry=True):
@@ -124,7 +124,7 @@ def _problems(settings: CollectSettings) -> pa.Table:
 
 
 def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
-    """Return the longest prompt in tokens, after checking the model and any prompts; a server checks its own (0)."""
+    """Check model and prompts; return the tokens of the longest prompt (0 for a server, which checks them itself)."""
     if settings.engine == "openai":
         return 0
     batches = [] if problems is None else problems.to_batches(max_chunksize=1024)
@@ -133,7 +133,7 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
 
 
 def check_chats(settings: CollectSettings, model: ModelFolder, chats: Iterable[Chat], source: str) -> int:
-    """Return the longest prompt in tokens. UserError, naming ``source``, for what model or machine cannot take."""
+    """Return the tokens of the longest prompt. UserError, naming ``source``, if they do not fit model or machine."""
     lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in readable(chats, model.tokenizer, source))
     longest = check_prompt_lengths(lengths, settings.max_prompt_tokens, source)
     check_context(model, longest + settings.max_tokens, "the longest prompt + max_tokens")
@@ -162,7 +162,7 @@ class _Job:
             Meter(total, total - rows, console) as meter,
         ):
             generate = partial(self._generate, engine, tick=meter.tick)
-            for (shard, part), sampled in generated(generate, calls, replicas):
+            for (shard, part), sampled in run_calls(generate, calls, replicas):
                 parts[shard][part.start] = sampled
                 if sum(map(len, parts[shard].values())) == len(self.shards[shard]):
                     completions = [*chain.from_iterable(part for _, part in sorted(parts.pop(shard).items()))]
@@ -172,13 +172,13 @@ class _Job:
 
     def _generate(self, engine: Engine, call: Call, tick: Tick) -> list[Completion]:
         _, part = call
-        units, rows = self._asked(part)
+        units, rows = self._read_rows(part)
         prompts: list[Chat] = [rows[problem]["prompt"] for problem, _ in units]
         seeds = [request_seed(self.settings.seed, problem, sample) for problem, sample in units]
         return engine.generate(prompts, seeds, self.settings.sampling(), tick)
 
     def _judge_and_write(self, shard: int, completions: Sequence[Completion], pool: JudgePool) -> None:
-        units, rows = self._asked(self.shards[shard])
+        units, rows = self._read_rows(self.shards[shard])
         inputs = []
         for (problem, _), completion in zip(units, completions, strict=True):
             row = rows[problem]
@@ -187,20 +187,20 @@ class _Job:
         groups = [(rows[problem]["level"], rows[problem]["group"]) for problem, _ in units]
         self.working.write(shard, shard_table(units, groups, completions, pool.judge(inputs)))
 
-    def _asked(self, numbers: range) -> tuple[list[tuple[int, int]], dict[int, dict[str, Any]]]:
-        """Return (problem, sample) of each of these consecutive completions, and the problems by row number."""
+    def _read_rows(self, numbers: range) -> tuple[list[tuple[int, int]], dict[int, dict[str, Any]]]:
+        """Return (problem, sample) of consecutive completions, and their problems by row number."""
         units = [divmod(number, self.settings.n_samples) for number in numbers]
         (first, _), (last, _) = units[0], units[-1]
-        more = ["extra_info"] if self.settings.reward.function else []
-        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *more])
+        extra = ["extra_info"] if self.settings.reward.function else []
+        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *extra])
         return units, dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
 
 
-def generated(
+def run_calls(
     generate: Callable[[Call], list[Completion]], calls: Sequence[Call], parallel_calls: int
 ) -> Iterator[tuple[Call, list[Completion]]]:
-    """Yield (call, completions) in the order in which they finish, at most ``parallel_calls`` at a time."""
-    if parallel_calls == 1:  # in this very thread: vLLM has bound it to its cores
+    """Run the calls, at most ``parallel_calls`` at a time; yield (call, completions) as they finish."""
+    if parallel_calls == 1:  # in this thread, which vLLM has bound to its cores
         yield from ((call, generate(call)) for call in calls)
         return
     waiting = iter(calls)
@@ -217,14 +217,14 @@ def generated(
 
 
 class Meter:
-    """Progress: a bar on a terminal, a line every 15 seconds elsewhere. ``done`` of ``total`` completions exist."""
+    """Progress: a bar on a terminal, else a line every 15 seconds. ``done`` of ``total`` completions already exist."""
 
     def __init__(self, total: int, done: int, console: Console) -> None:
         self._console = console
         self._rows, self._total, self._before = done, total, done
         self.tokens = 0
         self._start = self._last_line = time.monotonic()
-        whole = Column(no_wrap=True)  # in a narrow terminal the bar alone gets shorter
+        whole = Column(no_wrap=True)  # in a narrow terminal only the bar shrinks
         columns = (
             BarColumn(None, table_column=Column(max_width=40)), MofNCompleteColumn(table_column=whole),
             TextColumn("{task.fields[rate]}", table_column=whole), TimeElapsedColumn(whole),
@@ -242,7 +242,7 @@ class Meter:
 
     @property
     def tokens_per_second(self) -> float:
-        """Return the tokens of finished shards per second of this run."""
+        """Tokens of finished shards per second of this run."""
         return self.tokens / max(time.monotonic() - self._start, 1e-9)
 
     def tick(self, rows: int, tokens: int = 0) -> None:

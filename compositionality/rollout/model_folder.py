@@ -14,7 +14,7 @@ from compositionality.yaml_files import read_yaml_mapping
 
 KNOWN = Path(__file__).parents[1] / "config" / "models"
 FAMILIES = ("llama", "qwen2", "qwen3")
-"""What the single-file trainers and the built-in sampler compute."""
+"""Model families of the single-file trainers and the built-in sampler."""
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 MODEL_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken")
 TEXT = (
@@ -29,7 +29,7 @@ AGAIN = "download or export the model again"
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A checked Hugging Face folder: its tokenizer, every id that ends a completion, its context length in tokens."""
+    """A checked Hugging Face folder: tokenizer, every token id that ends a completion, context length in tokens."""
 
     path: Path
     tokenizer: Any
@@ -38,9 +38,9 @@ class ModelFolder:
 
 
 def resolve_model(path_or_id: str | Path) -> Path:
-    """Return the folder of a model: ``path_or_id`` itself if it is one, else the snapshot of that Hub id.
+    """Return the folder of a model: ``path_or_id`` itself if it is a folder, else the snapshot of that Hub id.
 
-    Weights, config and tokenizer are downloaded unless they are in the Hugging Face cache, or HF_HUB_OFFLINE=1.
+    Downloads weights, config and tokenizer unless the Hugging Face cache has them or HF_HUB_OFFLINE=1.
     """
     path, name = Path(path_or_id).expanduser(), str(path_or_id)
     if path.is_dir():
@@ -52,7 +52,7 @@ def resolve_model(path_or_id: str | Path) -> Path:
 
 @cache
 def _snapshot(hub_id: str) -> Path:
-    """Return the cached folder of a Hub model, with safetensors, or pytorch_model*.bin where it has none."""
+    """Return the cached folder of a Hub model with safetensors, or with pytorch_model*.bin if it has none."""
     import httpx
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
@@ -64,7 +64,7 @@ def _snapshot(hub_id: str) -> Path:
     except (OSError, ValueError, httpx.HTTPError) as error:
         reason = "the Hub cannot be reached"
         if isinstance(error, HfHubHTTPError):
-            reason = "the Hub knows no such model, or only after hf auth login"
+            reason = "the Hub has no such model, or it needs hf auth login"
         reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else reason
         raise UserError(
             f"{hub_id}: no such folder, and no such model in the Hugging Face cache ({reason}); "
@@ -74,17 +74,17 @@ def _snapshot(hub_id: str) -> Path:
 
 
 def check_family(folder: Path) -> None:
-    """Raise UserError for a model of another family than FAMILIES."""
+    """Raise UserError for a model whose family is not in FAMILIES."""
     kind = read_config(folder).get("model_type")
     if kind not in FAMILIES:
         raise UserError(f"{folder}: model_type {kind!r} is none of {', '.join(FAMILIES)}")
 
 
 def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelFolder:
-    """Check config, weights, tokenizer, chat template (without ``chat_template``, text_template is taken) and EOS."""
+    """Check config, weights, tokenizer, EOS and chat template (``chat_template=False`` sets ``text_template``)."""
     path = resolve_model(path_or_id)
     config = read_config(path)
-    if (path / ADAPTER).is_file():  # transformers would load it on top, without a word
+    if (path / ADAPTER).is_file():  # transformers would load it on top silently
         raise UserError(f"{path}: holds an adapter ({ADAPTER}); give a folder with it merged (peft: merge_and_unload)")
     check_weights(path)
     tokenizer = load_tokenizer(path, chat_template=chat_template)
@@ -100,7 +100,7 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return what describes the language model in a config.json; vision models have it in ``text_config``."""
+    """Return the language model's part of a config.json; vision models have it in ``text_config``."""
     part = config.get("text_config")
     return config | part if isinstance(part, dict) else config
 
@@ -112,7 +112,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def head_width(path: Path) -> int | None:
-    """Return the width of the attention heads of the model in a folder; None if its config does not tell."""
+    """Return the width of a model's attention heads; None if its config does not tell."""
     config = text_config(read_config(path))
     width, heads = config.get("head_dim"), config.get("num_attention_heads")
     if not width and isinstance(heads, int) and isinstance(config.get("hidden_size"), int):
@@ -121,13 +121,13 @@ def head_width(path: Path) -> int | None:
 
 
 def check_context(model: ModelFolder, tokens: int, settings: str) -> None:
-    """Raise UserError if ``tokens``, which the keys ``settings`` ask for, do not fit into the model's context."""
+    """Raise UserError if ``tokens``, set by the keys ``settings``, do not fit into the model's context."""
     if model.max_positions is not None and tokens > model.max_positions:
         raise UserError(f"{settings} = {tokens} tokens, but {model.path} has only {model.max_positions} positions")
 
 
 def text_template(tokenizer: Any) -> str:
-    """Return a chat template by which a prompt has the tokens of its text, after the BOS that the tokenizer adds."""
+    """Return a chat template that leaves a prompt as its text, after the BOS if the tokenizer adds one."""
     begins = tokenizer.bos_token_id is not None and tokenizer("1")["input_ids"][0] == tokenizer.bos_token_id
     return "{{ bos_token }}" + TEXT if begins else TEXT
 
@@ -149,19 +149,19 @@ def load_tokenizer(path_or_id: str | Path, *, chat_template: bool = True) -> Any
 
 
 def read_tokenizer(path: Path) -> Any:
-    """Load the tokenizer of a model folder, whatever it has. UserError if it does not load."""
+    """Load the tokenizer of a model folder without checks of its template or EOS. UserError if it does not load."""
     if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
         raise UserError(f"{path}: no tokenizer (tokenizer.json, tokenizer_config.json) in the model folder")
     from transformers import AutoTokenizer
 
     try:
         return AutoTokenizer.from_pretrained(str(path), local_files_only=True)
-    except Exception as error:  # of a damaged file anything; tokenizers raises Exception itself
+    except Exception as error:  # a damaged file can raise anything; tokenizers raises Exception itself
         raise UserError(f"{path}: the tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
 
 
 def check_weights(path: Path) -> None:
-    """Raise UserError for a folder without weights, with a damaged index, or with a file that is not whole."""
+    """Raise UserError for a folder without weights, with a damaged index, or with a truncated file."""
     from safetensors import SafetensorError, safe_open
 
     index = path / "model.safetensors.index.json"
@@ -177,7 +177,7 @@ def check_weights(path: Path) -> None:
         if not file.is_file():
             raise UserError(f"{file}: weights are missing although the index names them")
         try:
-            with safe_open(str(file), framework="np"):  # reads the header, and compares it with the file's length
+            with safe_open(str(file), framework="np"):  # compares the header with the file's length
                 pass
         except (SafetensorError, OSError) as error:
             raise UserError(f"{file}: damaged weights (truncated?); {AGAIN}") from error
@@ -189,7 +189,7 @@ def check_weights(path: Path) -> None:
 def shape_of_model(model: str | Path) -> ModelShape:
     """Return the shape of a model folder (its config.json is enough), a config.json, a Hub id or a known name.
 
-    Nothing is downloaded: of a Hub id the config in the cache counts, else the files of config/models/.
+    Downloads nothing: for a Hub id it takes the config in the cache, else a file of config/models/.
     """
     path = Path(model).expanduser()
     if path.is_file():
@@ -203,7 +203,7 @@ def shape_of_model(model: str | Path) -> ModelShape:
         if path.name.startswith(file.stem):
             return shape_of(read_yaml_mapping(file), str(file))
     names = ", ".join(file.stem for file in files)
-    raise UserError(f"{model}: no such model here; give model=FOLDER, a config.json, or one that is known: {names}")
+    raise UserError(f"{model}: no such model here; give model=FOLDER, a config.json, or a known name: {names}")
 
 
 def shape_of(config: dict[str, Any], source: str) -> ModelShape:
@@ -230,12 +230,12 @@ def shape_of(config: dict[str, Any], source: str) -> ModelShape:
             stored_bytes=BYTES.get(str(flat.get("dtype") or flat.get("torch_dtype")).removeprefix("torch."), 4),
             tensors=tuple(parameter.numel() for parameter in model.parameters()),
         )
-    except Exception as error:  # of a foreign config anything
-        raise UserError(f"{source}: not the config of a causal language model whose sizes are known here") from error
+    except Exception as error:  # a foreign config can raise anything
+        raise UserError(f"{source}: not the config of a causal language model that transformers knows") from error
 
 
 def known_shape(model: Path) -> ModelShape | None:
-    """Return the shape of a model; None of a folder whose memory cannot be calculated: unknown sizes, or quantised."""
+    """Return the shape of a model; None if its memory cannot be calculated (unknown sizes, or quantised)."""
     if not model.is_dir():
         return shape_of_model(model)
     config = read_config(model)

@@ -1,4 +1,4 @@
-"""Chats to prompt tokens, by the tokenizer's own template, and the checks that they fit and lose nothing."""
+"""Tokenise chats by the tokenizer's own template, and check that they fit and lose no characters."""
 
 import re
 import unicodedata
@@ -11,7 +11,7 @@ from compositionality.rollout.engines.base import Chat
 from compositionality.types import Message
 
 AnyChat = TypeVar("AnyChat", bound=Chat)
-SHOWN = 5  # characters in a message
+SHOWN = 5  # maximum of characters listed in a message
 OPENED_THOUGHT = re.compile(r"<think>\s*\Z")
 
 
@@ -33,19 +33,19 @@ def prompts_as_tokens(tokenizer: Any, chats: Iterable[Chat]) -> list[list[int]]:
 
 
 def check_prompt_lengths(lengths: Iterable[int], limit: int, source: str) -> int:
-    """Return the longest prompt in tokens; UserError with count and longest if any is over ``limit``."""
+    """Return the length of the longest prompt in tokens. UserError if any is over ``limit``."""
     lengths = list(lengths)
     longest = max(lengths, default=0)
     if over := sum(length > limit for length in lengths):
         raise UserError(
             f"{source}: {over} prompts are longer than max_prompt_tokens={limit} "
-            f"(the longest, row {lengths.index(longest)}, has {longest}); raise the limit or drop them"
+            f"(the longest, row {lengths.index(longest)}, has {longest}); raise the limit or remove them"
         )
     return longest
 
 
 def readable(chats: Iterable[AnyChat], tokenizer: Any, source: str) -> Iterator[AnyChat]:
-    """Yield the chats as they are; UserError names the first row with characters that ``tokenizer`` leaves out."""
+    """Yield the chats unchanged. UserError for the first row with characters that ``tokenizer`` drops."""
     for row, chat in enumerate(chats):
         lost = lost_characters("".join(turn["content"] or "" for turn in chat), tokenizer)
         if lost:
@@ -58,9 +58,9 @@ def readable(chats: Iterable[AnyChat], tokenizer: Any, source: str) -> Iterator[
 
 
 def lost_characters(text: str, tokenizer: Any) -> str:
-    """Return the characters of ``text`` that are gone once it is encoded and decoded; ASCII is taken to survive.
+    """Return the characters of ``text`` that are lost when it is encoded and decoded; ASCII is assumed to survive.
 
-    Tokenizers may compose letters, or change their case or width: that is no loss. Nor is another kind of space.
+    A change of composition, case, width or kind of space is no loss.
     """
     if text.isascii():
         return ""
@@ -85,9 +85,9 @@ class ChatRow:
 
 
 def chat_row(messages: list[Message], tokenizer: Any) -> ChatRow:
-    """Return the tokens of a checked row. Each assistant's turn is cut off after its EOS; what follows is context.
+    """Return the tokens of a checked row. Each assistant's turn ends with its EOS; tokens after it are context.
 
-    The cut at the start of a turn is made in the text, before it is tokenised, as in a rollout.
+    The text is cut at the start of a turn before it is tokenised, as in a rollout.
     """
     tokens: list[int] = []
     loss_mask: list[int] = []
@@ -111,10 +111,10 @@ def chat_row(messages: list[Message], tokenizer: Any) -> ChatRow:
 
 
 def _opened_and_closed(messages: list[Message], tokenizer: Any) -> tuple[str, str]:
-    """Return the text of a chat without its last turn, the assistant's, and with it.
+    """Return the text of a chat without and with its last turn, the assistant's.
 
-    Templates that open a thought in the prompt, or drop earlier thoughts, do not render an answer as it was sampled:
-    it is then put behind the prompt as it is, with an EOS.
+    Templates that open a thought in the prompt, or drop earlier thoughts, do not render an answer as it was sampled.
+    The answer is then appended to the prompt unchanged, with an EOS.
     """
     opened = chat_text(tokenizer, messages[:-1], add_generation_prompt=True)
     closed, answer = chat_text(tokenizer, messages), messages[-1]["content"] or ""

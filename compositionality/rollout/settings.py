@@ -1,4 +1,4 @@
-"""Settings of a collection of rollouts: defaults, checks, and what its result is made from."""
+"""Settings of a collection of rollouts: defaults, checks, and the recipe of its result."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -27,44 +27,44 @@ from compositionality.types import SamplingOptions
 from compositionality.validation import check_ranges
 
 ENGINES = {"vllm": "vllm", "ray": "ray", "transformers": "transformers", "openai": "http", "builtin": "torch"}
-"""Each with the package that it needs."""
+"""Engine → the package that it needs."""
 DType = Annotated[str, OneOf(("auto", "float32", "bfloat16", "float16"))]
 
 
 @dataclass
 class SamplingSettings:
-    """How completions are sampled and judged; those in the second block change speed or safety, never the result."""
+    """How completions are sampled and judged. The second block changes speed or safety, never the result."""
 
-    engine: str = "auto"  # builtin, vllm, ray, transformers, openai; auto: what serves the model here
+    engine: str = "auto"  # builtin, vllm, ray, transformers, openai; auto: chosen by model and machine
     base_url: str = ""  # engine=openai: http://HOST:PORT/v1; the key is read from OPENAI_API_KEY
-    n_samples: PositiveInt = 1  # completions of a problem
+    n_samples: PositiveInt = 1  # completions per problem
     temperature: NonNegativeFloat = 1.0  # logits are divided by it; 0: greedy
     top_p: PositiveFraction = 1.0  # 1: off
     top_k: NonNegativeInt = 0  # 0: off
-    max_tokens: PositiveInt = 1024  # of a completion; longer ones are cut and count as wrong
-    seed: Seed = 0  # of the completions
-    limit: NonNegativeInt = 0  # the first so many problems; 0: all
+    max_tokens: PositiveInt = 1024  # limit of a completion; longer ones are cut off and count as wrong
+    seed: Seed = 0  # seed of the completions
+    limit: NonNegativeInt = 0  # take only this many problems, from the first; 0: all
     dtype: DType = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
-    rows_per_shard: NonNegativeInt = 0  # completions in a file; 0: chosen by their number
+    rows_per_shard: NonNegativeInt = 0  # completions per file; 0: chosen by their number
     reward: FunctionSettings = field(default_factory=FunctionSettings)
 
     max_prompt_tokens: PositiveInt = 4096  # longer prompts are refused before the start
     tensor_parallel: PositiveInt = 1  # vllm, ray: GPUs that share a model
-    replicas: NonNegativeInt = 0  # ray: engines side by side; 0: as many as the GPUs allow
+    replicas: NonNegativeInt = 0  # ray: parallel engines; 0: as many as the GPUs allow
     ray_address: str = ""  # ray: an existing cluster ("auto", HOST:PORT); empty: RAY_ADDRESS, else one is started here
-    gpu_memory: PositiveFraction = 0.9  # vllm, ray: share of the GPU
-    concurrency: PositiveInt = 64  # openai: requests at a time
-    timeout_s: PositiveFloat = 600.0  # openai: seconds that a request may take
-    retries: NonNegativeInt = 5  # openai: how often a failed request is repeated
-    judge_workers: Workers = 1  # processes that judge
-    judge_timeout_s: PositiveFloat = 10.0  # seconds for a verdict; a slower one is an error
-    max_error_rate: Fraction = 0.01  # share of completions on which the judge, or the server, may fail
+    gpu_memory: PositiveFraction = 0.9  # vllm, ray: share of the GPU's memory
+    concurrency: PositiveInt = 64  # openai: parallel requests
+    timeout_s: PositiveFloat = 600.0  # openai: maximum of seconds per request
+    retries: NonNegativeInt = 5  # openai: maximum of retries per request
+    judge_workers: Workers = 1  # judging processes
+    judge_timeout_s: PositiveFloat = 10.0  # maximum of seconds per verdict; a slower one is an error
+    max_error_rate: Fraction = 0.01  # allowed share of completions on which the judge or the server fails
 
     def sampling(self) -> SamplingOptions:
         return SamplingOptions(self.temperature, self.top_p, self.top_k, self.max_tokens)
 
     def collection(self, model: str, problems: str, output: Path) -> "CollectSettings":
-        """Return the settings of one model on one problem file; never forced (see ``evaluate.collect.sample``)."""
+        """Return the settings for one model and one problem file; never ``force`` (see ``evaluate.collect.sample``)."""
         names = {entry.name for entry in fields(CollectSettings)} - {"problems", "output", "model", "force"}
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
@@ -76,7 +76,7 @@ class CollectSettings(RowSettings, SamplingSettings):
 
     problems: Path = REQUIRED  # problem file (parquet or .jsonl)
     output: Path = REQUIRED  # folder of rollouts
-    model: str = REQUIRED  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
+    model: str = REQUIRED  # a model folder or a Hub id (owner/name); engine=openai: the server's name of the model
     force: bool = False  # replace a result that was made from something else
 
     def form(self) -> RowFormat:
@@ -96,7 +96,7 @@ def check_settings(settings: CollectSettings) -> None:
 
 
 def recipe(settings: CollectSettings) -> Recipe:
-    """Return what the result is made from. Ray only spreads vLLM's work, so both engines make the same result."""
+    """Return the recipe of the result. Ray only distributes vLLM's work, so both engines count as the same."""
     inputs = {"problems": settings.problems} | settings.inputs() | settings.reward.inputs()
     names = ("n_samples", "temperature", "top_p", "top_k", "max_tokens", "seed", "limit", "rows_per_shard")
     values = {name: getattr(settings, name) for name in names} | settings.changed()

@@ -1,6 +1,6 @@
-"""A rollout folder on disk: its rows, how they are cut into files, writing them resumably, reading and counting them.
+"""A rollout folder on disk: its rows and shards, resumable writing, reading and counting.
 
-Completion number ``u`` is sample ``u % n_samples`` of problem ``u // n_samples``; file ``i`` holds those of
+Completion number ``u`` is sample ``u % n_samples`` of problem ``u // n_samples``; file ``i`` holds the completions
 ``layout(…)[i]``.
 """
 
@@ -21,8 +21,8 @@ from compositionality.console import new_table
 from compositionality.data.artefact import (
     Manifest,
     Recipe,
-    beside,
     file_hash,
+    hidden_sibling,
     input_hash,
     publish,
     remove,
@@ -36,12 +36,12 @@ from compositionality.types import Completion, Reason, Verdict, storable
 
 STEP = "collect_rollouts"
 RECIPE = "recipe.json"
-OURS = {RECIPE, "shards", "hashes"}
-OF_OTHERS = (
+CONTENT = {RECIPE, "shards", "hashes"}
+OTHER_ROLLOUTS = (
     "{}: holds half-finished rollouts of other settings or inputs; run those again to finish them, "
-    "or pass --force to drop them"
+    "or pass --force to delete them"
 )
-MIN_ROWS, MAX_ROWS = 1024, 8192  # of a file
+MIN_ROWS, MAX_ROWS = 1024, 8192  # per file
 SCHEMA = pa.schema(
     [
         ("problem", pa.int64()),  # row of the problem file
@@ -57,7 +57,7 @@ SCHEMA = pa.schema(
     ]
 )
 GAPS = ("level", "group", "answer")
-"""Columns that may be empty: only people read them."""
+"""Columns that may be empty; no step reads them."""
 
 Identity = tuple[str, str, dict[str, str]]
 Cell = tuple[str, int]
@@ -68,13 +68,13 @@ Cell = tuple[str, int]
 
 
 def layout(n_rows: int, rows_per_shard: int = 0) -> list[range]:
-    """Return the numbers of the completions in each file: an eighth of ``n_rows``, but 1,024 to 8,192."""
+    """Return the range of completions in each file: an eighth of ``n_rows``, but from 1,024 to 8,192."""
     size = rows_per_shard or min(max(-(-n_rows // 8), MIN_ROWS), MAX_ROWS)
     return [range(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
 
 
 def shard_name(shard: int) -> str:
-    """Return the file name of a shard; names sort as numbers do."""
+    """Return the file name of a shard; names sort in the order of numbers."""
     return f"shard-{shard:05d}.parquet"
 
 
@@ -84,7 +84,7 @@ def shard_table(
     completions: Sequence[Completion],
     verdicts: Sequence[Verdict],
 ) -> pa.Table:
-    """Return the rows of one shard: (problem, sample), (level, group), completion and verdict of each."""
+    """Return the rows of one shard, each from (problem, sample), (level, group), completion and verdict."""
     return pa.table(
         {
             "problem": [problem for problem, _ in units],
@@ -105,8 +105,8 @@ def shard_table(
 # ---- writing
 
 
-def is_of_others(output: Path, identity: Identity) -> bool:
-    """Return whether half-finished rollouts of ``output`` are of other settings or inputs."""
+def has_other_rollouts(output: Path, identity: Identity) -> bool:
+    """Return whether ``output`` has half-finished rollouts of other settings or inputs."""
     begun = working_path(output) / RECIPE
     return begun.is_file() and begun.read_text() != json.dumps(identity, indent=1)
 
@@ -122,20 +122,20 @@ class WorkingFolder:
         self._output, self._identity = output, identity
         self.path = working_path(output)
         self.shards, self.hashes = self.path / "shards", self.path / "hashes"
-        if is_of_others(output, identity):
+        if has_other_rollouts(output, identity):
             if not force:
-                raise UserError(OF_OTHERS.format(self.path))
+                raise UserError(OTHER_ROLLOUTS.format(self.path))
             remove(self.path)
         for path in self.path.glob("[!.]*"):
-            if path.name not in OURS:
-                raise UserError(f"{path}: not of a collection of rollouts; move it away")
+            if path.name not in CONTENT:
+                raise UserError(f"{path}: does not belong to a collection of rollouts; move it away")
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.path / RECIPE, json.dumps(identity, indent=1))
         for folder in (self.shards, self.hashes):
             folder.mkdir(exist_ok=True)
 
     def missing(self, shards: Sequence[range]) -> list[int]:
-        """Return the numbers of the shards still to be made; delete what has changed, or is half published."""
+        """Return the numbers of the missing shards; delete changed and half-written ones."""
         names = {shard_name(number): len(rows) for number, rows in enumerate(shards)}
         for path in sorted(self.shards.iterdir()):
             if path.name not in names or not self._is_whole(path, names[path.name]):
@@ -143,7 +143,7 @@ class WorkingFolder:
         return [number for number, name in enumerate(names) if not (self.shards / name).exists()]
 
     def write(self, shard: int, table: pa.Table) -> None:
-        """Add one finished shard, whole or not at all; its hash is written first."""
+        """Add one finished shard atomically; its hash is written first."""
         name = shard_name(shard)
         partial = self.path / f".{name}.partial"
         pq.write_table(table, partial, compression="zstd")
@@ -168,11 +168,11 @@ class WorkingFolder:
 
 def working_path(output: Path) -> Path:
     """Return the folder of the half-finished rollouts of ``output``."""
-    return beside(output, "working")
+    return hidden_sibling(output, "working")
 
 
 def check_unfinished(output: Path, recipe: Recipe) -> None:
-    """Raise UserError if half-finished rollouts of ``output`` are of other settings; inputs are not hashed."""
+    """Raise UserError if ``output`` has half-finished rollouts of other settings; does not hash inputs."""
     begun = working_path(output) / RECIPE
     if not begun.is_file():
         return
@@ -180,14 +180,14 @@ def check_unfinished(output: Path, recipe: Recipe) -> None:
         step, settings, _ = json.loads(begun.read_text())
         if step == recipe.step and json.loads(settings) == json.loads(json.dumps(recipe.settings, default=str)):
             return
-    raise UserError(OF_OTHERS.format(begun.parent))
+    raise UserError(OTHER_ROLLOUTS.format(begun.parent))
 
 
 # ---- reading
 
 
 def rollout_manifest(folder: Path) -> Manifest:
-    """Return a rollout folder's manifest, every file checked against it. UserError if it is none or was altered."""
+    """Return a rollout folder's manifest after checking every file. UserError for another or a changed folder."""
     manifest = verify(folder)
     if manifest.step != STEP:
         raise UserError(f"{folder}: was made by step {manifest.step!r}; a folder of rollouts is needed")
@@ -195,12 +195,12 @@ def rollout_manifest(folder: Path) -> Manifest:
 
 
 def check_answers(folder: Path, problems: Path | None, model: Path | None = None) -> None:
-    """Raise UserError for no rollouts, for those of another problem file, or of another ``model``; None: any."""
+    """Raise UserError unless these are rollouts for ``problems`` by ``model``; None: any."""
     inputs = rollout_manifest(folder).inputs
-    others = (("problems", problems, "of another problem file"), ("model", model, "by another model"))
-    for name, path, difference in others:
+    expected = (("problems", problems, "another problem file"), ("model", model, "another model"))
+    for name, path, other in expected:
         if path is not None and name in inputs and inputs[name] != input_hash(path):
-            raise UserError(f"{folder}: its rollouts are {difference} than {path}; give those of this one")
+            raise UserError(f"{folder}: its rollouts come from {other} than {path}; give the rollouts of {path}")
 
 
 def read_rollouts(folder: Path) -> Iterator[pa.Table]:
@@ -211,7 +211,7 @@ def read_rollouts(folder: Path) -> Iterator[pa.Table]:
 
 
 def read_by_problem(folder: Path) -> Iterator[tuple[int, pa.Table]]:
-    """Read pairs (problem, all its rows), in order; a problem whose rows lie in two shards comes once."""
+    """Yield pairs (problem, all its rows) in order; a problem whose rows are in two shards comes once."""
     pending: pa.Table = SCHEMA.empty_table()
     for shard in read_rollouts(folder):
         rows = pa.concat_tables([pending, shard])
@@ -228,7 +228,7 @@ def read_by_problem(folder: Path) -> Iterator[tuple[int, pa.Table]]:
 
 
 class RolloutSummary:
-    """Counts over shards: accuracy by group and level, reasons, lengths. Two numbers are kept of a problem."""
+    """Counts over shards: accuracy by group and level, reasons, lengths. Keeps two numbers per problem."""
 
     def __init__(self, problems: pa.Table) -> None:
         self._groups, self._levels = problems["group"].to_numpy(), problems["level"].to_numpy()
@@ -250,7 +250,7 @@ class RolloutSummary:
             counts_by_problem += np.bincount(problems, minlength=len(counts_by_problem))
 
     def facts(self) -> dict[str, object]:
-        """Return the figures for the manifest: whole numbers only."""
+        """Return the counts for the manifest, whole numbers only."""
         reasons = sum(self._reasons.values(), Counter[str]())
         levels = [
             {"group": group, "level": level, "n": counts.total(), "correct": counts[Reason.CORRECT]}

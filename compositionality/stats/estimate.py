@@ -1,18 +1,18 @@
 """Shares and differences of shares with their 95 % intervals: over problems, over seeds, over seeds with splits.
 
-``over_problems``: the same models on other problems. The spread is that between clusters of problems (those that share
-what makes them hard, as their composition): cluster-robust, Cameron & Miller 2015, J. Human Resources 50. Where next to
-no problem differs, the spread says nothing: the intervals go over, without a step, to those of few events.
+``over_problems``: the same models on other problems. Uses the spread between clusters of problems (problems that share
+what makes them hard, such as their composition): cluster-robust, Cameron & Miller 2015, J. Human Resources 50. If few
+problems differ, this spread is not informative: the intervals change continuously to intervals for few events.
 
-``over_seeds``: other seeds and problems, where all seeds answer the same problems. Two-way random effects: Var(mean) =
+``over_seeds``: other seeds and problems, if all seeds answer the same problems. Two-way random effects: Var(mean) =
 MS_seeds / (k n) + (MS_problems - MS_rest) / (k n), each part with Student's quantile for k - 1 and n - 1, added in
 squares (Searle, Casella & McCulloch, Variance Components, 1992, ch. 4; Howe 1974, J. American Statistical Ass. 69).
 
-``over_splits``: other seeds, splits and problems, where every replicate has problems of its own: Student's over the
-means of the seeds, whatever varies within a seed.
+``over_splits``: other seeds, splits and problems, if every replicate has its own problems: Student's interval over the
+means of the seeds, which covers all variation within a seed.
 
-Over seeds a share has Wilson's form of the same width, and no interval is narrower than the one over problems. Seeds
-are taken to be about normal; README.md shows how often intervals hold the truth where they are not.
+Over seeds the interval of a share has Wilson's form with the same width; no interval is narrower than the one over
+problems. Seeds are assumed to be roughly normal; README.md shows the coverage if they are not.
 
 Legend: P problems, G clusters, S seeds, N independent parts, K columns (values of k).
 """
@@ -107,7 +107,7 @@ def difference(factors: Sequence[float], models: Sequence[ByProblem]) -> ByProbl
 def over_problems(
     values_P: Values, weights_P: Values, clusters_P: Counts | None = None, low: float = 0.0, high: float = 1.0
 ) -> Estimate | None:
-    """Estimate Σ values / Σ weights; a difference if ``low`` < 0. None: nothing, or of a difference one, was judged."""
+    """Estimate Σ values / Σ weights; a difference if ``low`` < 0. None without judged problems (differences: two)."""
     if low < 0:
         judged_P = weights_P > 0
         values_P, weights_P = values_P[judged_P], weights_P[judged_P]
@@ -123,9 +123,9 @@ def over_problems(
 def over_seeds(
     values_SP: Values, weights_SP: Values, clusters_P: Counts | None = None, low: float = 0.0, high: float = 1.0
 ) -> Estimate | None:
-    """Estimate the mean over seeds that answer the same problems; None if a seed has none judged.
+    """Estimate the mean over seeds that answer the same problems; None if a seed has no judged problem.
 
-    A difference is that of the problems that every seed has judged.
+    A difference uses only problems that are judged in every seed.
     """
     k = len(values_SP)
     if low < 0:
@@ -138,74 +138,75 @@ def over_seeds(
     mean_S = values_SP.sum(axis=1) / weights_SP.sum(axis=1)
     value = float(mean_S.mean())
     estimate = replace(pooled, value=value, by_replicate=tuple((float(mean),) for mean in mean_S))
-    rates_SP = np.repeat(mean_S[:, None], values_SP.shape[1], axis=1)  # a seed's mean where nothing was judged
+    rates_SP = np.repeat(mean_S[:, None], values_SP.shape[1], axis=1)  # the seed's mean for problems not judged
     np.divide(values_SP, weights_SP, out=rates_SP, where=weights_SP > 0)
     distances_SG = _sums((rates_SP - rates_SP.mean(axis=1, keepdims=True)).T, clusters_P).T
     n = distances_SG.shape[1]
     if k == 1 or n == 1:
         return estimate
-    spread_SG = distances_SG * (n / rates_SP.shape[1])  # of clusters, with the spread that the mean has over them
+    spread_SG = distances_SG * (n / rates_SP.shape[1])  # scaled to clusters, as the mean is over problems
     spread_G = spread_SG.mean(axis=0)
-    of_the_rest = float(((spread_SG - spread_G) ** 2).sum()) / ((k - 1) * (n - 1) * k)
-    of_seeds = float(rates_SP.mean(axis=1).var(ddof=1)) / k
-    of_problems = max(float(spread_G.var(ddof=1)) - of_the_rest, 0.0) / n
-    of_seeds, of_problems = of_seeds * student(k - 1) ** 2, of_problems * student(n - 1) ** 2
-    squares = max(of_seeds**2 / (k - 1) + of_problems**2 / (n - 1), TIE**4)
-    df = (of_seeds + of_problems) ** 2 / squares  # Satterthwaite's
-    return _with_seeds(estimate, math.sqrt(of_seeds + of_problems), df, low, high)
+    interaction = float(((spread_SG - spread_G) ** 2).sum()) / ((k - 1) * (n - 1) * k)
+    seed_part = float(rates_SP.mean(axis=1).var(ddof=1)) / k
+    problem_part = max(float(spread_G.var(ddof=1)) - interaction, 0.0) / n
+    seed_part, problem_part = seed_part * student(k - 1) ** 2, problem_part * student(n - 1) ** 2
+    squares = max(seed_part**2 / (k - 1) + problem_part**2 / (n - 1), TIE**4)
+    df = (seed_part + problem_part) ** 2 / squares  # Satterthwaite's
+    return _add_seed_interval(estimate, math.sqrt(seed_part + problem_part), df, low, high)
 
 
 def over_splits(seeds: Sequence[Sequence[Estimate | None]], low: float = 0.0, high: float = 1.0) -> Estimate | None:
-    """Estimate the mean over seeds of their means over splits, from each replicate's; None if a replicate has none."""
-    splits = [[one for one in estimates if one] for estimates in seeds]
+    """Estimate the mean over seeds of their means over splits, from one estimate per replicate; None if one is None."""
+    splits = [[estimate for estimate in estimates if estimate] for estimates in seeds]
     if list(map(len, splits)) != list(map(len, seeds)):
         return None
-    parts = [one for estimates in splits for one in estimates]
+    parts = [estimate for estimates in splits for estimate in estimates]
     weights_N = np.array([1 / (len(seeds) * len(estimates)) for estimates in splits for _ in estimates])
-    by_replicate = tuple(tuple(one.value for one in estimates) for estimates in splits)
-    k, estimate = len(seeds), _of_independent(parts, weights_N, by_replicate)
+    by_replicate = tuple(tuple(estimate.value for estimate in estimates) for estimates in splits)
+    k, estimate = len(seeds), _mean_estimate(parts, weights_N, by_replicate)
     mean_S = estimate.by_seed
     estimate = replace(estimate, value=sum(mean_S) / k, n_problems=parts[0].n_problems, nested=True)
     if k == 1:
         return estimate
-    return _with_seeds(estimate, student(k - 1) * math.sqrt(float(np.var(mean_S, ddof=1)) / k), k - 1, low, high)
+    half = student(k - 1) * math.sqrt(float(np.var(mean_S, ddof=1)) / k)
+    return _add_seed_interval(estimate, half, k - 1, low, high)
 
 
 def pooled(parts: Sequence[Estimate], sizes: Sequence[int], low: float = 0.0, high: float = 1.0) -> Estimate:
-    """Return the mean over the problems of several sets that the same models answer, as the levels of a test file.
+    """Return the mean over the problems of several sets with the same models, such as the levels of a test file.
 
-    Sets and their sizes are no chance, and their problems are independent. Seeds are not: the spread over seeds is that
-    of a seed's mean over the sets; the problems' is added in squares, unless every replicate has problems of its own.
+    Sets and their sizes are fixed, and their problems are independent. Seeds are shared by the sets: the spread over
+    seeds is that of a seed's mean over the sets; that of problems is added in squares, unless replicates are nested.
     """
     weights_N = np.array(sizes) / sum(sizes)
     by_replicate = tuple(
         tuple(map(float, weights_N @ np.array(splits)))
-        for splits in zip(*(one.by_replicate for one in parts), strict=True)
+        for splits in zip(*(part.by_replicate for part in parts), strict=True)
     )
-    k, estimate = len(by_replicate), replace(_of_independent(parts, weights_N, by_replicate), nested=parts[0].nested)
+    k, estimate = len(by_replicate), replace(_mean_estimate(parts, weights_N, by_replicate), nested=parts[0].nested)
     if k == 1:
         return estimate
-    of_seeds = student(k - 1) * float(np.std([np.mean(splits) for splits in by_replicate], ddof=1)) / math.sqrt(k)
-    of_problems = 0.0 if estimate.nested else (estimate.high - estimate.low) / 2
-    squares = max(of_seeds**4 / (k - 1) + of_problems**4 / max(estimate.n_problems - 1, 1), TIE**4)
-    df = (of_seeds**2 + of_problems**2) ** 2 / squares  # Satterthwaite's
-    return _with_seeds(estimate, math.hypot(of_seeds, of_problems), df, low, high)
+    seed_half = student(k - 1) * float(np.std([np.mean(splits) for splits in by_replicate], ddof=1)) / math.sqrt(k)
+    problem_half = 0.0 if estimate.nested else (estimate.high - estimate.low) / 2
+    squares = max(seed_half**4 / (k - 1) + problem_half**4 / max(estimate.n_problems - 1, 1), TIE**4)
+    df = (seed_half**2 + problem_half**2) ** 2 / squares  # Satterthwaite's
+    return _add_seed_interval(estimate, math.hypot(seed_half, problem_half), df, low, high)
 
 
-def _of_independent(
+def _mean_estimate(
     parts: Sequence[Estimate], weights_N: Floats, by_replicate: tuple[tuple[float, ...], ...]
 ) -> Estimate:
     """Return the weighted mean of independent estimates, with its interval over their problems."""
-    over_parts = Band(*np.array([(one.value, *one.over_problems) for one in parts]).T)
-    value, *ends = map(float, mean_of_independent(over_parts, weights_N))
-    n_problems, df = sum(one.n_problems for one in parts), float(np.min([one.df for one in parts]))  # at least
+    bands = Band(*np.array([(part.value, *part.over_problems) for part in parts]).T)
+    value, *ends = map(float, mean_of_independent(bands, weights_N))
+    n_problems, df = sum(part.n_problems for part in parts), float(np.min([part.df for part in parts]))  # a lower bound
     return Estimate(value, n_problems, Interval(*ends), None, df, by_replicate)
 
 
-def _with_seeds(estimate: Estimate, half: float, df: float, low: float, high: float) -> Estimate:
-    """Add the interval over seeds of this half-width, in Wilson's form for a share; it holds the one over problems."""
+def _add_seed_interval(estimate: Estimate, half: float, df: float, low: float, high: float) -> Estimate:
+    """Add the interval over seeds of this half-width (Wilson's form for a share); it includes the one over problems."""
     value, problems = estimate.value, estimate.over_problems
-    if half <= TIE:  # seeds alike but for rounding
+    if half <= TIE:  # seeds equal up to rounding
         return replace(estimate, over_seeds=problems)
     least, most = max(low, value - half), min(high, value + half)
     if low >= 0 and 0 < value < 1:
@@ -215,7 +216,7 @@ def _with_seeds(estimate: Estimate, half: float, df: float, low: float, high: fl
 
 
 def mean_of_independent(parts: Band, weights_N: Floats) -> Band:
-    """Return weighted mean of independent means, (N,) or (N, K); the distances of the ends are added in squares (MOVER:
+    """Return the weighted mean of independent means, (N,) or (N, K), with interval half-widths added in squares (MOVER:
     Zou & Donner 2008, Statistics in Medicine 27)."""
     value = weights_N @ parts.value
     below, above = (np.sqrt(weights_N**2 @ (end - parts.value) ** 2) for end in (parts.low, parts.high))
@@ -227,7 +228,7 @@ def band(
 ) -> Band:
     """Return Σ values / Σ weights over the problems, column by column; a ``low`` below 0 makes them differences.
 
-    A share has Wilson's interval on the number of independent samples that would spread as much as the clusters do.
+    A share has Wilson's interval, on the number of independent samples with the same spread as the clusters.
     """
     values_GK, weights_G = _sums(values_PK, clusters_P), _sums(weights_P, clusters_P)
     total = float(weights_G.sum())
@@ -236,7 +237,7 @@ def band(
     if low < 0:
         return _difference_band(value_K, values_GK, weights_G, residual_GK, low, high)
     n = int(np.count_nonzero(weights_G))
-    n_alike = total**2 / float(weights_G @ weights_G)  # clusters, if each counted once
+    n_alike = total**2 / float(weights_G @ weights_G)  # effective number of clusters
     squares_K = (residual_GK**2).sum(axis=0)
     variance_K = squares_K / total**2
     if len(weights_G) < len(weights_P) and n > 1:
@@ -251,7 +252,7 @@ def band(
 def _difference_band(
     value_K: Floats, values_GK: Floats, weights_G: Floats, residual_GK: Floats, low: float, high: float
 ) -> Band:
-    """Return Student's interval over clusters, widened to Tango's where few of them differ."""
+    """Return Student's interval over clusters, widened to Tango's if few of them differ."""
     n, total = len(weights_G), float(weights_G.sum())
     if n < 2:
         return Band(value_K, np.full_like(value_K, low), np.full_like(value_K, high))
@@ -268,12 +269,12 @@ def _difference_band(
 
 
 def student(df: float, n: int = 1) -> float:
-    """Return the quantile of Student's t for a 95 % interval; for one of ``n`` that hold together (Bonferroni)."""
+    """Return the quantile of Student's t for a 95 % interval, or for ``n`` simultaneous ones (Bonferroni)."""
     return float(stdtrit(df, 1 - (1 - CONFIDENCE) / 2 / n))
 
 
 def wilson(share: Floats | float, n: Floats | float) -> tuple[Floats, Floats]:
-    """Return Wilson's score interval of a share seen in ``n`` independent samples (``n`` may be fractional)."""
+    """Return Wilson's score interval of a share in ``n`` independent samples (``n`` may be fractional)."""
     from statsmodels.stats.proportion import proportion_confint
 
     low, high = proportion_confint(share * n, n, alpha=1 - CONFIDENCE, method="wilson")
@@ -281,11 +282,11 @@ def wilson(share: Floats | float, n: Floats | float) -> tuple[Floats, Floats]:
 
 
 def tango(won: Floats, lost: Floats, n: float) -> tuple[Floats, Floats]:
-    """Return Tango's score interval (Statistics in Medicine 17, 1998) of ``won`` − ``lost``, of ``n`` problems."""
+    """Return Tango's score interval (Statistics in Medicine 17, 1998) of ``won`` − ``lost`` over ``n`` problems."""
 
-    more, less = np.stack([won, lost]), np.stack([lost, won])  # the upper end, and as its mirror image the lower one
+    more, less = np.stack([won, lost]), np.stack([lost, won])  # the upper end, and the lower one as its mirror image
     inside, outside = more - less, np.ones_like(more)
-    for _ in range(40):  # bisection between the value and 1: above the end the score test refuses
+    for _ in range(40):  # bisection between the value and 1: the score test refuses values above the end
         middle = (inside + outside) / 2
         b = -more - less + (2 - more + less) * middle
         share_less = (np.sqrt(np.maximum(b * b + 8 * less * middle * (1 - middle), 0)) - b) / 4
@@ -296,14 +297,14 @@ def tango(won: Floats, lost: Floats, n: float) -> tuple[Floats, Floats]:
 
 
 def few_events(residual_GK: Floats) -> Floats:
-    """Return (K,) from 0 (enough clusters carry the spread, by participation ratio) to 1 (too few to know it)."""
+    """Return (K,) from 0 (enough clusters carry the spread, by participation ratio) to 1 (too few to estimate it)."""
     squares_GK = residual_GK**2
     total_K, fourth_K = squares_GK.sum(axis=0), (squares_GK**2).sum(axis=0)
     carriers_K = np.divide(total_K**2, fourth_K, out=np.zeros_like(total_K), where=total_K > TIE)
     n = len(residual_GK)
-    one = n * (n - 1) / (n * n - 3 * n + 3)  # the ratio if one cluster differs from all others
-    enough = max(min(8.0, n / 2), one + 0.5)  # so many clusters must carry the spread
-    weight_K: Floats = np.clip((enough - carriers_K) / (enough - one), 0, 1)
+    single = n * (n - 1) / (n * n - 3 * n + 3)  # the ratio if one cluster differs from all others
+    enough = max(min(8.0, n / 2), single + 0.5)  # number of clusters that must carry the spread
+    weight_K: Floats = np.clip((enough - carriers_K) / (enough - single), 0, 1)
     return weight_K
 
 
@@ -312,6 +313,6 @@ def _sums(values_P: Values, clusters_P: Counts | None) -> Floats:
     if clusters_P is None:
         return values_P.astype(float)
     names, place_P = np.unique(clusters_P, return_inverse=True)
-    summed = np.zeros((len(names), *values_P.shape[1:]))
-    np.add.at(summed, place_P, values_P)
-    return summed
+    sums = np.zeros((len(names), *values_P.shape[1:]))
+    np.add.at(sums, place_P, values_P)
+    return sums

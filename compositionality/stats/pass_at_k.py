@@ -1,6 +1,6 @@
 """pass@k and pass^k of every problem for many k at once, from counts of correct samples.
 
-Of n samples with c correct ones, k drawn without replacement hold a correct one with probability
+Among n samples with c correct ones, k drawn without replacement include a correct one with probability
 1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv:2107.03374), and are all correct with probability C(c, k) / C(n, k).
 Both are unbiased for k independent samples. Ratios of binomials are differences of log-gammas, looked up in one table.
 
@@ -18,7 +18,7 @@ from compositionality.stats.estimate import Counts, Floats
 
 
 def pass_at_k(correct_P: Counts, samples_P: Counts, ks: Sequence[int] | range) -> Floats:
-    """Return (P, K), the chance that k samples hold a correct one. UserError if a problem has fewer than k."""
+    """Return (P, K), the chance that k samples include a correct one. UserError if a problem has fewer than k."""
     return -np.expm1(_log_share(samples_P - correct_P, samples_P, ks)) + 0.0  # never -0.0
 
 
@@ -28,7 +28,7 @@ def pass_hat_k(correct_P: Counts, samples_P: Counts, ks: Sequence[int] | range) 
 
 
 def _log_share(some_P: Counts, samples_P: Counts, ks: Sequence[int] | range) -> Floats:
-    """Log of C(some, k) / C(samples, k); -inf where k > some."""
+    """Return log of C(some, k) / C(samples, k); -inf where k > some."""
     k_K, fewest = np.array(ks), int(samples_P.min())
     for k in (min(ks), max(ks)):
         if not 1 <= k <= fewest:
@@ -36,7 +36,7 @@ def _log_share(some_P: Counts, samples_P: Counts, ks: Sequence[int] | range) -> 
     log_factorial = gammaln(np.arange(int(samples_P.max()) + 1) + 1.0)
 
     def log_falling(n_P: Counts) -> Floats:
-        """Log of n! / (n - k)!."""
+        """Return log of n! / (n - k)!."""
         falling_PK: Floats = log_factorial[n_P][:, None] - log_factorial[np.maximum(n_P[:, None] - k_K, 0)]
         return falling_PK
 

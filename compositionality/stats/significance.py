@@ -15,14 +15,14 @@ from compositionality.stats.estimate import CONFIDENCE, Estimate, Floats, Interv
 
 SMALLEST = 1e-12  # p-value
 POWER = 0.8
-ORDERS = 5040  # of the arms: all of up to seven, of more as many at random
+ORDERS = 5040  # permutations of the arms: all for up to seven arms, else this many at random
 TOO_CLOSE = "more than can be estimated: within one standard error of the threshold"
 
 
 def p_value(estimate: Estimate, threshold: float) -> float:
-    """Return the threshold's two-sided p: below 0.05 where the 95 % interval leaves it out; 1 if ``df`` is not known.
+    """Return the two-sided p of a threshold: below 0.05 if it is outside the 95 % interval; 1 if ``df`` is unknown.
 
-    Student's, with the standard error that the distance between value and interval end amounts to.
+    Student's t, with the standard error derived from the distance between value and interval end.
     """
     distance = abs(estimate.value - threshold)
     end = estimate.high if threshold > estimate.value else estimate.low
@@ -33,18 +33,18 @@ def p_value(estimate: Estimate, threshold: float) -> float:
 
 
 def corrected(estimate: Estimate, n: int) -> tuple[Interval, Interval]:
-    """Return both intervals, that over seeds first, widened to a confidence of 1 − 0.05 / ``n`` (Bonferroni).
+    """Return both intervals, first over seeds, widened to a confidence of 1 − 0.05 / ``n`` (Bonferroni).
 
-    Where ``df`` is not known, it is taken to be that of the seeds, or of the problems of one seed.
+    An unknown ``df`` is replaced by that of the seeds, or of the problems for one seed.
     """
     problems, seeds = max(estimate.n_problems - 1, 1), len(estimate.by_replicate) - 1
     df = estimate.df if estimate.df > 0 else seeds if seeds > 0 else problems
 
-    def widened(interval: Interval, df: float) -> Interval:
+    def widen(interval: Interval, df: float) -> Interval:
         low, high = (estimate.value + student(df, n) / student(df) * (end - estimate.value) for end in interval)
         return Interval(low, high)
 
-    return widened(estimate.interval, df), widened(estimate.over_problems, problems)
+    return widen(estimate.interval, df), widen(estimate.over_problems, problems)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -54,14 +54,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
 
 
-Needed = tuple[int, str]  # how many seeds, or problems of a level, in all; 0: too close to the threshold to say
+Needed = tuple[int, str]  # total number of seeds, or of problems of a level; 0: too close to the threshold
 
 
 def needed(estimate: Estimate, threshold: float) -> Needed | None:
-    """Return the number at which a t test against the threshold has 80 % power, if the spread is as it was seen.
+    """Return the sample size at which a t test against the threshold has 80 % power, with the observed spread.
 
-    Of seeds; of problems where there is one seed, or where seeds share the problems and these alone leave the
-    threshold open. None if ``df`` is not known.
+    The number of seeds; the number of problems if there is one seed, or if seeds share the problems and the interval
+    over problems contains the threshold. None if ``df`` is unknown.
     """
     from statsmodels.stats.power import TTestPower
 
@@ -74,7 +74,7 @@ def needed(estimate: Estimate, threshold: float) -> Needed | None:
     error, distance = (high - low) / (2 * student(df)), abs(estimate.value - threshold)
     if distance <= error:
         return 0, noun
-    effect = min(distance / (error * math.sqrt(n)), 4.0)  # three are enough; of larger ones no number is found
+    effect = min(distance / (error * math.sqrt(n)), 4.0)  # needs three; solve_power fails for larger effects
     number = float(TTestPower().solve_power(effect_size=effect, alpha=1 - CONFIDENCE, power=POWER))
     return max(math.ceil(number), n + 1), noun
 
@@ -88,9 +88,9 @@ def needed_words(needs: Sequence[Needed]) -> str:
 
 
 class RankCorrelation(NamedTuple):
-    """Spearman's, the mean over seeds; ``interval``: Student's for other seeds of these arms, None for one seed.
+    """Spearman's correlation, mean over seeds; ``interval``: Student's over seeds of these arms, None for one seed.
 
-    ``p``: the share of orders of the arms, the same in each seed, that correlate as much or more in either direction.
+    ``p``: share of permutations of the arms (the same in each seed) with at least this correlation, in any direction.
     """
 
     value: float
@@ -100,7 +100,7 @@ class RankCorrelation(NamedTuple):
 
 
 def rank_correlation(one_SA: Floats, other_SA: Floats) -> RankCorrelation:
-    """Correlate the ranks of at least three arms; a seed in which a figure is the same for all of them counts as 0."""
+    """Correlate the ranks of at least three arms; a seed in which all arms have the same figure counts as 0."""
     from scipy.stats import permutation_test, rankdata
 
     ranks = [rankdata(values_SA, axis=1) - (one_SA.shape[1] + 1) / 2 for values_SA in (one_SA, other_SA)]
@@ -112,8 +112,8 @@ def rank_correlation(one_SA: Floats, other_SA: Floats) -> RankCorrelation:
         means: Floats = np.einsum("s...a,sa->...", one[:, order_RA.astype(int)], other) / one.size
         return np.abs(means)
 
-    how = {"permutation_type": "pairings", "alternative": "greater", "n_resamples": ORDERS, "rng": 20}
-    p = float(permutation_test((np.arange(one.shape[1]),), strength, vectorized=True, **how).pvalue)
+    options = {"permutation_type": "pairings", "alternative": "greater", "n_resamples": ORDERS, "rng": 20}
+    p = float(permutation_test((np.arange(one.shape[1]),), strength, vectorized=True, **options).pvalue)
     half = student(k - 1) * float(by_seed.std(ddof=1)) / math.sqrt(k) if k > 1 else 0.0
     interval = Interval(max(-1.0, value - half), min(1.0, value + half)) if k > 1 else None
     return RankCorrelation(value, tuple(map(float, by_seed)), interval, p)

@@ -1,8 +1,8 @@
-"""What bash/slurm and the launchers ask of a Ray cluster: ``python -m compositionality.study.cluster QUESTION``.
+"""Commands for Ray clusters, used by bash/slurm and launchers: ``python -m compositionality.study.cluster COMMAND``.
 
 ``address --hosts HOST…`` prints the address of this machine that these hosts can reach; ``wait ADDRESS --nodes N
---gpus-per-node G --minutes M --hosts HOST…`` returns when so many nodes have joined; ``check ADDRESS --nodes N
---gpus-per-node G --folder OUT --paths PATH…`` says whether a run can start there. One line and exit code 2 if not.
+--gpus-per-node G --minutes M --hosts HOST…`` returns when that many nodes have joined; ``check ADDRESS --nodes N
+--gpus-per-node G --folder OUT --paths PATH…`` checks whether a run can start there. A failure is one line, exit code 2.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from compositionality.config.cli import with_errors_in_one_line
+from compositionality.config.cli import exit_after
 from compositionality.errors import UserError
 from compositionality.rollout.cluster import ClusterNode, check_answers, check_capacity, check_shared, join, nodes
 
@@ -49,9 +49,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def own_address(hosts: Sequence[str]) -> str:
-    """Return the address of this machine on the way to the ``hosts``; UserError if none of them can be reached.
+    """Return the address of this machine in the network of ``hosts``. UserError if none of them can be reached.
 
-    A machine's own name is often 127.0.1.1 to itself, or stands for several networks. Without hosts: 127.0.0.1.
+    A machine often resolves its own name to 127.0.1.1, or has several networks. Without hosts: 127.0.0.1.
     """
     for host in hosts:
         with suppress(OSError, UnicodeError):
@@ -62,14 +62,12 @@ def own_address(hosts: Sequence[str]) -> str:
             if not address.startswith("127."):
                 return f"[{address}]" if ":" in address else address
     if hosts:
-        raise UserError(
-            f"no network address leads from here to {', '.join(hosts)}; check the name service of this node"
-        )
+        raise UserError(f"{', '.join(hosts)}: cannot be reached from this node; check its name service")
     return "127.0.0.1"
 
 
 def wait(arguments: argparse.Namespace) -> None:
-    """Return when ``nodes`` nodes with ``gpus_per_node`` GPUs each have joined. UserError when the minutes are over."""
+    """Wait until ``nodes`` nodes with ``gpus_per_node`` GPUs each have joined. UserError after the given minutes."""
     deadline = time.monotonic() + arguments.minutes * 60
     joined, members = False, list[ClusterNode]()
     while True:
@@ -91,10 +89,10 @@ def wait(arguments: argparse.Namespace) -> None:
     why = "; ".join([*([f"missing: {', '.join(absent)}"] if absent else []), *few])
     raise UserError(
         f"Ray cluster at {arguments.address}: {len(ready)} of {arguments.nodes} nodes with {arguments.gpus_per_node} "
-        f"GPUs came up in {arguments.minutes:g} minutes{f' ({why})' if why else ''}; raise RAY_MINUTES, or see why ray "
-        "start fails there"
+        f"GPUs came up in {arguments.minutes:g} minutes{f' ({why})' if why else ''}; raise RAY_MINUTES, or check why "
+        "ray start fails there"
     )
 
 
 if __name__ == "__main__":
-    with_errors_in_one_line(main)
+    exit_after(main)

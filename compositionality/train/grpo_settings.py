@@ -56,7 +56,7 @@ class GrpoDataSettings(RowSettings):
     train_files: list[str] = REQUIRED  # problem files (parquet or .jsonl), "[a.parquet,b.parquet]"
     val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
     seed: Seed = 1  # order of the problems
-    shuffle: bool = True  # anew in every pass; false: in the order of the files
+    shuffle: bool = True  # in every pass over the files; false: keep their order
     train_limit: PositiveInt | None = None  # single: problems of each data source to train on; null: all
     prompts_per_step: PositiveInt = 16  # groups of an update
     max_prompt_tokens: PositiveInt = 1024  # longer prompts are refused before the start

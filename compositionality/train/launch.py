@@ -129,7 +129,7 @@ def _prepare_rank() -> None:
 
 
 def wait_for(ranks: Sequence["subprocess.Popen[bytes]"]) -> int:
-    """Return 0 when all have ended well; else the first failure's exit code, once the first rank has had its say."""
+    """Return 0 when all have ended well; else the first failure's exit code, once the first rank has printed why."""
     codes = [rank.poll() for rank in ranks]
     while None in codes and not any(codes):
         time.sleep(0.02)

@@ -33,7 +33,7 @@ RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
 STEPS_OF_VERL = ("train_grpo", "train_sft")  # in recipes
 OF_A_RUN = ("best", "steps", "metrics.jsonl", "tensorboard", "train.log", "rollouts", "validation", "samples")
-"""What a run that starts over writes anew."""
+"""Files that a run which starts over writes again."""
 TRACKER = "latest_checkpointed_iteration.txt"
 FINISHED = "finished"
 """In ``steps/``: verl's trainer has come to its end."""

@@ -144,7 +144,7 @@ class ServerSampler:
         except ServerError as error:
             raise UserError(
                 f"{self._server.name}: the rollout server failed on {path}, asked {RETRIES + 1} times: {error}; "
-                "mend it and run again"
+                "repair it and run again"
             ) from error
 
 

@@ -38,7 +38,7 @@ class SftDataSettings:
     response_key: NonEmptyStr = "response"  # and that of responses, text or one assistant's turn
     max_length: PositiveInt = 2048  # tokens of a row; longer ones are refused
     prompt_loss: bool = False  # single: the loss is on all tokens of a row, prompts too; that of val_files never
-    seed: Seed = 1  # order of the rows, drawn anew in every epoch
+    seed: Seed = 1  # order of the rows, another one in every epoch
 
     def columns(self) -> tuple[str, str, str]:
         """Return the columns of chats, prompts and responses, as ``load_rows`` takes them."""

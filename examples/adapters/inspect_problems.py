@@ -12,5 +12,5 @@ from inspect_ai import Task, task
 
 @task  # type: ignore[untyped-decorator]
 def problem_file(problems: str, workers: int = 1, max_error_rate: float = 0.01) -> Task:
-    """The problems of a file; see ``inspect_task``."""
+    """Return the task of a problem file; see ``inspect_task``."""
     return inspect_task(problems, workers=workers, max_error_rate=max_error_rate)

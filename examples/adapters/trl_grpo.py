@@ -1,4 +1,4 @@
-r"""GRPO with TRL's trainer on a problem file, judged by the problems' own task. Needs `pip install 'trl>=1.16'`.
+r"""Train with TRL's GRPO trainer on a problem file, judged by its task. Needs `pip install 'trl>=1.16'`.
 
 Reads the model (a folder or a Hub id) and the problem file; writes the trained model to OUTPUT.
 
@@ -16,22 +16,22 @@ from compositionality.reward.shapes import Shape
 
 @dataclass
 class TrlSettings:
-    """Keys of a run; further ones of TRL are arguments of ``GRPOConfig`` below."""
+    """Settings of a run; TRL's other settings are arguments of ``GRPOConfig`` below."""
 
     model: str  # a model folder or a Hub id
     problems: str  # a problem file (parquet)
     output: str  # a folder for the trained model
     steps: int = 100  # updates
-    batch: int = 64  # completions of one step on one device, a multiple of group
-    group: int = 8  # completions of a problem
-    max_tokens: int = 1024  # of a completion
+    batch: int = 64  # completions per step and device, a multiple of group
+    group: int = 8  # completions per problem
+    max_tokens: int = 1024  # per completion
     learning_rate: float = 1e-6
-    shape: Shape = Shape.BINARY  # of the reward
+    shape: Shape = Shape.BINARY  # shape of the reward
     workers: int = 2  # judging processes
 
 
 def train(settings: TrlSettings) -> None:
-    """Train and save."""
+    """Train the model and save it to ``settings.output``."""
     with installed("trl", "trl>=1.16"):
         from trl import GRPOConfig, GRPOTrainer
     import torch
@@ -50,7 +50,7 @@ def train(settings: TrlSettings) -> None:
         use_cpu=not torch.cuda.is_available(),
         remove_unused_columns=False,  # the reward function reads them
         logging_steps=1,
-        report_to="none",  # or wandb, tensorboard …: without it TRL takes all that are installed
+        report_to="none",  # or wandb, tensorboard …; TRL's default is every installed tracker
     )
     trainer = GRPOTrainer(
         model=settings.model,

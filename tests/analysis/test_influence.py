@@ -125,5 +125,5 @@ def test_tables() -> None:
 
 def test_gradients_that_are_not_finite_are_named() -> None:
     updates_QF = torch.tensor([[1.0], [float("nan")]])
-    with pytest.raises(UserError, match="the gradient of query 1 is not finite"):
+    with pytest.raises(UserError, match="query 1: its gradient is not finite"):
         influence(updates_QF)

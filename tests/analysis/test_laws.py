@@ -72,7 +72,7 @@ def test_a_parameter_on_its_bound_is_named_and_has_no_interval() -> None:
 
 def test_a_law_with_parameters_of_each_size_predicts_no_other_size() -> None:
     points, fit = study_of(LAWS["saturating_slope"])
-    with pytest.raises(UserError, match="predicts no other size"):
+    with pytest.raises(UserError, match="cannot predict other sizes"):
         fit.log_loss(points.assign(size=5e4))
 
 
@@ -80,8 +80,8 @@ def test_p18_too_few_sizes_or_evaluations() -> None:
     points = empty_points(1)
     few = points[points["step"] <= 2]
     for name, table, told in (
-        ("saturating_both", points[points["size"].isin(SIZES[:3])], "needs 4 sizes of models; here are 3"),
-        ("sigmoid", few, "has 14 parameters and needs more evaluations than that; here are 10"),
+        ("saturating_both", points[points["size"].isin(SIZES[:3])], "needs 4 sizes of models; the points have 3"),
+        ("sigmoid", few, "has 14 parameters and needs more evaluations than that; there are 10"),
     ):
         with pytest.raises(UserError, match=f"{name}: {told}"):
             fit_law(LAWS[name], table)

@@ -93,13 +93,13 @@ def test_a_curve_that_flattens_errs_on_the_hopeful_side() -> None:
 
 def test_what_is_no_result_has_a_reason_and_no_value() -> None:
     single = figure_of(noisy_study(1, n_runs=1), "slope-rise")
-    assert single["reason"] == "a size has one run only: no interval"
+    assert single["reason"] == "a size has only one run: no interval"
     assert single["value"] is not None
     few = noisy_study(1)
     two = figure_of(few[few["size"].isin(SIZES[:2])], "slope-share")
     assert two["value"] is None
-    assert "needs 3 sizes of models; here are 2" in two["reason"]
-    assert figure_of(few.assign(loss=0.5), "start-gap")["reason"] == "all runs are alike: no interval"
+    assert "needs 3 sizes of models; the points have 2" in two["reason"]
+    assert figure_of(few.assign(loss=0.5), "start-gap")["reason"] == "all runs are equal: no interval"
 
 
 def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) -> None:
@@ -123,5 +123,5 @@ def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) 
 def test_p18_what_is_no_fit_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none.json: missing; run examples/fit_scaling.py"):
         read_figures([f"seed0:{tmp_path / 'none.json'}"])
-    with pytest.raises(UserError, match=r"one fit has the runs of all seeds; give one scaling.json"):
+    with pytest.raises(UserError, match=r"a fit has the runs of all seeds; give one scaling.json"):
         read_figures(["seed0:a/scaling.json", "seed1:b/scaling.json"])

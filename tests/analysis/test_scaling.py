@@ -88,7 +88,7 @@ def test_laws_that_these_sizes_do_not_determine_are_named(
     points = noisy_study(0)
     csv = write(points[points["size"] < 1e5], tmp_path / "two.csv")
     fit_scaling(ScalingSettings([str(csv)], tmp_path / "out", draws=20))
-    assert "power: not fitted: power: needs 3 sizes of models; here are 2" in capsys.readouterr().out
+    assert "power: not fitted: power: needs 3 sizes of models; the points have 2" in capsys.readouterr().out
     with pytest.raises(UserError, match="power: needs 3 sizes"):
         fit_scaling(ScalingSettings([str(csv)], tmp_path / "other", laws=["power"]))
 
@@ -146,17 +146,17 @@ def changed(row: int, column: str, value: Any) -> Callable[[pd.DataFrame], pd.Da
     [
         (lambda table: table[(table["run"] != table["run"][0]) | (table["step"] <= 5)],
          "ended at step 5, others of size 10,000 at 12; finish it, or leave it out"),
-        (lambda table: table.assign(metric=["a"] * 10 + ["b"] * (len(table) - 10)), "metric a and b: one fit"),
-        (lambda table: pd.concat([table, table[:1]]), "step 1: there twice"),
+        (lambda table: table.assign(metric=["a"] * 10 + ["b"] * (len(table) - 10)), "metric a and b: a fit needs one"),
+        (lambda table: pd.concat([table, table[:1]]), "step 1: given twice"),
         (lambda table: table.drop(columns="flops"), "no column flops; it has run, size, step, loss"),
-        (changed(3, "loss", "n/a!"), "line 5: loss: 'n/a!': not a number"),
-        (changed(3, "run", None), "line 5: run: nan: no name"),
+        (changed(3, "loss", "n/a!"), "line 5: loss: 'n/a!': give a number"),
+        (changed(3, "run", None), "line 5: run: nan: give a name"),
         (changed(3, "loss", 0.0), "step 4: loss 0 has no logarithm"),
-        (changed(239, "loss", None), "line 241: loss: .*nan.*: not a number"),
+        (changed(239, "loss", None), "line 241: loss: .*nan.*: give a number"),
         (b"Step,run - val/acc\n1,0.5\n", "no column run; it has Step, run - val/acc"),
-        (b"\xff\xfe\x00" * 50, "no CSV file"),
+        (b"\xff\xfe\x00" * 50, "not a CSV file"),
         (b"run,size,step,flops,loss\n", "has no rows"),
-        (b"", "no CSV file"),
+        (b"", "not a CSV file"),
         (None, "no such file"),
     ],
 )  # fmt: skip
@@ -172,7 +172,7 @@ def test_p18_bad_points_are_one_line(csv: Path, change: Any, told: str) -> None:
 
 def test_p18_runs_that_differ_in_more_than_their_size_are_named(tmp_path: Path, model: Path) -> None:
     runs = [make_run(tmp_path / name, model, n=n) for name, n in (("a", 8), ("b", 4))]
-    with pytest.raises(UserError, match=r"settings rollout.n=8 and rollout.n=4: one fit takes one; leave b and its"):
+    with pytest.raises(UserError, match=r"settings rollout.n=8 and rollout.n=4: a fit needs one; leave b and similar"):
         read_points(runs, "prompts", METRIC)
 
 

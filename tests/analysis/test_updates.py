@@ -19,9 +19,9 @@ from compositionality.analysis.influence import (
     Query,
     check_memory,
     influence,
+    make_query,
     measure_influence,
     summary,
-    to_query,
     update,
 )
 from compositionality.data.artefact import Recipe, new_artefact, read_manifest, verify
@@ -74,7 +74,7 @@ def tokenizer(model_folder: Path) -> Any:
 
 def queries_of(problems: list[Problem], tokenizer: Any, advantage: str) -> list[Query]:
     return [
-        to_query(
+        make_query(
             n, problem, [{"role": "user", "content": problem.prompt}], completions(problem, n), tokenizer, advantage
         )
         for n, problem in enumerate(problems)
@@ -85,7 +85,7 @@ def queries_of(problems: list[Problem], tokenizer: Any, advantage: str) -> list[
 @pytest.mark.parametrize("right", [True, False])
 def test_a_single_completion_has_no_advantage(problems: list[Problem], tokenizer: Any, right: bool) -> None:
     prompt = [{"role": "user", "content": problems[0].prompt}]
-    query = to_query(0, problems[0], prompt, [("a", right)], tokenizer, "grpo")
+    query = make_query(0, problems[0], prompt, [("a", right)], tokenizer, "grpo")
     assert [sample.advantage for sample in query.samples] == [0.0]
 
 
@@ -225,7 +225,7 @@ def test_rollouts_of_other_problems_or_another_model_are_refused(
 ) -> None:
     manifest = collected["rollouts"] / "manifest.json"
     content = json.loads(manifest.read_text())
-    for name, told in (("problems", "of another problem file than"), ("model", "by another model than")):
+    for name, told in (("problems", "come from another problem file than"), ("model", "come from another model than")):
         manifest.write_text(json.dumps({**content, "inputs": {name: "0" * 64}}))
         with pytest.raises(UserError, match=told):
             measure_influence(InfluenceSettings(model=str(model_folder), **collected))
@@ -233,7 +233,7 @@ def test_rollouts_of_other_problems_or_another_model_are_refused(
 
 
 def test_gradients_larger_than_memory_are_one_line() -> None:
-    with pytest.raises(UserError, match=r"of 1000 queries take 8000\.0 GB, .* or take projection\.kind=sketch"):
+    with pytest.raises(UserError, match=r"of 1000 queries take 8000\.0 GB, .* or use projection\.kind=sketch"):
         check_memory(10**9, 1000, ProjectionSettings())
     with pytest.raises(UserError, match=r"are free; lower limit$"):
         check_memory(10**12, 1000, ProjectionSettings("sketch"))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.config.cli import parse, split_layers, with_sources
-from compositionality.config.profile import MADE_OF
+from compositionality.config.cli import parse, show_sources, split_layers
+from compositionality.config.profile import ALGORITHM_KEYS
 from compositionality.errors import UserError
 from compositionality.train.grpo_checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
@@ -36,7 +36,9 @@ def test_an_algorithm_is_one_word_and_leaves_nothing_that_makes_it_to_the_profil
     for profile in ("tiny/single", "tiny/verl", "paper/verl"):
         engine = profile.partition("/")[2]
         found = settings_of(f"profile={profile}", f"engine={engine}", f"algorithm={name}")
-        assert {key: getattr(found.algorithm, key) for key in MADE_OF} == {key: getattr(bare, key) for key in MADE_OF}
+        assert {key: getattr(found.algorithm, key) for key in ALGORITHM_KEYS} == {
+            key: getattr(bare, key) for key in ALGORITHM_KEYS
+        }
 
 
 def test_p18_what_only_verl_has_is_one_line() -> None:
@@ -66,11 +68,11 @@ def test_the_kl_term_of_a_profile_can_be_left_out_by_one_key(words: list[str], k
 def test_a_value_that_follows_from_others_is_shown_with_what_was_given() -> None:
     words = [*FILES, "profile=paper/verl", "engine=verl", "step=behavior_injection/rl", "algorithm.kl=none"]
     overrides, layers = split_layers(GrpoSettings, [*words, "optim.lr=1e-3"], "train_grpo")
-    shown = with_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
+    shown = show_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
     assert re.search(
         r"^algorithm\.kl_coef=0\.0 +# 0\.001, .*paper\.yaml: steps\.behavior_injection/rl$", shown, re.MULTILINE
     )
-    assert re.search("^algorithm.kl=none +# auto, default$", with_sources(settings_of(), FILES, ()), re.MULTILINE)
+    assert re.search("^algorithm.kl=none +# auto, default$", show_sources(settings_of(), FILES, ()), re.MULTILINE)
     assert re.search("^optim.lr=0.001 +# command line$", shown, re.MULTILINE), "only its type is another"
 
 
@@ -85,7 +87,7 @@ def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:
     words = ["algorithm=dapo", "algorithm.clip_high=0.3"]
     assert settings_of(*words).algorithm.clip_high == 0.3
     overrides, layers = split_layers(GrpoSettings, [*FILES, *words], "train_grpo")
-    shown = with_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
+    shown = show_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
     assert any("dynamic_sampling=true" in line and "config/algorithm/dapo.yaml" in line for line in shown.split("\n"))
     mine = tmp_path / "mine.yaml"
     mine.write_text(ALGORITHM)
@@ -101,7 +103,7 @@ def test_p18_an_unknown_algorithm_or_key_is_one_line(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     for text, told in (
         (ALGORITHM.replace("}", ", colour: red}"), "algorithm.colour"),
-        (ALGORITHM.replace("clip_low: 0.2, ", ""), "algorithm: no value for clip_low; the profile would decide it"),
+        (ALGORITHM.replace("clip_low: 0.2, ", ""), "algorithm: no value for clip_low; add it to the file"),
         ("optim: {lr: 1}", "algorithm: no value for advantage, clip_high, "),
         ("algorithm: 7", "algorithm: no value for advantage, clip_high, "),
     ):

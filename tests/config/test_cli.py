@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compositionality.config import cli
-from compositionality.config.cli import help_text, parse, with_errors_in_one_line
+from compositionality.config.cli import exit_after, help_text, parse
 from compositionality.config.profile import schema_of
 from compositionality.config.verbs import VERBS
 from compositionality.data.create_problems import problem_settings
@@ -87,17 +87,17 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
         (["output=x", "folder="], "folder: is empty"),
         (["output=x", "count"], "count: no value"),
         (["output=x", "arms=3"], "arms=3: holds several keys"),
-        (["output=x", "+count=3"], r"\+count=3: the signs \+, ~ and @ of Hydra have no meaning here; give count=VALUE"),
-        (["output=x", "~count"], "~count: the signs"),
-        (["output=x", "--count=3"], "--count=3: keys have no dashes here; give count=VALUE"),
+        (["output=x", "+count=3"], r"\+count=3: Hydra's signs \+, ~ and @ are not supported; give count=VALUE"),
+        (["output=x", "~count"], "~count: Hydra's signs"),
+        (["output=x", "--count=3"], "--count=3: keys have no dashes; give count=VALUE"),
         (["output=x", "--cuont=3"], "cuont: no such setting; did you mean count"),
-        (["output=x", "count@inner=3"], "count@inner=3: the signs"),
-        (["output=x", "--multirun"], "--multirun: not a setting; there are no sweeps here; give KEY=VALUE"),
+        (["output=x", "count@inner=3"], "count@inner=3: Hydra's signs"),
+        (["output=x", "--multirun"], "--multirun: not a setting; sweeps are not supported; give KEY=VALUE"),
         (["output=x", "count=1,2"], "count=1,2: give a whole number"),
         (["output=x", "count=true"], "count=true: give a whole number"),
         (["output=x", "count=null"], "count=null: may not be null"),
         (["output=x", "inner={share:1}"], r"inner.share:1: no such setting; in {key: value} a space stands after"),
-        (["output=x", "files=[a"], r"files=\[a: .*; quote what has letters of YAML"),
+        (["output=x", "files=[a"], r"files=\[a: .*; quote texts with special characters"),
         (["output=x", "rate={a: 1}"], r"rate={.*}: give a number"),
     ],
 )
@@ -110,7 +110,7 @@ def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None
 def test_a_dry_run_names_all_that_is_not_there_yet(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "NOT_THERE", dict.fromkeys("abcde"))
+    monkeypatch.setattr(cli, "UNCHECKED", dict.fromkeys("abcde"))
     monkeypatch.setattr(sys, "argv", ["verb", "output=x", "--dry-run"])
     with pytest.raises(SystemExit):
         cli.run(Settings, print, "")
@@ -168,7 +168,7 @@ def test_a_mapping_takes_any_key_below_it_or_all_at_once() -> None:
 def outcome(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
     """Exit code and stderr of a command whose body is ``line``."""
     with pytest.raises(SystemExit) as end:
-        with_errors_in_one_line(lambda: exec(line))
+        exit_after(lambda: exec(line))
     return end.value.code, capsys.readouterr().err
 
 
@@ -180,7 +180,7 @@ def outcome(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]
         ("__import__('pathlib').Path('/etc/passwd/x').mkdir()", "error: /etc/passwd/x: Not a directory\n"),
         ("__import__('os').replace('/none/a', '/none/b')", "error: /none/a and /none/b: No such file or directory\n"),
         ("raise OSError(2, 'No such file', 'a\\nb')", "error: a\\nb: No such file\n"),
-        ("bytearray(1 << 62)", "error: out of memory; free some, or make batches or files smaller\n"),
+        ("bytearray(1 << 62)", "error: out of memory; free some, or use smaller batches or files\n"),
     ],
 )
 def test_what_the_machine_refuses_is_one_line_and_exit_code_2(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.config import profile as profiles
-from compositionality.config.cli import parse, split_layers, with_sources
+from compositionality.config.cli import parse, show_sources, split_layers
 from compositionality.config.problem_sets import file_settings
 from compositionality.config.profile import FOLDER, Profile, layers_of, load_profile, profile_names, schema_of, shown
 from compositionality.errors import UserError
@@ -112,7 +112,7 @@ def test_defaults_then_profile_then_step_then_command_line(profile_folder: Path)
         overrides, layers = split_layers(schema, [*words, *more], "filter_rollouts")
         settings = parse(schema, overrides, layers)
         assert (settings.seed, settings.max_correct_ratio, settings.val_fraction) == (seed, None, 0.02)
-        shown = with_sources(settings, overrides, layers).splitlines()
+        shown = show_sources(settings, overrides, layers).splitlines()
         assert source in next(line for line in shown if line.startswith("seed="))
         assert next(line for line in shown if line.startswith("val_fraction=")).endswith("# default")
 
@@ -124,9 +124,9 @@ def test_a_step_without_a_profile_is_one_line() -> None:
 
 def test_a_study_may_start_from_a_model_of_its_own() -> None:
     paper = load_profile("paper")
-    own = paper.of_study("behavior_injection")
+    own = paper.for_study("behavior_injection")
     assert (own.base_model, own.chat_template) == ("Qwen/Qwen2.5-1.5B", "own")
-    assert paper.of_study("section41_42") == paper
+    assert paper.for_study("section41_42") == paper
 
 
 def test_a_list_of_problem_files_stands_behind_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

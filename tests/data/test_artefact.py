@@ -274,7 +274,7 @@ def test_p21_an_empty_folder_may_become_a_result_and_a_foreign_one_not(tmp_path:
 @pytest.mark.parametrize("place", ["/", "", "."])
 def test_p18_a_place_without_a_name_is_refused(tmp_path: Path, place: str) -> None:
     with (
-        pytest.raises(UserError, match=r"not a place for a result|holds the input"),
+        pytest.raises(UserError, match=r"not a place for a result|contains the input"),
         new_artefact(Path(place), recipe(tmp_path)),
     ):
         pass
@@ -356,8 +356,8 @@ def test_p21_a_result_may_not_be_hold_or_lie_in_its_input_nor_replace_a_link(tmp
     (source / "weights").write_text("w")
     link.symlink_to(source)
     recipe = Recipe("step", {}, {"model": source})
-    places = {source: "holds the input", tmp_path: "holds the input", source / "out": "lies in the input"}
-    for target, said in {**places, link: "link: a link; give the place"}.items():
+    places = {source: "contains the input", tmp_path: "contains the input", source / "out": "is inside the input"}
+    for target, said in {**places, link: "link: is a link; give the path"}.items():
         with pytest.raises(UserError, match=said):
             is_done(target, recipe, force=True)
         with pytest.raises(UserError, match=said), new_artefact(target, recipe):

@@ -200,7 +200,7 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     audit_data(AuditData(files=[str(path) for path in files], output=str(tmp_path / "audit.json")))
     assert [*json.loads((tmp_path / "audit.json").read_text())] == ["a/train.parquet", "b/train.parquet"]
     for lists in ({"files": [str(files[0])] * 2}, {"files": [str(files[0])], "against": [str(files[1])] * 2}):
-        with pytest.raises(UserError, match=r"train.parquet is there twice; give each file or folder once"):
+        with pytest.raises(UserError, match=r"train.parquet is given twice; give each file or folder once"):
             audit_data(AuditData(**lists))
 
 

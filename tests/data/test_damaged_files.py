@@ -20,8 +20,8 @@ JSON = {
 YAML = {
     b"a: [1\nb: 2\n": r"not readable as YAML: line 2, column \d+: .*expected",
     b"a:\n\t- 1\n": r"not readable as YAML: line 2, column 1: found character '\\t'",
-    b"a: 1\na: 2\n": r"not readable as YAML: line 2, column 1: a is there twice; keep one",
-    b"a:\n  20: 1\n  20: 2\n": r"not readable as YAML: line 3, column 3: 20 is there twice; keep one",
+    b"a: 1\na: 2\n": r"not readable as YAML: line 2, column 1: a is given twice; keep one",
+    b"a:\n  20: 1\n  20: 2\n": r"not readable as YAML: line 3, column 3: 20 is given twice; keep one",
     b"a: \xff\n": r"not UTF-8 at byte 3; save it as UTF-8",
     b"a: \x00\n": r"not readable as YAML: ",
     b"!!python/object/apply:os.system [id]\n": r"not readable as YAML: line 1, column 1: could not determine",

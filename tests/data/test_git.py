@@ -26,7 +26,7 @@ def test_a_files_commit_is_the_last_that_changed_it(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     path = tmp_path / "claims.yaml"
     path.write_text("a")
-    with pytest.raises(UserError, match="in no git repository with a commit"):
+    with pytest.raises(UserError, match="not in a git repository with a commit"):
         commit_of(path)
     first = commit(tmp_path, "first")
     (tmp_path / "other").write_text("b")
@@ -49,5 +49,5 @@ def test_a_commit_of_another_history_is_refused(tmp_path: Path) -> None:
     git(tmp_path, "checkout", "-q", "--orphan", "new")
     (tmp_path / "a").write_text("b")
     commit(tmp_path, "elsewhere")
-    with pytest.raises(UserError, match=f"study: its commit {first[:12]} is no ancestor"):
+    with pytest.raises(UserError, match=f"study: its commit {first[:12]} is not an ancestor"):
         check_ancestor(tmp_path, first, "study")

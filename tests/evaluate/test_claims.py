@@ -15,11 +15,11 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import (
     ByName,
     Outcome,
-    after_holm,
     all_of,
-    by_interval,
+    apply_holm,
     claim_rows,
     decide,
+    decide_by_interval,
     p_of,
 )
 from compositionality.evaluate.claims.model import Claim, Comparison, Headroom, Requires, Rule, read_claims_file
@@ -189,11 +189,11 @@ def test_a_family_is_corrected_and_keeps_what_was_not_run() -> None:
     assert 3 * p > 0.05
     family = [(YES, [outcome(0.5)]), (YES, [outcome(0.105)]), (UNTESTABLE, [OTHER]), (NONE, [])]
     rows = [{"decision": decision, "p": p_of(decision, outcomes)} for decision, outcomes in family]
-    after_holm(rows)
+    apply_holm(rows)
     assert [row["decision_holm"] for row in rows] == [YES, OPEN, UNTESTABLE, NONE]
     assert (rows[1]["p"], rows[1]["p_holm"]) == (pytest.approx(p), pytest.approx(3 * p))
     assert (rows[2]["p"], rows[2]["p_holm"]) == (None, None)
-    after_holm(rows[1:2])
+    apply_holm(rows[1:2])
     assert rows[1]["decision_holm"] == YES
 
 
@@ -279,8 +279,8 @@ def test_a_rule_with_three_answers_takes_half_of_a_gain_as_its_margin(sft: list[
 def test_no_decision_stands_beside_an_interval_that_holds_its_threshold() -> None:
     """Just outside its interval a difference has p 0.025; where p is 0.04 the interval still holds the threshold."""
     near = outcome(0.09)
-    row = {"decision": by_interval(near.comparison, gain(0.09).interval), "p": p_of(OPEN, [near])}
-    after_holm([row])
+    row = {"decision": decide_by_interval(near.comparison, gain(0.09).interval), "p": p_of(OPEN, [near])}
+    apply_holm([row])
     assert row["p"] < 0.05
     assert (row["decision"], row["decision_holm"]) == (OPEN, OPEN)
 
@@ -364,8 +364,8 @@ def entry(*changes: str) -> str:
     return f"  - {{name: C1, text: x, comparisons: [{{{', '.join(map(': '.join, keys.items()))}}}]}}"
 
 
-OVER = "over: give a model and its base, beside model and base, without times or base_measure"
-AHEAD = "rule=ahead: give it base and reference: [MODEL, BASE], and no other key of a margin"
+OVER = "over: give a model and its base, besides model and base, without times or base_measure"
+AHEAD = "rule=ahead: give base and reference: [MODEL, BASE], and no other key of a margin"
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ AHEAD = "rule=ahead: give it base and reference: [MODEL, BASE], and no other key
     [
         ("  - {name: C1, text: x, colour: z}", "C1: colour: no such setting; config/claims/composition.yaml explains"),
         (f"  - {{name: C1, text: x, results: z, {A}}}", "C1: results=z: must be one of accuracy"),
-        (f"  - &a {{name: C1, text: x, {A}}}\n  - *a", "C1: there twice"),
+        (f"  - &a {{name: C1, text: x, {A}}}\n  - *a", "C1: given twice"),
         ("  - {name: C1, origin: paper, text: x}", "C1: no paper:"),
         ("  - {name: C1, text: x, comparisons: 5}", "C1: comparisons: 5: not a mapping of keys to values"),
         ("  - {name: C1, text: x, comparisons: [{results: [a]}]}", "C1: results=['a']: must be one of accuracy"),
@@ -385,12 +385,15 @@ AHEAD = "rule=ahead: give it base and reference: [MODEL, BASE], and no other key
         (entry("rule: ahead"), f"C1: {AHEAD}"),
         (entry("reference: [a, b]"), f"C1: {AHEAD}"),
         (entry("over: [a]"), f"C1: {OVER}"),
-        (entry("measure: right"), "C1: measure=right: of accuracy, must be one of correct, names_in_order, handed_on"),
-        (entry("base_measure: right"), "C1: measure=right: of accuracy, must be one of correct, names_in_order"),
-        (entry("measure: support_lost"), "C1: measure=support_lost: is of model and base; give both"),
+        (
+            entry("measure: right"),
+            "C1: measure=right: for accuracy it must be one of correct, names_in_order, ",
+        ),
+        (entry("base_measure: right"), "C1: measure=right: for accuracy it must be one of correct, names_in_order"),
+        (entry("measure: support_lost"), "C1: measure=support_lost: compares model and base; give both"),
         (entry("level: [1, null]"), "C1: level=null: may not be null"),
         (entry("groups: z"), "C1: groups: no such setting; did you mean group?"),
-        (entry("gates: [a]"), "C1: gates: no key of a comparison"),
+        (entry("gates: [a]"), "C1: gates: not a key of a comparison"),
         (entry("base: {a: b}"), "C1: base={'a': 'b'}: give one text"),
     ],
 )
@@ -419,7 +422,7 @@ def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path, claims: str, messa
         (
             "results: {accuracy: {metric: failure share, script: x}}\n"
             "claims: [{name: C, text: x, comparisons: {group: z, level: 1, model: a, measure: atomic}}]\n",
-            "claim C: measure=atomic: of failure share, must be one of correct, ignores_composition",
+            "claim C: measure=atomic: for failure share it must be one of correct, ignores_composition",
         ),
     ],
 )

@@ -73,7 +73,9 @@ def failures(folder: Path, **changes: int) -> str:
 
 def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     name, _, path = passk(tmp_path / "run0").partition(":")
-    with pytest.raises(UserError, match=r"results.parquet: of the step passk; failure share is measured by examples/f"):
+    with pytest.raises(
+        UserError, match=r"results.parquet: made by step passk; failure share is measured by examples/f"
+    ):
         read_results([f"{name}:{path}"], metric=Metric.FAILURES)
 
 
@@ -176,7 +178,7 @@ def test_other_input_is_refused(tmp_path: Path) -> None:
     [
         (lambda table: table.drop_columns(["tokens"]), "has other columns than this version writes"),
         (lambda table: table.set_column(9, "judged", pa.array(["x"] * 3)), "has other columns than this version"),
-        (lambda table: pa.concat_tables([table, table.slice(1, 1)]), "a on a1: rows missing or twice"),
+        (lambda table: pa.concat_tables([table, table.slice(1, 1)]), "a on a1: missing or repeated rows"),
     ],
 )
 def test_p18_a_table_of_another_schema_or_with_rows_twice_is_named(tmp_path: Path, spoil: Any, told: str) -> None:

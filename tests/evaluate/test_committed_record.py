@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compositionality.evaluate.claims.decide import Outcome, after_holm, by_interval, p_of
+from compositionality.evaluate.claims.decide import Outcome, apply_holm, decide_by_interval, p_of
 from compositionality.evaluate.claims.model import Comparison, Rule
 from compositionality.evaluate.types import Decision
 from compositionality.stats.estimate import NESTED, Estimate, Interval, over_splits
@@ -61,7 +61,7 @@ def test_decisions_follow_from_the_intervals() -> None:
     rows = list(decided(COMPARISONS))
     assert len(rows) > 30
     for row, comparison in rows:
-        assert by_interval(comparison, estimate_of(row).interval) == row["decision"]
+        assert decide_by_interval(comparison, estimate_of(row).interval) == row["decision"]
 
 
 def test_p_values_and_the_decisions_of_holm_follow() -> None:
@@ -76,7 +76,7 @@ def test_p_values_and_the_decisions_of_holm_follow() -> None:
         decision = Decision(claim["decision"])
         p = p_of(decision, outcomes)
         rows.append({"decision": decision, "p": p and 2 * p})  # its p-values are two-sided
-    after_holm(rows)
+    apply_holm(rows)
     assert sum(row["p"] is not None for row in rows) >= 4
     for row, claim in zip(rows, primary, strict=True):
         assert row["decision_holm"] == claim["decision_holm"]

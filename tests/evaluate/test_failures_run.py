@@ -133,5 +133,5 @@ def test_p18_single_folders_find_their_problem_file_and_what_does_not_fit_is_one
         find_failures(FailureSettings(problems=files[:1], output=home / "out", rollouts=folders))
     with pytest.raises(UserError, match="m answers heldout twice"):
         find_failures(FailureSettings(problems=files, output=home / "out", rollouts=[folders[0], folders[0]]))
-    with pytest.raises(UserError, match="no answers of best there"):
+    with pytest.raises(UserError, match="has no answers of best"):
         find_failures(settings(home, models=["best"]))

@@ -35,7 +35,16 @@ from compositionality.evaluate.gold_tables import (
 )
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
-from compositionality.evaluate.table import RESULTS, SCHEMA, gold_pass, joined, measure_of, problem_columns, read, write
+from compositionality.evaluate.table import (
+    RESULTS,
+    SCHEMA,
+    concatenate,
+    gold_pass,
+    measure_of,
+    problem_columns,
+    read,
+    write,
+)
 from compositionality.evaluate.types import Decision
 from compositionality.report import gold_figures
 from compositionality.report.page.build import packed, vega_bundle
@@ -262,7 +271,7 @@ def test_functions_are_read_from_the_outermost_to_the_one_that_the_gold_solution
     create_problems(settings_for("string", output=str(path), **words))
     problems = read_problems(path)
     write(problem_columns(problems).assign(arm="base", file="f", gold_log_prob=-1.0), tmp_path / RESULTS)
-    exact = read_exact(Results.of([joined([])], [place]), {"base": "base"})
+    exact = read_exact(Results.of([concatenate([])], [place]), {"base": "base"})
     solutions = [TASK.gold(problem).splitlines() for problem in iterate_problems(problems)]
     applied = [[line.partition(":")[0].split(",")[-1].partition("[")[0] for line in lines] for lines in solutions]
     assert exact["functions"].tolist() == [names[::-1] for names in applied]

@@ -22,7 +22,7 @@ def test_names_are_given_or_taken_from_the_path() -> None:
 
 
 def test_two_of_one_name_or_none_at_all_are_refused() -> None:
-    with pytest.raises(UserError, match="both called 'b'"):
+    with pytest.raises(UserError, match="have the same name 'b'"):
         named_paths("models", ["a/b", "c/b"])
     with pytest.raises(UserError, match="at least one"):
         named_paths("models", [])

@@ -140,7 +140,7 @@ def test_p06_a_verifiers_failure_is_a_missing_sample(
     [
         (lambda rows: rows.pop(), r"problem 5 has no sample 3, and 1 samples are missing in all"),
         (lambda rows: rows.append(dict(rows[9])), r"problem 2 has sample 1 more than once"),
-        (lambda rows: rows.__setitem__(3, {**rows[3], "sample": 4}), r"names a sample or a problem that is none"),
+        (lambda rows: rows.__setitem__(3, {**rows[3], "sample": 4}), r"has an invalid sample or problem number"),
     ],
 )
 def test_p06_samples_that_are_missing_or_there_twice_are_refused(
@@ -159,7 +159,7 @@ def test_p06_samples_that_are_missing_or_there_twice_are_refused(
     [
         ({"temperature": 0.6}, r"hot and base: sampled differently \(temperature: 0.6 and 1.0\)"),
         ({"max_tokens": 8}, r"sampled differently \(max_tokens: 8 and 64\)"),
-        ({"n_samples": 8}, r"hot: holds 8 samples of each problem"),
+        ({"n_samples": 8}, r"hot: has 8 samples per problem"),
     ],
 )
 def test_checkpoints_sampled_in_different_ways_are_refused(
@@ -179,11 +179,11 @@ def test_answers_to_other_problems_are_refused(tmp_path: Path, problems: Path) -
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"ks": [1, 5]}, r"ks: 5 does not lie between 1 and n_samples=4"),
+        ({"ks": [1, 5]}, r"ks: 5: must lie between 1 and n_samples=4"),
         ({"per_level": 9}, r"has 3 problems of heldout L1; lower per_level=9"),
         ({"rollouts": []}, r"give at least one"),
-        ({"problems": ["a.parquet", "b.parquet"]}, r"rollouts=\[...\] needs the one problem file"),
-        ({"limit": 3}, r"limit=3: not with levels, per_level or rollouts; give per_level"),
+        ({"problems": ["a.parquet", "b.parquet"]}, r"rollouts=\[...\] needs exactly one problem file"),
+        ({"limit": 3}, r"limit=3: not with levels, per_level or rollouts; give only per_level"),
         ({"models": ["rl:x"]}, r"models and rollouts both have 'rl'"),
         ({"models": ["x:x"], "temperature": 0.0}, r"temperature=0: every sample"),
     ],

@@ -46,7 +46,7 @@ def registration(folder: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"replicates": {12: [61]}}, "replicates: seed 12: seeds 10 to 19 are kept for tuning"),
+        ({"replicates": {12: [61]}}, "replicates: seed 12: seeds 10 to 19 are reserved for tuning"),
         ({"replicates": {20: [61], 21: [61]}}, "replicates: split 61 of seed 21 is one of seed 20 too"),
         ({"replicates": {20: []}}, "replicates: 20: .* one or more splits"),
         ({"replicates": {}}, "replicates: none"),

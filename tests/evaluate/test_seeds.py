@@ -101,7 +101,7 @@ def test_variants_are_summarised_one_by_one(
     chosen = table[table["base"].isna() & (table["level"] == 3) & (table["model"] == "rl-level2")]
     assert chosen.set_index("variant")["value"].to_dict() == pytest.approx({"wide": 0.2, "narrow": 0.275})
     assert capsys.readouterr().out.index("\nwide\n") >= 0
-    with pytest.raises(UserError, match="both called 'seed0'"):
+    with pytest.raises(UserError, match="have the same name 'seed0'"):
         summarise(SummariseSettings([*inputs, f"wide/{three[0]}"], tmp_path / "summary.csv"))
 
 
@@ -124,7 +124,7 @@ def test_evaluations_that_cannot_be_compared_are_refused(tmp_path: Path, heldout
         ([three[0], one(tmp_path, other, 3)], "seed0 and seed3: other problems in heldout"),
         ([three[0], one(tmp_path, heldout, 4, temperature=0.5)], r"sampled differently \(temperature: 1.0 and 0.5\)"),
         ([*three, "again:" + three[1].partition(":")[2]], "again: the same answers twice"),
-        ([three[0], three[0]], "both called 'seed0'"),
+        ([three[0], three[0]], "have the same name 'seed0'"),
     ):
         with pytest.raises(UserError, match=told):
             read_results(inputs)
@@ -157,24 +157,26 @@ def test_replicates_with_splits_of_their_own_are_nested_in_seeds(tmp_path: Path)
 
 def test_replicates_that_cannot_be_nested_are_refused(tmp_path: Path) -> None:
     first = replicate(tmp_path, 0, 1)
-    with pytest.raises(UserError, match="seed0-split1 and seed1-split1: both of function split 1, beside others"):
+    with pytest.raises(UserError, match="seed0-split1 and seed1-split1: both have function split 1, others differ"):
         read_results([first, replicate(tmp_path, 0, 2), replicate(tmp_path, 1, 1)])
     fewer = replicate(tmp_path, 1, 3, {**SIZES, "string-heldout-level3": 19})
-    with pytest.raises(UserError, match="20 and 19 problems of heldout L3 in heldout; make as many for every split"):
+    with pytest.raises(
+        UserError, match="20 and 19 problems of heldout L3 in heldout; make equally many for all splits"
+    ):
         read_results([first, fewer])
 
 
 def test_problems_of_two_splits_are_no_replicate(tmp_path: Path) -> None:
     files = {f"f{split}": problem_file(tmp_path / f"f{split}.parquet", {"string-f-level2": 2}, "", split)
              for split in (1, 2)}  # fmt: skip
-    with pytest.raises(UserError, match=r"f1.parquet and .*f2.parquet: of function splits 1 and 2"):
+    with pytest.raises(UserError, match=r"f1.parquet and .*f2.parquet: have function splits 1 and 2"):
         evaluation(tmp_path / "s", files, {"m": {"string-f1f2-level2": right(1, 2)}})
 
 
 def test_p18_a_file_beside_the_table_is_not_taken_for_it(tmp_path: Path, three: list[str]) -> None:
     name, _, folder = three[0].partition(":")
     given = [f"{name}:{Path(folder) / 'training.json'}", *three[1:]]
-    with pytest.raises(UserError, match=r"training\.json: is no results\.parquet; give the folder"):
+    with pytest.raises(UserError, match=r"training\.json: not a results\.parquet; give the folder"):
         summarise(SummariseSettings(given, tmp_path / "summary.csv"))
 
 

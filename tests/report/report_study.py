@@ -26,7 +26,7 @@ from compositionality.report.page.inputs import INJECTION, ReportSettings
 from compositionality.report.record import RecordSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
-from compositionality.study.registered import seal
+from compositionality.study.registered import write_manifest
 from compositionality.tasks.diagnosis import FAILURES, ROLES
 from compositionality.train.metrics import COMPLETIONS, TrainingReport
 from compositionality.types import Completion, Problem, Reason, Verdict
@@ -186,7 +186,7 @@ def give_exact(section: Path, seed: int) -> None:
     write(rows.assign(gold_log_prob_by_step_role=lists, gold_log_prob=[values.sum() / 100 for values in lists]), path)
     for file, made in known.items():
         inputs = made.inputs | ({"table": file_hash(path)} if "table" in made.inputs else {})
-        seal(file, {**made.model_dump(), "inputs": inputs})
+        write_manifest(file, {**made.model_dump(), "inputs": inputs})
 
 
 def _model(folder: Path, model: str) -> str:

@@ -443,7 +443,7 @@ def test_p15_check_names_the_file_in_one_line(copied: ReportSettings, capsys: py
         assert re.search(told, errors), errors
         path.write_bytes(content)
     shutil.rmtree(copied.output)
-    with pytest.raises(UserError, match="report: is not there"):
+    with pytest.raises(UserError, match="report: does not exist"):
         check(copied)
 
 
@@ -668,7 +668,7 @@ def test_p21_a_file_put_into_the_report_is_not_deleted_when_the_page_is_made_ane
     notes = made.output / "notes.txt"
     notes.write_text("mine")
     arms = {"rl-level2": {"title": "Another title"}}
-    with pytest.raises(UserError, match=r"notes\.txt: not of this result"):
+    with pytest.raises(UserError, match=r"notes\.txt: not a part of this result"):
         report(replace(made, arms=arms))
     assert notes.read_text() == "mine"
     report(replace(made, arms=arms, force=True))

@@ -231,7 +231,7 @@ def test_an_output_is_made_once_and_another_is_refused(study: Path, tmp_path: Pa
     assert publish(settings).stat().st_mtime_ns == before
     with pytest.raises(UserError, match="pass --force"):
         publish(replace(settings, licence="mit"))
-    with pytest.raises(UserError, match=r"lies in the input|holds the input"):
+    with pytest.raises(UserError, match=r"is inside the input|contains the input"):
         publish(replace(settings, output=study / "sft/out"))
 
 

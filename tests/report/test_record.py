@@ -124,7 +124,7 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path / "clone"))
     request = Request("section41_42", "smoke", (Replicate("small", 0),))
-    kept = request.kept(request.replicates[0])
+    kept = request.record_folder(request.replicates[0])
     results = [f"{kind}/seed0:{file}" for kind, file in files.items() if Path(file).is_file()]
     runs = [f"seed0:{run_folder(tmp_path).parent}"]
     settings = RecordSettings(results, kept, runs=runs, replicate=True, completions=True)

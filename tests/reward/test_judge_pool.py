@@ -116,7 +116,7 @@ def test_a_worker_whose_parent_was_killed_ends_without_a_word(tmp_path, response
         "from compositionality.reward.pool import JudgeInput, JudgePool\n"
         "pool = JudgePool(1, function=sys.argv[2])\n"
         "worker = pool.workers[0]\n"
-        "worker.give([0, 1], json.dumps([JudgeInput('any', sys.argv[1], 'good')] * 2).encode())\n"
+        "worker.send([0, 1], json.dumps([JudgeInput('any', sys.argv[1], 'good')] * 2).encode())\n"
         "print(worker.process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -112,7 +112,7 @@ BAD_FILES = {
     "dies.py": ("import os; os._exit(7)\n", "a judging process does not start (exit code 7)"),
     "other.py": ("def reward(): ...\n", "other.py has no function compute_score; give FILE.py:NAME"),
     "value.py": ("compute_score = 1\n", "value.py has no function compute_score; give FILE.py:NAME"),
-    "none.py": (None, "there is no file "),
+    "none.py": (None, "does not exist; correct the path"),
     "reward.txt": ("", "give FILE.py or FILE.py:NAME"),
     "other.py:1x": ("", "give FILE.py or FILE.py:NAME"),
 }

@@ -152,7 +152,7 @@ def test_several_folders_count_as_samples_of_the_same_prompts(tmp_path: Path, pr
     filter_rollouts(FilterSettings(rollouts=folders, problems=str(problems), output=str(output), val_prompts=0))
     train = read_table(output / "train.parquet").to_pylist()
     assert [(row["problem"], row["messages"][-1]["content"]) for row in train] == [(1, "x")]
-    with pytest.raises(UserError, match=r"rollouts: .*a is there twice"):
+    with pytest.raises(UserError, match=r"rollouts: .*a is given twice"):
         filter_rollouts(FilterSettings(rollouts=folders[:1] * 2, problems=str(problems), output=str(output)))
 
 
@@ -202,7 +202,7 @@ def test_a_column_of_ones_own_is_left_out_in_so_many_words(
 ) -> None:
     write_table(read_table(five).append_column("mine", pa.array(CORRECT)), five)
     filter_problems(mixed_settings(tmp_path, five))
-    assert capsys.readouterr().err == f"{five}: its columns mine are left out; verl's RL schema has none of them\n"
+    assert capsys.readouterr().err == f"{five}: its columns mine are ignored; verl's RL schema does not have them\n"
 
 
 def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
@@ -213,7 +213,10 @@ def test_limits_are_not_kept_themselves(tmp_path: Path, five: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"min_correct_ratio": 0.75}, r"of no problem more than 0.75 and less than 1 .* sample more, or loosen"),
+        (
+            {"min_correct_ratio": 0.75},
+            r"right completions above 0.75 and below 1; .*sample more, or loosen",
+        ),
         ({"max_correct_ratio": 1.5}, "max_correct_ratio=1.5"),
         ({"output": Path("kept.csv")}, "must end in .parquet"),
     ],

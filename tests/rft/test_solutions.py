@@ -87,7 +87,7 @@ def test_a_solution_between_tags(problems: Path, tmp_path: Path) -> None:
         assert answer.startswith("<answer>\nSo ")
         assert task_of(row["data_source"]).judge(answer, truths[row["problem"]]).score == 1
         assert row["messages"][0] == untagged["messages"][0]
-    with pytest.raises(UserError, match=r"tags=true: the judge of igsm-level\d does not read this answer"):
+    with pytest.raises(UserError, match=r"tags=true: the judge of igsm-level\d cannot read this answer"):
         rows(problems, tmp_path / "compact", tags=True)
 
 
@@ -104,9 +104,9 @@ def test_turns_before_the_question_stay(problems: Path, tmp_path: Path) -> None:
 def test_bad_input_is_one_line(problems: Path, tmp_path: Path) -> None:
     for changes, message in (
         ({"analysis": 5}, "analysis"),
-        ({"prompt_orders": 2, "solution_orders": 2}, "give one of the two"),
-        ({"analysis": 1, "analysis_chance": 0.5}, "give one of the two"),
-        ({"limit": 2, "parts": 2}, "limit, parts: give one of the two"),
+        ({"prompt_orders": 2, "solution_orders": 2}, "give only one of the two"),
+        ({"analysis": 1, "analysis_chance": 0.5}, "give only one of the two"),
+        ({"limit": 2, "parts": 2}, "limit, parts: give only one of the two"),
         ({"parts": 13}, "parts=13: .*sft.parquet has only 12 problems"),
     ):
         with pytest.raises(UserError, match=message):

@@ -40,7 +40,7 @@ def test_a_column_of_ones_own_is_left_out_in_so_many_words(tmp_path: Path, capsy
     write_table(table.append_column("mine", pa.array(range(20))).append_column("note", pa.array(["a"] * 20)), path)
     output, _ = cut(tmp_path, chunks=2)
     assert {*read_table(output / "0.parquet").column_names} == {*table.column_names}
-    said = f"{path}: its columns mine, note are left out; verl's RL schema has none of them\n"
+    said = f"{path}: its columns mine, note are ignored; verl's RL schema does not have them\n"
     assert capsys.readouterr().err == said
 
 
@@ -66,11 +66,11 @@ def test_a_budget_may_be_that_of_a_finished_run(tmp_path: Path) -> None:
     output, chunks = cut(tmp_path, completions_of=str(tmp_path / "rl"), n_samples=2, chunks=5)
     assert [len(chunk) for chunk in chunks] == [2] * 5
     assert verify(output).settings["rollout_budget"] == 20
-    with pytest.raises(UserError, match=r"mute/final: does not say how many completions it had; give rollout_budget"):
+    with pytest.raises(UserError, match=r"mute/final: has no number of completions; give rollout_budget"):
         cut(tmp_path, "other", completions_of=str(tmp_path / "mute"))
     (tmp_path / "rl").rename(tmp_path / "unfinished")
     (tmp_path / "rl").mkdir()
-    with pytest.raises(UserError, match="rl: no finished run, and as many completions are to be sampled as it has"):
+    with pytest.raises(UserError, match="rl: not a finished run, so its number of completions is unknown"):
         cut(tmp_path, "other", completions_of=str(tmp_path / "rl"))
 
 
@@ -86,7 +86,7 @@ def test_the_problems_may_be_those_that_a_run_was_asked_in_its_order(tmp_path: P
         with new_artefact(run / "final", recipe, facts) as partial:
             partial.mkdir()
 
-    with pytest.raises(UserError, match="rl: no finished run, and the problems are to be its own"):
+    with pytest.raises(UserError, match="rl: not a finished run, so its problems are unknown"):
         cut(tmp_path, chunks=1, prompts_of=str(run))
     finish(4)
     _, chunks = cut(tmp_path, "four", chunks=1, prompts_of=str(run))
@@ -97,7 +97,7 @@ def test_the_problems_may_be_those_that_a_run_was_asked_in_its_order(tmp_path: P
     other = tmp_path / "other.parquet"
     problem_file(other, [problem(99)])
     finish(4, other)
-    with pytest.raises(UserError, match=r"rl: was not trained on all of .*problems.parquet, and on no other file"):
+    with pytest.raises(UserError, match=r"rl: was not trained on exactly .*problems.parquet"):
         cut(tmp_path, "none", chunks=1, prompts_of=str(run))
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.rollout.collect import Meter, calls_of, collect, generated
+from compositionality.rollout.collect import Meter, calls_of, collect, run_calls
 from compositionality.rollout.store import (
     SCHEMA,
     layout,
@@ -123,7 +123,7 @@ def test_p08_a_damaged_shard_is_made_again(problems, output, damage):
 
 def test_p21_a_foreign_folder_in_the_place_of_unfinished_shards_is_refused(problems, output):
     (working_path(output) / "mine").mkdir(parents=True)
-    with pytest.raises(UserError, match="mine: not of a collection of rollouts"):
+    with pytest.raises(UserError, match="mine: does not belong to a collection of rollouts"):
         collect(fake_settings(problems, output), FakeEngine())
 
 
@@ -187,7 +187,7 @@ def test_the_bar_is_one_line_with_every_number_in_a_terminal_of_60_columns():
 @pytest.mark.parametrize("parallel_calls", [1, 2, 5])
 def test_parallel_calls_are_each_made_once(parallel_calls):
     calls = [(shard, range(shard, shard + 1)) for shard in range(20)]
-    pairs = list(generated(lambda call: [call], calls, parallel_calls))
+    pairs = list(run_calls(lambda call: [call], calls, parallel_calls))
     assert sorted(pairs, key=str) == sorted(((call, [call]) for call in calls), key=str)
 
 

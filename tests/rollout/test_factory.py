@@ -131,7 +131,7 @@ def test_the_built_in_sampler_keeps_to_its_share(monkeypatch, lanes, free, rows)
 def test_p18_heads_that_vllm_does_not_take_on_a_cpu_are_one_line(tiny_model, tmp_path, machine, engine):
     machine(gpu=False, installed=True)
     narrow = edited(tiny_model, tmp_path / "narrow", head_dim=None, num_attention_heads=4)
-    said = r"narrow: its heads are 16 wide, vLLM on a CPU takes 32, .* only; give "
+    said = r"narrow: the head size is 16, vLLM on a CPU supports only 32, .*; give "
     with pytest.raises(UserError, match=f"{said}engine=builtin"):
         open_engine(CollectSettings(model=str(narrow), engine=engine), 20)
 

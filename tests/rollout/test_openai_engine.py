@@ -192,7 +192,7 @@ def test_timeout_and_retries_are_settings(server):
 
 @pytest.mark.parametrize("address", ["nowhere", "ftp://host", "http://", "http://[::1", "http://host:port"])
 def test_no_address_is_one_line(address):
-    with pytest.raises(UserError, match="no address of a server"):
+    with pytest.raises(UserError, match="not the address of a server"):
         engine_of(address)
 
 

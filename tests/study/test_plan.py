@@ -15,7 +15,7 @@ from compositionality.config.profile import profile_names
 from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
-from compositionality.study.plan import in_order, plan
+from compositionality.study.plan import plan, sort_steps
 from compositionality.study.run import check_files, check_lasting_problems, check_pairs, dry_run, shown
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
@@ -228,7 +228,7 @@ def test_a_word_reaches_the_steps_that_it_names() -> None:
     [
         (
             {"words": ("rl-level9:optim.lr=1",)},
-            r"rl-level9:optim\.lr=1: no step rl-level9; there are: base stage1-problems",
+            r"rl-level9:optim\.lr=1: no step rl-level9; the steps are: base stage1-problems",
         ),
         ({"words": ("rl-level2:optim.lrr=1",)}, r"rl-level2: optim\.lrr: no such setting; did you mean"),
         ({"words": ("rl-level2:rollout.n=few",)}, r"rl-level2: rollout\.n=few: give a whole number"),
@@ -265,8 +265,8 @@ def test_p18_a_circle_and_a_step_that_only_does_not_name_are_one_line() -> None:
     one, two = (replace(rl, name=name, after=(f"seed0/{other}",)) for name, other in (("a", "b"), ("b", "a")))
     two = replace(two, env={**two.env, "OUTPUT": "elsewhere"})
     with pytest.raises(UserError, match=r"steps in a circle: seed0/. → seed0/. → seed0/.; each needs"):
-        in_order([one, two])
-    with pytest.raises(UserError, match="only=rl-9: no such step; there are: base"):
+        sort_steps([one, two])
+    with pytest.raises(UserError, match="only=rl-9: unknown step; there are: base"):
         plan(asked(), ["rl-9"])
 
 
@@ -330,9 +330,9 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Monkey
     assert settings.trainer.output == "checkpoints/s/seed0/stage2-rl-dapo"
     check_files(plan(asked(arms=("rl-dapo",))))
     for change, told in (
-        ("env: {TRAIN_FILES: '{data}/level3/train.parquet'}", "data.train_files: data/.*level3.* is not there"),
-        ("env: {MODEL_PATH: '{ckpt}/nope/final'}", "rl-dapo: model.path: .*nope/final is not there"),
-        ("env: {OUTPUT: '{ckpt}/mine'}", ".*: models: .*stage2-rl-dapo/final is not there, and no step of the study"),
+        ("env: {TRAIN_FILES: '{data}/level3/train.parquet'}", "data.train_files: data/.*level3.* does not exist"),
+        ("env: {MODEL_PATH: '{ckpt}/nope/final'}", "rl-dapo: model.path: .*nope/final does not exist"),
+        ("env: {OUTPUT: '{ckpt}/mine'}", ".*: models: .*stage2-rl-dapo/final does not exist, and no step of the study"),
         ("model: stage2-rl-level2/final", "seed0/rl-level2 and seed0/rl-dapo: both write .*stage2-rl-level2;"),
     ):
         kept = text if change.startswith("env") else text.replace("    model: stage2-rl-dapo/final\n", "")

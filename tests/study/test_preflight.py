@@ -42,7 +42,7 @@ def test_p22_a_profile_on_its_machine_in_whole_words_as_wide_as_the_terminal_at_
     for terminal in range(40, 121):
         lines = shown(terminal)
         assert all(len(line) <= min(terminal, 98) or len(line.split()) == 1 for line in lines), terminal
-        assert words(lines) <= words(wide) | {"needed", "there"}, terminal
+        assert words(lines) <= words(wide) | {"needed", "available"}, terminal
         assert all(step in " ".join(lines) for step in steps), terminal
         assert " ".join(lines).count(" fits") > 5
         assert words(wide) - words(lines) <= {"", "step", "largest", "parts"}
@@ -63,7 +63,7 @@ def test_p18_settings_that_would_be_dropped_are_refused() -> None:
 
 def test_p18_a_gpu_profile_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(UserError, match="profile=paper needs GPUs and none is here; give gpus="):
+    with pytest.raises(UserError, match="profile=paper needs GPUs and this machine has none; give gpus="):
         preflight(PreflightSettings("paper"))
     assert capsys.readouterr().out == ""
 

@@ -79,7 +79,9 @@ def test_the_registrations_that_there_are_can_be_read(path: Path) -> None:
     steps = {step.key: step.words for step in plan(replace(request, replicates=request.replicates[:2]))}
     for name in ("claims", "record"):
         given = next(word for word in steps[name] if word.startswith("results="))
-        assert {*re.findall(r"([a-z]+)/seed", given)} == {*read_claims_file(registration.claims).results} & module.MADE
+        assert {*re.findall(r"([a-z]+)/seed", given)} == {
+            *read_claims_file(registration.claims).results
+        } & module.RESULT_KINDS
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_the_registrations_that_there_are_can_be_read(path: Path) -> None:
         ({"claims": "nothing"}, "claims=nothing: no such file"),
         ({"primary": ["H77"]}, "primary: no claim H77 in composition"),
         ({"primary": ["H4"]}, "primary: H4 needs the results countdown, which this study does not make"),
-        ({"primary": ["H3"]}, "primary: H3 compares rft, which is not among arms or controls"),
+        ({"primary": ["H3"]}, "primary: H3 compares rft, which is not in arms or controls"),
     ],
 )
 def test_what_there_is_not_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -110,7 +112,7 @@ def test_hashes_are_added_once_and_comments_stay(tmp_path: Path) -> None:
     assert len(re.findall('^(?:claims|recipe)_sha256: "[0-9a-f]{64}"$', first, re.MULTILINE)) == 2
     assert register(str(path)).read_text() == first
     path.write_text(first + "...\n")
-    with pytest.raises(UserError, match=r"small.yaml: no place for hashes at its end; write one key a line"):
+    with pytest.raises(UserError, match=r"small.yaml: hashes cannot be added at its end; write one key per line"):
         register(str(path))
     assert path.read_text() == first + "...\n"
     assert [file.name for file in tmp_path.iterdir()] == ["small.yaml"]
@@ -229,7 +231,7 @@ def test_a_committed_registration_may_be_run_and_one_that_has_changed_may_not(co
     refused(r"code that is not committed \(M bash/study.sh\)", "bash/study.sh", "false\n")
     changed = f"small.yaml: its claims changed since its commit {commit[:12]}; check that commit out to run it again"
     refused(changed, "claims.yaml", claims.replace("0.05", "0.04"))
-    said = r"claims_sha256: not there yet; run REGISTRATION=.*small.yaml bash bash/confirmatory.sh register=true"
+    said = r"claims_sha256: missing; run REGISTRATION=.*small.yaml bash bash/confirmatory.sh register=true"
     refused(said, "small.yaml", re.sub("(.*_sha256|trees): .*\n", "", text))
     other = re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", text)
     committed.write_text(re.sub("trees: .*", "", other))  # as composition-2, which has no trees
@@ -269,7 +271,7 @@ def test_a_second_registration_of_the_same_seeds_says_why(tmp_path: Path, change
             check_apart(path, read_registration(path), tmp_path)
 
     check()
-    with pytest.raises(UserError, match=rf"second.yaml: {what}: used by, or next to that of, small; choose another"):
+    with pytest.raises(UserError, match=rf"second.yaml: {what}: used by small, or next to its own; choose another"):
         check(**changes)
     check(**changes, reuses={"small": "the same models, other claims"})
 

@@ -14,7 +14,7 @@ import pytest
 from compositionality.errors import UserError
 from compositionality.study.model import Replicate, Request
 from compositionality.study.run import RunStudySettings, backend_of
-from compositionality.study.runner import Local, Ray, Runner, Slurm, alone, command_of, needs_of
+from compositionality.study.runner import Local, Ray, Runner, Slurm, command_of, lane_variables, resources
 from compositionality.study.steps import Step
 
 ROOT = Path(__file__).parents[2]
@@ -189,7 +189,7 @@ def test_a_lane_has_one_gpu_one_thread_and_a_training_in_it_one_process(monkeypa
     monkeypatch.setenv("N_GPUS", "8")
     assert Local(8, ["0", "1"]).variables(step, 0)["N_GPUS"] == "1"
     assert Local(2).variables(step, 0) == {"OMP_NUM_THREADS": "1", "N_GPUS": "1"}
-    assert alone(a_step(one_lane=True, gpu=True, ray=True)) == {}  # verl on Ray asks for its GPUs itself
+    assert lane_variables(a_step(one_lane=True, gpu=True, ray=True)) == {}  # verl on Ray asks for its GPUs itself
     assert command_of(step, in_lane=True) == (*command_of(step, in_lane=False), "run.processes=1")
     assert command_of(a_step(entry_point="evaluate"), in_lane=True)[-1] == "one"
 
@@ -204,7 +204,7 @@ def test_what_a_step_asks_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         ("", {"one_lane": True}, (1, 0)),
     ):
         monkeypatch.setenv("N_GPUS", n_gpus)
-        assert needs_of(a_step(**keys)) == needs
+        assert resources(a_step(**keys)) == needs
 
 
 # ---- Slurm and Ray
@@ -297,7 +297,7 @@ def test_slurm_jobs_that_a_killed_run_left_are_waited_for_and_not_started_twice(
 
 def test_p18_a_backend_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(UserError, match="there is no sbatch here"):
+    with pytest.raises(UserError, match="sbatch not found"):
         backend_of(RunStudySettings(backend="slurm"), Request("section41_42", "smoke", (Replicate("s", 0),)))
 
 

@@ -38,7 +38,7 @@ def test_the_seed_of_a_registered_study_is_kept_for_it(tmp_path: Path) -> None:
     note_test_seed(7, "0.1.0", "one.json", path)
     note_test_seed(8, "registration small abc", "small.json", path)
     check_not_registered(7, path)
-    told = r"TEST_SEED=8: kept for registration small abc \(small.json\); choose a number"
+    told = r"TEST_SEED=8: reserved for registration small abc \(small.json\); choose a number"
     with pytest.raises(UserError, match=told):
         check_not_registered(8, path)
 

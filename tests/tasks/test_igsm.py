@@ -221,7 +221,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         (("[North, South,", "[North, North,"), "harbour.0.: kinds: North is there twice"),
         (("noun: Ship", "noun: Dock"), "harbour: Dock stands for two things"),
         (("noun: Campus", "noun: Tool"), "campus: Tool is a category of harbour too"),
-        (("campus:", "harbour:"), "harbour is there twice"),
+        (("campus:", "harbour:"), "harbour is given twice"),
         (("[Oak, Pine,", "[oak, Pine,"), "'oak': give one word of ASCII letters with a capital"),
         (("Oak, Pine, Cedar,", ""), "give at least 4 kinds in each list"),
     ):

@@ -114,7 +114,7 @@ def test_a_task_with_a_judge_alone_is_enough_to_train_on_rows_made_elsewhere(sit
     metrics = read_metrics(out / "metrics.jsonl")
     assert "val-core/echo-level2/acc/mean@1" in metrics[0]
     assert (out / "final").is_dir()
-    with pytest.raises(UserError, match="task=echo: judges rows and makes none"):
+    with pytest.raises(UserError, match="task=echo: only judges rows and makes none"):
         settings_for("echo", output=str(tmp_path / "made.parquet"))
     with pytest.raises(UserError, match="task echo knows no right completion of 'say a'"):
         audit_data(AuditData(files=[str(tmp_path / "rows.parquet")]))

@@ -84,7 +84,7 @@ def test_p16_files_of_weights_run_nothing(tmp_path: Path) -> None:
         torch.save({"weight": Attack(tmp_path / "trace")}, tmp_path / name)
     with pytest.raises(UserError, match=re.escape(f"{tmp_path / 'shard.pt'}: holds more than tensors")):
         load_state(tmp_path / "shard.pt")
-    with pytest.raises(UserError, match="holds more than tensors; use safetensors"):
+    with pytest.raises(UserError, match="contains more than tensors; use safetensors"):
         list(read_weights(tmp_path))
     assert not (tmp_path / "trace").exists()
 

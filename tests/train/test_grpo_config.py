@@ -181,7 +181,7 @@ def test_verls_own_keys_are_added_and_taken_out_by_hydras_signs():
     assert "device" not in config.trainer
     for word, said in {
         "+verl.data.seed=7": "verl has this key; give verl.data.seed=7",
-        "~verl.data.seed=7": "takes a key out; give ~verl.data.seed, without a value",
+        "~verl.data.seed=7": "deletes a key; give ~verl.data.seed, without a value",
         "~verl.nope": "verl has no such key",
         "+verl.data.seed.x=1": "verl has no such key",
         "++verl.run.x=1": "verl has no such key",
@@ -359,7 +359,7 @@ def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path, monkey
     check(r"long.parquet: 40 prompts are longer than max_prompt_tokens=64 \(the longest, row 0, has \d+\)", good, long)
     check("40 problems are less than one generation batch", good, more=["rollout.generation_batch=50"])
     monkeypatch.setattr("compositionality.rollout.engines.vllm.CPU_HEAD_WIDTHS", (64,))
-    check("its heads are 32 wide, vLLM on a CPU takes 64 only; give engine=single", good)
+    check("the head size is 32, vLLM on a CPU supports only 64; give engine=single", good)
 
 
 def test_p18_heads_that_tensor_parallelism_cannot_share_are_told_before_the_start(model):

@@ -26,7 +26,7 @@ PATIENCE_S = 300
 RANK = """
 import os, sys, time
 from pathlib import Path
-from compositionality.config.cli import with_errors_in_one_line
+from compositionality.config.cli import exit_after
 from compositionality.errors import UserError
 from compositionality.train.launch import on_ranks
 from compositionality.train.settings import RunSettings
@@ -48,7 +48,7 @@ def body():
         os._exit(5)  # as the trainers do: the interpreter's own way out may abort in gloo's threads
     time.sleep(1000 if failing else 0)
 
-with_errors_in_one_line(lambda: on_ranks(RunSettings(device="cpu", processes=2), body))
+exit_after(lambda: on_ranks(RunSettings(device="cpu", processes=2), body))
 """
 
 

@@ -176,9 +176,9 @@ def test_p18_long_rows_are_counted_and_refused_or_cut(capsys: pytest.CaptureFixt
 def test_p18_too_little_memory_or_disk(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = parse(SftSettings, overrides(model, make_rows(tmp_path / "rows.parquet", 20), tmp_path / "out"))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10**5))
-    with pytest.raises(UserError, match=r"SFT: needs [\d.]+ MB of disk \(2 checkpoints .* 0\.1 MB are there; .*keep"):
+    with pytest.raises(UserError, match=r"SFT: needs [\d.]+ MB of disk \(2 checkpoints .* 0\.1 MB are available; .*k"):
         train_sft(given)
     monkeypatch.setattr(memory, "host_bytes", lambda: 1e9)
-    with pytest.raises(UserError, match=r"SFT: needs 1\.\d GB of memory of each node \(.* 1\.0 GB are there; .*lower"):
+    with pytest.raises(UserError, match=r"SFT: needs 1\.\d GB of memory of each node \(.* 1\.0 GB are available; .*l"):
         train_sft(given)
     assert not (tmp_path / "out" / "steps").exists()

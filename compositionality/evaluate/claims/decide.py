@@ -1,9 +1,9 @@
 """Decisions on claims: each comparison against its threshold, by intervals; then gates, p-values and Holm's procedure.
 
 Every comparison gets two decisions, by the two kinds of interval (stats/README.md): for other seeds and problems, and
-for these very seeds on other problems. ``undecided``: the interval holds the threshold. ``not run``: an arm, a level or
-all results are missing. ``not testable``: a gate fails, so that the claim could not have come out otherwise; gates are
-decided by the same kind of interval.
+for these seeds on other problems. ``undecided``: the interval contains the threshold. ``not run``: an arm, a level or
+all results are missing. ``not testable``: a gate fails, so that the result could not have been different; gates use
+the same kind of interval.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import Any
 
 from compositionality.evaluate.claims.model import EITHER_SIDE, Claim, Comparison, Headroom, Requires, Rule, Trained
 from compositionality.evaluate.results import Results
-from compositionality.evaluate.summary import columns, contrast, share, without_share
+from compositionality.evaluate.summary import columns, contrast, empty_replicates, share
 from compositionality.evaluate.table import is_paired
 from compositionality.evaluate.types import CORRECT, GROWTH, Decision, Metric
 from compositionality.stats.estimate import CONFIDENCE, Estimate, Interval
@@ -24,29 +24,29 @@ from compositionality.train.metrics import TrainingReport
 
 ByName = Mapping[str, Results]  # results by the name that comparisons use (Comparison.results)
 COMPARED = ("metric", "measure", "base_measure", "group", "level", "model", "base", "times", "rule", "threshold")
-"""What claims.json says of a comparison."""
+"""The fields of a comparison in claims.json."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A comparison with its estimate (None if what ``missing`` names was not run) and its decisions."""
+    """A comparison with its estimate and its decisions. The estimate is None if what ``missing`` names was not run."""
 
     comparison: Comparison
     estimate: Estimate | None = None
     decision: Decision = Decision.NOT_RUN
     these_seeds: Decision = Decision.NOT_RUN
-    needs: tuple[Needed, ...] = ()  # seeds or problems that would decide an undecided one
+    needs: tuple[Needed, ...] = ()  # seeds or problems that would decide an undecided comparison
     missing: str = ""
-    reason: str = ""  # why it is not testable
+    reason: str = ""  # of "not testable"
     n_problems: int = 0
 
     def decided(self, *, these_seeds: bool) -> Decision:
-        """Return the decision for these seeds alone, or for other seeds too."""
+        """Return the decision for these seeds only, or for other seeds too."""
         return self.these_seeds if these_seeds else self.decision
 
 
 def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
-    """Estimate a comparison, one of ``n`` of its claim, and decide it without its gates."""
+    """Estimate a comparison, one of ``n`` in its claim, and decide it without gates."""
     rows = results.get(comparison.results)
     problems = rows.problem_set(comparison.group, comparison.level) if rows else None
     if rows is None or problems is None:
@@ -54,35 +54,35 @@ def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
     comparison = replace(comparison, level=problems.level)
     if absent := [arm for arm in comparison.arms if arm not in rows.arms]:
         return Outcome(comparison, missing=", ".join(absent))
-    how = comparison.measure, comparison.base_measure, comparison.times, comparison.over
-    estimate = contrast(rows, comparison.model, comparison.base, problems, *how)
+    terms = comparison.measure, comparison.base_measure, comparison.times, comparison.over
+    estimate = contrast(rows, comparison.model, comparison.base, problems, *terms)
     untestable = partial(Outcome, comparison, decision=Decision.NOT_TESTABLE, these_seeds=Decision.NOT_TESTABLE)
     if estimate is None and rows.figures is not None:
         return untestable(reason=str(rows.figures.loc[comparison.model, "reason"]))
     if estimate is None:
         arms = comparison.model, comparison.base
-        empty = without_share(rows, *arms, problems, comparison.measure)
+        empty = empty_replicates(rows, *arms, problems, comparison.measure)
         if not empty:
             return Outcome(comparison, missing="as many answers that were judged")
         names = [replicate.name for replicate in rows.replicates if replicate.name not in empty]
-        rest = contrast(rows.only(names), *arms, problems, comparison.measure) if names else None
-        reason = f"no problem counts in {', '.join(empty)}" + ("; the figure is of the others" if rest else "")
-        return untestable(estimate=rest, reason=reason, n_problems=rows.size(problems))
+        remaining = contrast(rows.only(names), *arms, problems, comparison.measure) if names else None
+        reason = f"no problem counts in {', '.join(empty)}" + ("; the figure is of the others" if remaining else "")
+        return untestable(estimate=remaining, reason=reason, n_problems=rows.size(problems))
     if comparison.rule is Rule.AHEAD:
         model, base = comparison.reference
         gain = contrast(rows, model, base, problems, comparison.measure)
         comparison = replace(comparison, threshold=max(gain.value / 2, 0.0) if gain else 0.0)  # whatever its interval
     kinds = zip((estimate.interval, estimate.over_problems), corrected(estimate, n), strict=True)
-    decision, these_seeds = (by_interval(comparison, *intervals) for intervals in kinds)
+    decision, these_seeds = (decide_by_interval(comparison, *intervals) for intervals in kinds)
     need = needed(estimate, _decisive_end(comparison, estimate)) if decision is Decision.UNDECIDED else None
     needs = (need,) if need else ()
     return Outcome(comparison, estimate, decision, these_seeds, needs, n_problems=rows.size(problems))
 
 
-def by_interval(comparison: Comparison, interval: Interval, wider: Interval | None = None) -> Decision:
-    """Decide by the whole interval: on the right side of the threshold, ``wider`` on the wrong side, or neither.
+def decide_by_interval(comparison: Comparison, interval: Interval, wider: Interval | None = None) -> Decision:
+    """Decide by the whole interval: supported on the right side of the threshold, contradicted on the wrong side.
 
-    ``wider``: at 1 − 0.05 / n, as one of n comparisons is enough to contradict a claim (Bonferroni).
+    ``wider``, at 1 − 0.05 / n, is used to contradict: one of n comparisons is enough for that (Bonferroni).
     """
     holds, _ = _sides(comparison, interval)
     _, fails = _sides(comparison, wider or interval)
@@ -90,7 +90,7 @@ def by_interval(comparison: Comparison, interval: Interval, wider: Interval | No
 
 
 def _sides(comparison: Comparison, interval: Interval) -> tuple[bool, bool]:
-    """Return whether the whole interval says that the comparison holds, and that it fails."""
+    """Return whether the whole interval shows that the comparison holds, and that it fails."""
     (low, high), threshold = interval, comparison.threshold
     within = -threshold <= low and high <= threshold
     if comparison.rule is Rule.WITHIN:
@@ -102,7 +102,7 @@ def _sides(comparison: Comparison, interval: Interval) -> tuple[bool, bool]:
 
 
 def verdict(comparison: Comparison, estimate: Estimate | None, decision: Decision) -> str | None:
-    """Return ahead, as good, behind or the decision of the rule ``ahead``; of another rule None."""
+    """Return "ahead", "as good", "behind" or the decision for the rule ``ahead``; None for other rules."""
     if comparison.rule is not Rule.AHEAD:
         return None
     if decision is Decision.CONTRADICTED and estimate:
@@ -112,7 +112,7 @@ def verdict(comparison: Comparison, estimate: Estimate | None, decision: Decisio
 
 
 def _decisive_end(comparison: Comparison, estimate: Estimate) -> float:
-    """Return the end of the margin that more samples tell from the difference first."""
+    """Return the end of the margin that more samples would separate from the difference first."""
     end = comparison.threshold
     if comparison.rule in EITHER_SIDE:
         end = math.copysign(end, estimate.value)
@@ -120,7 +120,7 @@ def _decisive_end(comparison: Comparison, estimate: Estimate) -> float:
 
 
 def all_of(decisions: Sequence[Decision]) -> Decision:
-    """Return the decision on what holds only if all its parts do: contradicted wins, then not testable."""
+    """Combine decisions on parts that must all hold: contradicted wins, then not testable."""
     for decision in (Decision.CONTRADICTED, Decision.NOT_TESTABLE):
         if decision in decisions:
             return decision
@@ -131,9 +131,9 @@ Compare = Callable[[Comparison], Outcome]  # decides a comparison without its ga
 
 
 def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, these_seeds: bool) -> str:
-    """Return the phrase of the first gate that fails a comparison that was run, for ``these_seeds`` or others too.
+    """Return the reason of the first failing gate of a comparison that was run; empty if all pass.
 
-    An effect that is found, where the claim is that there is none, needs no gate that asks whether one could be found.
+    Gates that ask whether an effect could be found are skipped if the claim denies an effect and one is found.
     """
     comparison, rows = outcome.comparison, results[outcome.comparison.results]
     denies = comparison.denies and outcome.decided(these_seeds=these_seeds) is not Decision.CONTRADICTED
@@ -154,27 +154,27 @@ def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, the
 
 
 def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, *, these_seeds: bool) -> str:
-    """Say that the required comparison, of several groups the first that was run, is not supported."""
+    """Return a reason if the required comparison (in the first group that was run) is not supported."""
     outcomes = [compare(required) for required in gate.comparisons(comparison)]
-    outcome = next((one for one in outcomes if one.decision is not Decision.NOT_RUN), outcomes[-1])
+    outcome = next((outcome for outcome in outcomes if outcome.decision is not Decision.NOT_RUN), outcomes[-1])
     decision = outcome.decided(these_seeds=these_seeds)
     if gate.decided_by == "value" and outcome.estimate:
-        decision = by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
+        decision = decide_by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
     if decision is Decision.SUPPORTED:
         return ""
-    figure = "" if gate.group else f": {outcome.comparison}"  # with a group of its own the text says all
+    figure = "" if gate.group else f": {outcome.comparison}"  # with its own group the text is complete
     return f"not shown that {gate.text}{figure} ({decision})"
 
 
 def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these_seeds: bool) -> str:
-    """Say if the claim needs more than the ceiling, or no arm's interval lies above the floor.
+    """Return a reason if the claim needs more than the ceiling, or no arm's interval is above the floor.
 
-    The floor is skipped if a gate asks whether an effect is possible on these problems. Failures, and what more samples
-    add, are no part of what is right.
+    The floor is skipped if a gate asks whether an effect is possible on these problems. Failures, and the gain from
+    more samples, have less room: they exclude right answers.
     """
 
     def figure(arm: str, measure: str) -> tuple[float, float]:
-        """Return value and low end."""
+        """Return the value and the lower end of its interval."""
         problems = rows.problem_set(comparison.group, comparison.level)
         estimate = share(rows, arm, problems, measure) if problems and arm else None
         if estimate is None:
@@ -183,31 +183,30 @@ def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these
 
     _, model_low = figure(comparison.model, comparison.measure)
     base, base_low = figure(comparison.base, comparison.base_measure or comparison.measure)
-    of_wrong = comparison.metric is Metric.FAILURES or comparison.measure == GROWTH
-    room = 1 - figure(comparison.model, CORRECT)[0] if of_wrong else 1.0
-    threshold = 0.0 if comparison.rule is Rule.AHEAD else comparison.threshold  # its margin is that of being as good
-    taken, reach = comparison.times * base + threshold, gate.ceiling * room
-    if taken >= reach:
-        ask = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
-        return f"no headroom: {ask}"
+    excludes_right = comparison.metric is Metric.FAILURES or comparison.measure == GROWTH
+    room = 1 - figure(comparison.model, CORRECT)[0] if excludes_right else 1.0
+    threshold = 0.0 if comparison.rule is Rule.AHEAD else comparison.threshold  # with AHEAD it is the margin of a tie
+    least, reach = comparison.times * base + threshold, gate.ceiling * room
+    if least >= reach:
+        fault = f"more than {_percent(least)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
+        return f"no headroom: {fault}"
     required = [part for part in comparison.gates if isinstance(part, Requires) and part.only_for == "no effect"]
-    asked = comparison.denies and any(part.level is None for part in required)
-    if comparison.base and not asked and max(model_low, base_low) < gate.floor:
+    covered = comparison.denies and any(part.level is None for part in required)
+    if comparison.base and not covered and max(model_low, base_low) < gate.floor:
         neither = f"neither {comparison.model} nor {comparison.base} is shown to be"
         return f"no headroom: {neither} above {_percent(gate.floor)}"
     return ""
 
 
 def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt: Callable[[str], bool]) -> str:
-    """Say which of the arms that are compared, then of those of required comparisons, was hardly trained.
+    """Return a reason if one of the compared arms, or of the arms in required comparisons, was hardly trained.
 
-    An arm that made updates and has learnt its level had few groups with signal because it learnt fast. Reports are
-    those of the results that are compared, or else of others: a model that was sampled for pass@k was evaluated for
-    accuracy.
+    An arm that made updates and has learnt its level had few groups with signal because it learnt fast. Reports come
+    from the compared results, or from others: models sampled for pass@k have their reports in the accuracy results.
     """
     rows = results[comparison.results]
     reports: dict[tuple[str, str], TrainingReport] = {}
-    for replicate in chain.from_iterable(found.replicates for found in reversed([rows, *results.values()])):
+    for replicate in chain.from_iterable(table.replicates for table in reversed([rows, *results.values()])):
         reports |= {(arm, replicate.name): report for arm, report in replicate.training.items()}
     seeds, required = [replicate.name for replicate in rows.replicates], [comparison]
     for part in comparison.gates:
@@ -220,7 +219,7 @@ def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt
 
 
 def _is_learnt(gate: Trained, compare: Compare, arm: str, *, these_seeds: bool) -> bool:
-    """Return whether the arm ends above ``mastered`` on the level that it trained on, or its gain there is shown."""
+    """Return whether the arm is above ``mastered`` on the level it trained on, or its gain there is supported."""
     if (learnt := gate.learnt) is None:
         return False
     level = learnt.levels.get(arm, learnt.level)
@@ -236,7 +235,7 @@ def _is_learnt(gate: Trained, compare: Compare, arm: str, *, these_seeds: bool) 
 def _too_little(
     gate: Trained, arm: str, reports: Sequence[TrainingReport], n_seeds: int, is_learnt: Callable[[str], bool]
 ) -> str:
-    """Say what training lacks. Supervised runs (with ``rows``) have neither groups nor signal."""
+    """Return a reason if an arm was hardly trained. Supervised runs (with ``rows``) have neither groups nor signal."""
     updates = [(report.updates_with_signal or 0, report.updates) for report in reports if report.updates]
     if len(updates) < n_seeds:
         return f"{arm}: no report of updates in {n_seeds - len(updates)} of {n_seeds} seeds"
@@ -245,7 +244,9 @@ def _too_little(
     fewest = min(signal for signal, _ in updates)
     if fewest < gate.least_updates and any(report.rows is None for report in reports):
         return f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
-    groups = [(mixed, one.groups) for one in reports if one.groups and (mixed := one.groups_with_signal) is not None]
+    groups = [
+        (n, report.groups) for report in reports if report.groups and (n := report.groups_with_signal) is not None
+    ]
     for unit, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
         signal = sum(signal for signal, _ in counts) / sum(n for _, n in counts) if counts else 1.0
         if signal < least and not is_learnt(arm):
@@ -258,7 +259,7 @@ def _percent(value: float) -> str:
 
 
 def claim_rows(claims: Sequence[Claim], results: ByName) -> list[dict[str, Any]]:
-    """Return the claims with their comparisons, estimates and decisions, as JSON takes them."""
+    """Return the claims with their comparisons, estimates and decisions, as JSON objects."""
     rows = []
     for claim in claims:
         outcomes = decide(claim, results)
@@ -281,45 +282,45 @@ def claim_rows(claims: Sequence[Claim], results: ByName) -> list[dict[str, Any]]
             "comparisons": [_row(outcome) for outcome in outcomes],
         }
         rows.append(row)
-    after_holm([row for row in rows if row["primary"]])
+    apply_holm([row for row in rows if row["primary"]])
     return rows
 
 
 def decide(claim: Claim, results: ByName) -> list[Outcome]:
-    """Decide every comparison of a claim, with its gates; where some replicates alone have its arms, by these."""
+    """Decide every comparison of a claim, with its gates; if only some replicates have its arms, by these."""
     arms = {arm for comparison in claim.comparisons for arm in comparison.arms}
     results = {name: rows.with_arms(arms) for name, rows in results.items()}
-    each_once = cache(partial(compare, results=results))
+    cached_compare = cache(partial(compare, results=results))
     outcomes = []
     for comparison in claim.comparisons:
-        outcome = each_once(comparison, n=len(claim.comparisons))
+        outcome = cached_compare(comparison, n=len(claim.comparisons))
         if outcome.estimate:
-            if reason := why_not_testable(outcome, results, each_once, these_seeds=False):
+            if reason := why_not_testable(outcome, results, cached_compare, these_seeds=False):
                 outcome = replace(outcome, decision=Decision.NOT_TESTABLE, reason=reason, needs=())
-            if why_not_testable(outcome, results, each_once, these_seeds=True):
+            if why_not_testable(outcome, results, cached_compare, these_seeds=True):
                 outcome = replace(outcome, these_seeds=Decision.NOT_TESTABLE)
         outcomes.append(outcome)
     return outcomes
 
 
 def p_of(decision: Decision, outcomes: Sequence[Outcome]) -> float | None:
-    """Return the p-value of the decision on a claim, or of the nearer one if it is undecided.
+    """Return the p-value of the decision on a claim; if undecided, the smaller one of the two decisions.
 
-    That the claim holds, all its comparisons must show: the largest of their p-values (intersection-union test). That
-    it fails, one is enough: the smallest times their number (Bonferroni). None: not run, not testable.
+    A claim holds only if all its comparisons do: the largest of their p-values (intersection-union test). One is enough
+    to contradict it: the smallest times their number (Bonferroni). None if the claim was not run or is not testable.
     """
     if decision not in (Decision.SUPPORTED, Decision.CONTRADICTED, Decision.UNDECIDED):
         return None
     testable = [outcome for outcome in outcomes if outcome.decision is not Decision.NOT_TESTABLE]
-    pairs = [_p_values(other.comparison, other.estimate) if other.estimate else (1.0, 1.0) for other in testable]
+    pairs = [_p_values(item.comparison, item.estimate) if item.estimate else (1.0, 1.0) for item in testable]
     holds, fails = max(p for p, _ in pairs), min(1.0, len(outcomes) * min(p for _, p in pairs))
     return {Decision.SUPPORTED: holds, Decision.CONTRADICTED: fails}.get(decision, min(holds, fails))
 
 
 def _p_values(comparison: Comparison, estimate: Estimate) -> tuple[float, float]:
-    """Return the p-values that the comparison holds and that it fails; 1 where the estimate says the contrary.
+    """Return the p-values of the comparison holding and failing; 1 if the estimate is on the other side.
 
-    One-sided for > and ≤, which say a direction; two-sided for rules that may be decided on either side.
+    One-sided for > and ≤, which have a direction; two-sided for rules that can be decided on either side.
     """
     value, threshold = estimate.value, comparison.threshold
     p, within = p_value(estimate, threshold), abs(value) <= threshold
@@ -333,22 +334,22 @@ def _p_values(comparison: Comparison, estimate: Estimate) -> tuple[float, float]
     return (below, above) if comparison.rule is Rule.AT_MOST else (above, below)
 
 
-def after_holm(rows: Sequence[dict[str, Any]]) -> None:
-    """Set ``p_holm`` and ``decision_holm`` (the decision or ``undecided``) of the primary claims, a family.
+def apply_holm(rows: Sequence[dict[str, Any]]) -> None:
+    """Set ``p_holm`` and ``decision_holm`` (the decision or ``undecided``) of the primary claims, one family.
 
-    A decision, which comes from the 95 % intervals, stays if p is at most 0.05. So none stands beside an interval that
-    holds its threshold, though a one-sided p of 0.05 would allow it. A claim that was not run or is not testable stays
-    a member of the family, with p = 1.
+    A decision, which comes from the 95 % intervals, is kept if p is at most 0.05. So no decision contradicts its
+    interval, though a one-sided p of 0.05 could. A claim that was not run or is not testable stays in the family, with
+    p = 1.
     """
     adjusted = holm([1.0 if row["p"] is None else row["p"] for row in rows])
     for row, p in zip(rows, adjusted, strict=True):
-        open_now = p > 1 - CONFIDENCE and row["decision"] in (Decision.SUPPORTED, Decision.CONTRADICTED)
+        is_open = p > 1 - CONFIDENCE and row["decision"] in (Decision.SUPPORTED, Decision.CONTRADICTED)
         row["p_holm"] = None if row["p"] is None else p
-        row["decision_holm"] = Decision.UNDECIDED if open_now else row["decision"]
+        row["decision_holm"] = Decision.UNDECIDED if is_open else row["decision"]
 
 
 def _needs(outcomes: Sequence[Outcome]) -> str:
-    """Return what would decide every comparison that is undecided."""
+    """Return a phrase of what would decide all undecided comparisons."""
     missing = ", ".join(dict.fromkeys(outcome.missing for outcome in outcomes if outcome.missing))
     needs = [need for outcome in outcomes for need in outcome.needs]
     words = [needed_words(needs)] if needs else []

@@ -1,4 +1,4 @@
-"""Claims compared with the results of a study: claims.json, a table."""
+"""Decide claims by the results of a study: writes claims.json, prints a table."""
 
 import io
 import json
@@ -49,7 +49,7 @@ UNITS = {
 
 
 class RegistrationStatus(StrEnum):
-    """What a claim was when the study began."""
+    """The status of a claim when the study began."""
 
     PRIMARY = "primary"
     SECONDARY = "secondary"
@@ -57,7 +57,7 @@ class RegistrationStatus(StrEnum):
     EXPLORATORY = "exploratory"  # not registered
 
 
-Statuses = dict[str, RegistrationStatus]  # by name of the claim; none where no registration was made
+Statuses = dict[str, RegistrationStatus]  # by name of the claim; empty without a registration
 
 
 @dataclass
@@ -65,11 +65,11 @@ class ClaimsSettings:
     """Settings of ``decide_claims``."""
 
     results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH of every seed; RESULTS: a key of the claims
-    output: Path = REQUIRED  # claims.json
-    claims: str = ""  # file in config/claims without .yaml, or a path; empty: as registered, or composition
-    registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
+    output: Path = REQUIRED  # file to write, claims.json
+    claims: str = ""  # file in config/claims without .yaml, or a path; empty: the registered claims, or composition
+    registration: str = ""  # folder with the study's registration (bash/confirmatory.sh makes it); empty: none
     recorded: str = ""  # study in results/records whose decisions must be the same; empty: none
-    post_hoc: bool = False  # take claims that were changed since results exist, and mark what was changed
+    post_hoc: bool = False  # accept claims that changed since the registration, and mark the changes
     force: bool = False  # replace a result that was made from something else
 
 
@@ -82,7 +82,7 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     replicates = [(name, replicate) for name, rows in results.items() for replicate in rows.replicates]
     notes = [*changes, *_notes(file, results), *left_out]
     if frozen:
-        codes = sorted({verify(path).code for _, made in replicates for path in made.tables.values()})
+        codes = sorted({verify(path).code for _, replicate in replicates for path in replicate.tables.values()})
         notes.append(f"Trained and sampled at {', '.join(codes)}.")  # counted at: in the manifest, as of any result
         if settings.recorded and not settings.post_hoc:
             _check_agrees(decided, Path("results/records", settings.recorded, "study/record.json"))
@@ -108,17 +108,17 @@ def decide_claims(settings: ClaimsSettings) -> Path:
 
 
 def _check_agrees(decided: Sequence[dict[str, Any]], record: Path) -> None:
-    """UserError for a claim that the committed record decides otherwise, from the same tables."""
+    """Raise UserError for a claim that the committed record decides differently from the same tables."""
     past = read_json_object(record, "restore it") if record.is_file() else {"claims": [], "controls": []}
     decisions = {claim["claim"]: claim["decision"] for claim in (*past["claims"], *past["controls"])}
     for claim in decided:
         if (now := claim["decision"]) != (then := decisions.get(claim["claim"], claim["decision"])):
             change = f"claim {claim['claim']}: {then}, counted at {past['code']}; {now}, counted at {code_version()}"
-            raise UserError(f"{record}: {change}; find what changed, then --post-hoc")
+            raise UserError(f"{record}: {change}; find the change in the code, then pass --post-hoc")
 
 
 def check(settings: ClaimsSettings, *, dry: bool = True) -> tuple[ClaimsFile, Statuses, list[str]]:
-    """Return the claims of the settings, their registration status, and notes on what was changed."""
+    """Return the claims of the settings, their registration status, and notes on changes since."""
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
     check_maker(settings.output, STEP, force=settings.force)
@@ -126,15 +126,15 @@ def check(settings: ClaimsSettings, *, dry: bool = True) -> tuple[ClaimsFile, St
         frozen = Frozen(Path(settings.registration))
         return _registered(frozen, settings.claims or frozen.registration.claims, post_hoc=settings.post_hoc)
     if settings.post_hoc and not settings.registration:
-        raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
+        raise UserError("--post-hoc: marks changes since a registration; this study has none, leave it out")
     return read_claims_file(settings.claims or "composition"), {}, []
 
 
 def _registered(frozen: Frozen, name: str, *, post_hoc: bool) -> tuple[ClaimsFile, Statuses, list[str]]:
-    """Return what ``check`` does, of the claims called ``name``. UserError if they changed, unless ``post_hoc``."""
+    """Return the result of ``check`` for registered claims. UserError if they changed, unless ``post_hoc``."""
     changed, registered = frozen.changed(), frozen.registration
     if changed and not post_hoc:
-        raise UserError(f"{changed[0]}; restore it, or pass --post-hoc, which marks what was changed")
+        raise UserError(f"{changed[0]}; restore it, or pass --post-hoc, which marks the changes")
     file, before = read_claims_file(name), read_claims_file(str(frozen.claims)).by_name
     same_file = claims_path(name).resolve() == claims_path(registered.claims).resolve()
 
@@ -159,14 +159,14 @@ def read_claims(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"{path}: no such file; make it with examples/claims.py")
     if verify(path).step != STEP:
-        raise UserError(f"{path}: was not made by examples/claims.py")
+        raise UserError(f"{path}: was not made by examples/claims.py; give its claims.json")
     content = read_json_object(path, AGAIN)
     check_shape(content, {"claims": list, "controls": list, "notes": list}, path, AGAIN)
     return content
 
 
 def _read(entries: Sequence[str], file: ClaimsFile, registered: Registration | None) -> tuple[ByName, list[str]]:
-    """Return the given results with the arms that all their seeds have, and notes on the others."""
+    """Return the results with the arms that all their seeds have, and notes on the other arms."""
     names = ", ".join(file.results)
     if not entries:
         raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {names} as RESULTS")
@@ -185,27 +185,27 @@ def _read(entries: Sequence[str], file: ClaimsFile, registered: Registration | N
         rows = read_results(paths[name], metric=metric)
         if registered:
             _check_replicates(name, rows, registered)
-        partial_arms = [arm for arm in rows.in_some if not registered or arm not in registered.controls]
+        partial_arms = [arm for arm in rows.partial_arms if not registered or arm not in registered.controls]
         notes += [f"Left out of {name}: {', '.join(partial_arms)}; not every seed has it."] if partial_arms else []
         results[name] = rows = replace(rows, rows=rows.rows[~rows.rows["arm"].isin(partial_arms)])
-        if controls := rows.in_some:
+        if controls := rows.partial_arms:
             n = len(rows.with_arms(set(controls)).replicates)
             notes += [f"{', '.join(controls)}: in {n} of {len(rows.replicates)} replicates."]
     return results, notes
 
 
 def _check_replicates(name: str, results: Results, registered: Registration) -> None:
-    """UserError unless these are all the replicates that were registered, and no others."""
+    """Raise UserError unless these are exactly the registered replicates."""
     planned = {(seed, split) for seed, splits in registered.replicates.items() for split in splits}
     evaluated = {(replicate.seed, replicate.split) for replicate in results.replicates}
     for word, pairs in (("without", planned - evaluated), ("with", evaluated - planned)):
         if pairs:
             text = ", ".join(f"seed {seed} split {split}" for seed, split in sorted(pairs))
-            raise UserError(f"results: {name}: {word} {text}; give those of the registration, all and no others")
+            raise UserError(f"results: {name}: {word} {text}; give exactly the replicates of the registration")
 
 
 def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
-    """What a reader must know: single seeds, how many samples, units, what was not run."""
+    """Yield notes for readers: single seeds, number of samples, units, missing results."""
     seeds = {name: rows.n_seeds for name, rows in results.items()}
     if single := [name for name, n in seeds.items() if n == 1]:
         yield ONE_SEED.format(which=", ".join(single))
@@ -233,11 +233,11 @@ KINDS = {
     SEEDS: ("low", "high", "decision"),
     "over problems": ("problems_low", "problems_high", "decision_these_seeds"),
 }
-"""Kinds of interval that decisions rest on: keys of a comparison's low and high, key of the decision."""
+"""Kinds of interval: the keys of a comparison for low end, high end and decision."""
 
 
 def print_claims(content: Row, console: Console) -> None:
-    """Print how many claims have which decision, their names, those that were run with their comparisons, the notes."""
+    """Print the claims by decision, the claims that were run with their comparisons, and the notes."""
     claims, n = [*content["claims"], *content["controls"]], content["n_seeds"]
     kinds = {title: keys for title, keys in KINDS.items() if n > 1 or title != SEEDS}
     (*_, key), *_ = kinds.values()
@@ -255,20 +255,20 @@ def print_claims(content: Row, console: Console) -> None:
 
 
 def claims_text(content: Row) -> str:
-    """Return what ``print_claims`` prints, for a file."""
+    """Return the output of ``print_claims`` as a text."""
     text = io.StringIO()
     print_claims(content, Console(file=text, width=WIDTH, markup=False, highlight=False))
     return "\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines())
 
 
 def by_origin(claims: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the claims of the paper, the variants of them and the study's own, under a title with their number."""
+    """Group the claims into the paper's, variants of them and the study's own, by a title with their number."""
     rows = {origin: [row for row in claims if row["origin"] == origin] for origin in TITLES}
     return {f"{plural(len(rows[key]), noun)} {tail}": rows[key] for key, (noun, tail) in TITLES.items() if rows[key]}
 
 
 def by_decision(claims: Sequence[Row], key: str) -> dict[str, list[Row]]:
-    """Return the claims by the words of their decision under ``key``, in the order of ``Decision``."""
+    """Group the claims by the words for their decision under ``key``, in the order of ``Decision``."""
     rows: dict[str, list[Row]] = {}
     for claim in sorted(claims, key=lambda claim: [*Decision].index(claim[key])):
         rows.setdefault(decision_words(claim, claim[key]), []).append(claim)
@@ -276,30 +276,30 @@ def by_decision(claims: Sequence[Row], key: str) -> dict[str, list[Row]]:
 
 
 def status_words(claim: Row) -> str:
-    """Return `` (primary)``, `` (post hoc)`` …; nothing where no registration was made."""
+    """Return `` (primary)``, `` (post hoc)`` …; an empty text without a registration."""
     return f" ({claim['registration_status']})" if claim.get("registration_status") else ""
 
 
 def decision_words(row: Row, decision: str) -> str:
-    """Return a decision on a claim or a comparison; *as good* where this is how it failed to be ahead."""
+    """Return a decision on a claim or a comparison in words; *as good* if it is not ahead but as good."""
     verdicts = {comparison.get("verdict") for comparison in row.get("comparisons", [row])}
     return "as good" if verdicts == {"as good"} and decision == Decision.CONTRADICTED else decision
 
 
 def holm_words(claim: Row) -> str:
-    """Return ``supported (one-sided p 0.02)``, adjusted for the number of primary claims; of another claim nothing."""
+    """Return ``supported (one-sided p 0.02)``, with p after Holm's procedure; empty for claims that are not primary."""
     sides = "one" if {row["rule"] for row in claim["comparisons"]} <= {Rule.ABOVE, Rule.AT_MOST} else "two"
     p = "" if claim["p_holm"] is None else f" ({sides}-sided p {claim['p_holm']:.2g})"
     return f"{decision_words(claim, claim['decision_holm'])}{p}" if claim["decision_holm"] else ""
 
 
 def seeds_words(comparison: Row) -> str:
-    """Return the values of seeds in points, ``+23 +14 −2`` (of their splits ``+20/+26 …``); of one seed nothing."""
+    """Return the values by seed in points, ``+23 +14 −2`` (with splits ``+20/+26 …``); empty for one seed."""
     return by_seed(comparison, "+" if comparison["base"] else "").replace("-", "−")
 
 
 def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.DataFrame:
-    """Return a line for each claim that was run, then one for each of its comparisons."""
+    """Return a row for each claim that was run, each followed by rows of its comparisons."""
     lines: list[list[str]] = []
     for claim in (claim for claim in claims if claim["decision"] != Decision.NOT_RUN):
         remarks = {
@@ -322,7 +322,7 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
 
 
 def _interval(comparison: Row, low: str, high: str, decision: str) -> str:
-    """Return ``[+38, +45]`` and below it the decision."""
+    """Return a cell: ``[+38, +45]`` and below it the decision."""
     words, digits = decision_words(comparison, comparison[decision]), decimals(comparison)
     if comparison["difference"] is None:
         return words

@@ -26,7 +26,7 @@ from compositionality.evaluate.results import (
     TRAINING,
     ReplicateTables,
     Results,
-    of_before,
+    old_version_hint,
     read_results,
 )
 from compositionality.evaluate.seeds import summary_of
@@ -209,7 +209,7 @@ def find_inputs(settings: ReportSettings) -> Inputs:
         if not settings.study.is_dir():
             raise UserError(f"study={settings.study}: no such folder; STUDY={settings.study.name} {script} makes it")
         if not (table := settings.study / seed / settings.section / RESULTS).is_file():
-            raise UserError(f"{table}: no such file; make it with {script}{of_before(table.parent)}")
+            raise UserError(f"{table}: no such file; make it with {script}{old_version_hint(table.parent)}")
     for name in ("countdown", "checkpoints", "data"):
         folder = getattr(settings, name)
         if folder and not (place := Path(folder, "" if name == "countdown" else seeds[0])).is_dir():

@@ -1,1 +1,1 @@
-"""One interface for all that can sample completions: in-process engines, vLLM, Ray, an OpenAI-compatible server."""
+"""One interface for all engines that sample completions: in-process, vLLM, Ray, an OpenAI-compatible server."""

@@ -1,4 +1,4 @@
-"""What every engine takes and returns, so that the collector does not depend on which one is used."""
+"""The interface of engines, so that the collector works with any of them."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,11 +17,11 @@ def no_tick(_: int) -> None:
 
 
 class Engine(Protocol):
-    """A model that completes chats. The result of a call depends on its arguments alone, not on earlier calls."""
+    """A model that completes chats. The result of a call depends only on its arguments, not on earlier calls."""
 
     @property
     def parallel_calls(self) -> int:
-        """Return how many calls of ``generate`` may run at the same time, each in a thread of its own."""
+        """Number of calls of ``generate`` that may run at the same time, each in its own thread."""
         ...
 
     def generate(
@@ -36,7 +36,7 @@ class Engine(Protocol):
 
 
 def run_concurrently(calls: Sequence[Callable[[], Result]], concurrency: int, tick: Tick = no_tick) -> list[Result]:
-    """Return the calls' results, in order, ``concurrency`` threads at a time; an error cancels those not begun."""
+    """Run the calls in ``concurrency`` threads and return their results in order; an error cancels waiting calls."""
     with ThreadPoolExecutor(concurrency) as threads:
         futures = [threads.submit(call) for call in calls]
         try:

