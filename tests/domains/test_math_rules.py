@@ -395,6 +395,7 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
 @pytest.mark.parametrize(
     ("gold", "answer"),
     [
+        ("2\\pmod{6}", "3-1\\pmod{6}"), ("2\\pmod{6}", "2+od{6},2-od{6}"),
         ("f(x)=2x+3", "2x-y+3=0"), ("2x-y+3=0", "f(x)=2x+3"),
         ("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3"), ("(1,2)", "(y,x)=(1,2)"),
         ("5s", "5\\cdots"), ("2x", "2\\cdotx"), ("C", "C1"), ("x+1", "x1+1"), ("x+1", 'x"+1'), ("x+1", "x#+1"),
