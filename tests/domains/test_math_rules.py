@@ -608,6 +608,9 @@ def test_p04_all_comparisons_of_an_answer_have_one_limit_of_time(monkeypatch: py
     ("{0}/{1}(3)x", ("\\frac{{{0}\\cdot 3}}{{{1}}}x", "\\frac{{{0}}}{{{1}\\cdot 3}}x")),
     ("{0}/{1}\\pi", ("\\frac{{{0}\\pi}}{{{1}}}", "\\frac{{{0}}}{{{1}\\pi}}")),
     ("x/{1}\\sqrt{{3}}", ("\\frac{{x\\sqrt{{3}}}}{{{1}}}", "\\frac{{x}}{{{1}\\sqrt{{3}}}}")),
+    ("{0}\\div {1}x", ("\\frac{{{0}x}}{{{1}}}", "\\frac{{{0}}}{{{1}x}}")),
+    *((f"{{0}}/{divisor}y", (f"\\frac{{{{{{0}}y}}}}{{{{{divisor}}}}}", f"\\frac{{{{{{0}}}}}}{{{{{divisor}y}}}}"))
+      for divisor in ("x_1", "|x|", "\\sqrt[3]{{2}}", "\\frac{{1}}{{17}}", "((x+1)^2+1)")),
     ("{0}/x^2y", ("\\frac{{{0}y}}{{x^2}}", "\\frac{{{0}}}{{x^2y}}")),
     ("{0}/(x+1)(x-1)", ("\\frac{{{0}(x-1)}}{{x+1}}", "\\frac{{{0}}}{{(x+1)(x-1)}}")),
     ("{1}\\frac{{{0}}}{{17}}x", ("{1}\\cdot\\frac{{{0}x}}{{17}}", "({1}+\\frac{{{0}}}{{17}})x")),
@@ -621,6 +624,11 @@ def test_p04_what_has_two_readings_is_neither(text: str, readings: tuple[str, ..
     assert right("\\frac{x}{2}", "1/2\\cdot x")
     assert right("\\frac{x^2y}{2}", "x^2\\frac{1}{2}y")
     assert not right("\\frac{1}{2x}", "1/2\\cdot x")
+    assert right("\\frac{7x}{2}", "7\\div 2\\cdot x")
+    assert all(
+        right(f"\\frac{{7}}{{{divisor}}}", f"7/{divisor}") for divisor in ("\\frac{x}{2}", "x_1^2", "|x|", "(x(x+1))")
+    )
+    assert not right("\\frac{7}{2x}", "7\\div 2\\cdot x")
 
 
 @pytest.mark.parametrize("size", range(-12, 4))

@@ -50,7 +50,7 @@ _LEAD = re.compile(r"\s*\\text\{\s*(?:the )?(?:final )?answer(?: is|:| is:)?\s*\
 _TO = re.compile(r"(?<=\d)\s*(?:\\text\{\s*to\s*\}|\sto\s)\s*(?=\d)")
 _BASE = re.compile(r"(?<![\w^)}\]])[({](\w+)[)}](?=_\{?\d+\}?)")
 _PRODUCT = re.compile(
-    r"(?<![\d./])(\d+(?:\.\d*)?|\.\d+)"
+    r"(?<![\d./])(?<!\\div)(\d+(?:\.\d*)?|\.\d+)"
     r"(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))"
 )
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``, and ``1/2\\cdot x``, which is no ``1/2x``."""
