@@ -407,6 +407,8 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
           for given in ("D", "\\text{D}", "(D)", "\\text{(D)}")),
         ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
         *((gold, answer) for gold, answer in permutations(("(x,y)=(1,2)", "a=1,b=2", "1<x<2"), 2)),
+        *((gold, answer) for gold, answer in permutations(("(x,y)=(1,2)", "x\\in(1,2)"), 2)),
+        ("x=1,y=2", "x\\in(1,2)"), ("x\\in(1,2)", "x=1,y=2"),
         ("x=1,x=2", "(1,2)"), ("x=1", "(1,1)"), ("y=2,x=1", "(2,1)"), ("x=1,y=2", "[1,2]"),
         ("1<x<2", "x_1=1,x_2=2"), ("(x,y)=(1,2),(3,4)", "x=1,y=2"), ("(x,y,z)=(1,2,3)", "x=1,y=2"),
         *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),

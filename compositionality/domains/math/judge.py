@@ -91,6 +91,7 @@ _FUNCTION = re.compile(
     r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:log|ln|lg|lfloor|lceil|lvert)(?![a-z])|[|⌊⌈]"
 )
 """What a gold answer without functions does not need: an answer with one may be the question."""
+_IN_INTERVAL = re.compile(r"[a-z]\\in[(\[]")
 _ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
 """What a number may have that is written as a decimal or with an exponent, so may be rounded."""
 _QUOTIENT = re.compile(r"^\\frac\{(\w+)\}\{(\w+)\}$|^(\w+)/(\w+)$")
@@ -103,6 +104,8 @@ def _is_right(gold: str, text: str) -> bool:
     """Return whether an answer in normal form is the gold one; after ``\\approx`` only what it rounds to may stand."""
     answer, about, decimal = text.partition("\\approx")
     if gold != answer and AND in gold + answer and OR in gold + answer:
+        return False
+    if any(point(one) and _IN_INTERVAL.match(other) for one, other in ((gold, answer), (answer, gold))):
         return False
     differ = {joint for joint in (AND, OR) if (joint in gold) != (joint in answer)}
     joined = gold if OR in gold else answer
