@@ -181,10 +181,10 @@ def _same(gold: str, answer: str) -> bool:
     gold_pair, pair = brackets(gold), brackets(answer)
     gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
     has_letters = len({name[0] for name in part_names if name}) > 1  # x=5,y=6
-    for one, other, named in ((gold_pair, pair, part_names), (pair, gold_pair, gold_names)):
-        if one and one[:2] == ("(", ")") and not other and all(named) and named == sorted(set(named)):
-            sides = (gold_pair[2], answer) if gold_pair else (gold, one[2])  # x=1, y=2 is (1,2)
-            return _same_parts(*sides, ordered=True)
+    for one, other, left in ((gold_pair, pair, part_names), (pair, gold_pair, gold_names)):
+        if one and one[:2] == ("(", ")") and not other and all(left) and left == sorted(set(left)):
+            listed = answer if gold_pair else one[2]  # x=1, y=2 is (1,2)
+            return _same_parts(gold_pair[2] if gold_pair else gold, listed, ordered=True)
     if gold_pair and pair:
         return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered="{" not in gold_pair[0])
     if gold_pair or pair:  # a set may leave out its braces
