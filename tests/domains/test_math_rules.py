@@ -395,6 +395,7 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
 @pytest.mark.parametrize(
     ("gold", "answer"),
     [
+        ("2\\pmod{6}", "3-1\\pmod{6}"), ("2\\pmod{6}", "2+od{6},2-od{6}"),
         ("f(x)=2x+3", "2x-y+3=0"), ("2x-y+3=0", "f(x)=2x+3"),
         ("x=5,y=6", "6,5"), ("x=5,y=6", "x=6,y=5"), ("2\\pm\\sqrt3", "2+\\sqrt3"), ("(1,2)", "(y,x)=(1,2)"),
         ("5s", "5\\cdots"), ("2x", "2\\cdotx"), ("C", "C1"), ("x+1", "x1+1"), ("x+1", 'x"+1'), ("x+1", "x#+1"),
@@ -406,6 +407,8 @@ def test_p04_a_decimal_beside_an_answer_is_what_it_rounds_to(gold: str, value: f
           for given in ("D", "\\text{D}", "(D)", "\\text{(D)}")),
         ("(1,2)", "x=2,y=1"), ("(1,2)", "y=1,x=2"), ("[1,2]", "x=1,y=2"), ("(1,2,3)", "a=1,b=2"),
         *((gold, answer) for gold, answer in permutations(("(x,y)=(1,2)", "a=1,b=2", "1<x<2"), 2)),
+        *((gold, answer) for gold, answer in permutations(("(x,y)=(1,2)", "x\\in(1,2)"), 2)),
+        ("x=1,y=2", "x\\in(1,2)"), ("x\\in(1,2)", "x=1,y=2"),
         ("x=1,x=2", "(1,2)"), ("x=1", "(1,1)"), ("y=2,x=1", "(2,1)"), ("x=1,y=2", "[1,2]"),
         ("1<x<2", "x_1=1,x_2=2"), ("(x,y)=(1,2),(3,4)", "x=1,y=2"), ("(x,y,z)=(1,2,3)", "x=1,y=2"),
         *(("\\infty", f"{before}\\infty{after}") for before in ("2", "-", "x") for after in ("", "+1")),
@@ -607,6 +610,9 @@ def test_p04_all_comparisons_of_an_answer_have_one_limit_of_time(monkeypatch: py
     ("{0}/{1}(3)x", ("\\frac{{{0}\\cdot 3}}{{{1}}}x", "\\frac{{{0}}}{{{1}\\cdot 3}}x")),
     ("{0}/{1}\\pi", ("\\frac{{{0}\\pi}}{{{1}}}", "\\frac{{{0}}}{{{1}\\pi}}")),
     ("x/{1}\\sqrt{{3}}", ("\\frac{{x\\sqrt{{3}}}}{{{1}}}", "\\frac{{x}}{{{1}\\sqrt{{3}}}}")),
+    ("{0}\\div {1}x", ("\\frac{{{0}x}}{{{1}}}", "\\frac{{{0}}}{{{1}x}}")),
+    *((f"{{0}}/{divisor}y", (f"\\frac{{{{{{0}}y}}}}{{{{{divisor}}}}}", f"\\frac{{{{{{0}}}}}}{{{{{divisor}y}}}}"))
+      for divisor in ("x_1", "|x|", "\\sqrt[3]{{2}}", "\\frac{{1}}{{17}}", "((x+1)^2+1)")),
     ("{0}/x^2y", ("\\frac{{{0}y}}{{x^2}}", "\\frac{{{0}}}{{x^2y}}")),
     ("{0}/(x+1)(x-1)", ("\\frac{{{0}(x-1)}}{{x+1}}", "\\frac{{{0}}}{{(x+1)(x-1)}}")),
     ("{1}\\frac{{{0}}}{{17}}x", ("{1}\\cdot\\frac{{{0}x}}{{17}}", "({1}+\\frac{{{0}}}{{17}})x")),
@@ -620,6 +626,11 @@ def test_p04_what_has_two_readings_is_neither(text: str, readings: tuple[str, ..
     assert right("\\frac{x}{2}", "1/2\\cdot x")
     assert right("\\frac{x^2y}{2}", "x^2\\frac{1}{2}y")
     assert not right("\\frac{1}{2x}", "1/2\\cdot x")
+    assert right("\\frac{7x}{2}", "7\\div 2\\cdot x")
+    assert all(
+        right(f"\\frac{{7}}{{{divisor}}}", f"7/{divisor}") for divisor in ("\\frac{x}{2}", "x_1^2", "|x|", "(x(x+1))")
+    )
+    assert not right("\\frac{7}{2x}", "7\\div 2\\cdot x")
 
 
 @pytest.mark.parametrize("size", range(-12, 4))

@@ -37,9 +37,14 @@ SUBSCRIPTS = re.compile(r"_(?:\w|\{[^{}]*\})")
 _BINOMIAL = re.compile(r"\\binom\{(?:\w|\d\d|\d?[a-z](?:[+-]\d)?)\}\{(?:\w|\d\d|[a-z][+-]\d)\}")
 _NO_FACTOR = "cdot times div pm mp le leq leqslant ge geq geqslant lt gt ne neq in mid end rfloor rceil rvert vert"
 _FACTOR = rf"(?=[a-zA-Z({{\[]|\\(?!(?:{'|'.join(_NO_FACTOR.split())})(?![a-zA-Z]))[a-zA-Z])"
+_BRACES = r"\{[^{}]*\}"
+_DIVISOR = (
+    rf"(?:\d+(?:\.\d+)?|(?:[a-zA-Z]|\\(?:{'|'.join(_LETTERS.split())})(?![a-zA-Z]) ?)(?:_(?:\w|{_BRACES}))?"
+    rf"|\\(?:frac|binom){_BRACES}{_BRACES}|\\(?!frac|binom)[a-z]+(?:\[\w\])?{_BRACES}|\((?:[^()]|\([^()]*\))*\)|\|[^|]*\|)"
+)
 _UNCLEAR = re.compile(
-    rf"/(?:\d+(?:\.\d+)?|[a-zA-Z]|\\(?:{'|'.join(_LETTERS.split())})(?![a-zA-Z]) ?|\\sqrt\{{[^{{}}]*\}}|\([^()]*\))"
-    rf"(?:\^(?:\w|\{{[^{{}}]*\}}))?{_FACTOR}|(?<![\^_\d.])\d+\\frac\{{(\d+)\}}\{{(\d+)\}}{_FACTOR}"
+    rf"(?:/|\\div(?![a-zA-Z]) ?)-?{_DIVISOR}(?:\^(?:\w|{_BRACES}))?{_FACTOR}"
+    rf"|(?<![\^_\d.])\d+\\frac\{{(\d+)\}}\{{(\d+)\}}{_FACTOR}"
 )
 """What has two readings: ``1/2x``, ``12/2(3)``, ``2\\frac{1}{2}x``."""
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")

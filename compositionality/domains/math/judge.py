@@ -91,6 +91,7 @@ _FUNCTION = re.compile(
     r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:log|ln|lg|lfloor|lceil|lvert)(?![a-z])|[|⌊⌈]"
 )
 """What a gold answer without functions does not need: an answer with one may be the question."""
+_IN_INTERVAL = re.compile(r"[a-z]\\in[(\[]")
 _ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
 """What a number may have that is written as a decimal or with an exponent, so may be rounded."""
 _QUOTIENT = re.compile(r"^\\frac\{(\w+)\}\{(\w+)\}$|^(\w+)/(\w+)$")
@@ -103,6 +104,8 @@ def _is_right(gold: str, text: str) -> bool:
     """Return whether an answer in normal form is the gold one; after ``\\approx`` only what it rounds to may stand."""
     answer, about, decimal = text.partition("\\approx")
     if gold != answer and AND in gold + answer and OR in gold + answer:
+        return False
+    if any(point(one) and _IN_INTERVAL.match(other) for one, other in ((gold, answer), (answer, gold))):
         return False
     differ = {joint for joint in (AND, OR) if (joint in gold) != (joint in answer)}
     joined = gold if OR in gold else answer
@@ -178,10 +181,10 @@ def _same(gold: str, answer: str) -> bool:
     gold_pair, pair = brackets(gold), brackets(answer)
     gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
     has_letters = len({name[0] for name in part_names if name}) > 1  # x=5,y=6
-    for one, other, named in ((gold_pair, pair, part_names), (pair, gold_pair, gold_names)):
-        if one and one[:2] == ("(", ")") and not other and all(named) and named == sorted(set(named)):
-            sides = (gold_pair[2], answer) if gold_pair else (gold, one[2])  # x=1, y=2 is (1,2)
-            return _same_parts(*sides, ordered=True)
+    for one, other, left in ((gold_pair, pair, part_names), (pair, gold_pair, gold_names)):
+        if one and one[:2] == ("(", ")") and not other and all(left) and left == sorted(set(left)):
+            listed = answer if gold_pair else one[2]  # x=1, y=2 is (1,2)
+            return _same_parts(gold_pair[2] if gold_pair else gold, listed, ordered=True)
     if gold_pair and pair:
         return gold_pair[:2] == pair[:2] and _same_parts(gold_pair[2], pair[2], ordered="{" not in gold_pair[0])
     if gold_pair or pair:  # a set may leave out its braces

@@ -50,7 +50,7 @@ _LEAD = re.compile(r"\s*\\text\{\s*(?:the )?(?:final )?answer(?: is|:| is:)?\s*\
 _TO = re.compile(r"(?<=\d)\s*(?:\\text\{\s*to\s*\}|\sto\s)\s*(?=\d)")
 _BASE = re.compile(r"(?<![\w^)}\]])[({](\w+)[)}](?=_\{?\d+\}?)")
 _PRODUCT = re.compile(
-    r"(?<![\d./])(\d+(?:\.\d*)?|\.\d+)"
+    r"(?<![\d./])(?<!\\div)(\d+(?:\.\d*)?|\.\d+)"
     r"(?:(?:\\cdot |\\times |\*)(?=[A-Za-df-z]|e(?![\d+-]))|(?:\\cdot|\\times|\*)(?=\\pi))"
 )
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``, and ``1/2\\cdot x``, which is no ``1/2x``."""
@@ -66,6 +66,7 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
 _BLANKS = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<!\s)(?:(?<![\d.])\s+|\s+(?![\s\d.]))")
 """All blanks but those between digits, as ``1 2`` is not 12; one between a command and a letter is kept, too."""
 _LISTED = re.compile(r"(?<=\d)(?:\s+,\s*|,\s+)(?=\d{3}(?!\d))")  # ``1, 200`` is a list; its sign keeps it one
+_BOTH_SIGNS = re.compile(re.escape(PLUS_MINUS) + "(?![a-zA-Z])")  # \\pmod is none
 _SUBSCRIPT = re.compile(r"_\{(\w)\}")
 _INVERSE = re.compile(
     r"\\(sin|cos|tan)\s*\^\s*\{\s*-\s*1\s*\}|\\(?:operatorname|mathrm|text)\s*\{\s*arc(sin|cos|tan)\s*\}(?![a-zA-Z])"
@@ -163,6 +164,6 @@ def _with_both_signs(text: str) -> str:
     if (pair := brackets(text)) and pair[0] == "\\{":
         return f"{pair[0]}{_with_both_signs(pair[2])}{pair[1]}"
     return ",".join(
-        f"{part.replace(PLUS_MINUS, '+')},{part.replace(PLUS_MINUS, '-')}" if part.count(PLUS_MINUS) == 1 else part
+        f"{_BOTH_SIGNS.sub('+', part)},{_BOTH_SIGNS.sub('-', part)}" if len(_BOTH_SIGNS.findall(part)) == 1 else part
         for part in split_parts(text)
     )
