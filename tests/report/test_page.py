@@ -498,9 +498,9 @@ def test_p18_a_file_without_what_the_page_needs_is_named(settings: ReportSetting
     del claims["claims"][2]["origin"]
     for name, content, told in (
         ("claims.json", claims, r"claims\[2\]: has no key 'origin'.*; run the step that makes it again$"),
-        ("claims.json", {**claims, "claims": "x"}, "claims: a str of JSON"),
+        ("claims.json", {**claims, "claims": "x"}, "claims: has the wrong type str"),
         ("machine.json", {"cpu": "x"}, "has no key 'cores'"),
-        ("recipe.json", {"settings": []}, "settings: a list of JSON"),
+        ("recipe.json", {"settings": []}, "settings: has the wrong type list"),
         ("recipe.json", [], "damaged .a JSON list"),
     ):
         path = tmp_path / name
