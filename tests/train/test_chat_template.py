@@ -105,7 +105,7 @@ def test_a_hub_id_is_no_folder_that_holds_the_result(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     check(ChatTemplateSettings("owner/name", "owner/name/plain", "plain"))
     (tmp_path / "owner/name").mkdir(parents=True)
-    with pytest.raises(UserError, match="lies in the input owner/name"):
+    with pytest.raises(UserError, match="is inside the input owner/name"):
         check(ChatTemplateSettings("owner/name", "owner/name/plain", "plain"))
 
 
