@@ -248,7 +248,7 @@ def _recipe(settings: PublishSettings, parts: Sequence[Part], sources: Sequence[
 
 
 def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], sources: Sequence[NamedSource]) -> None:
-    """Write the files, their manifests and the card. UserError for a source that is none, and for what is private."""
+    """Write the files, their manifests and the card. UserError for an invalid source or private content."""
     links, (places, splits) = lineage(parts, sources), layout(parts)
     results = evaluation_of(parts[0], settings.results) if settings.results else None
     used = {link.digest for link in links} | set(results[0].files.values() if results else ())

@@ -42,7 +42,7 @@ def _is_above(high: str, low: str) -> bool:
 
 
 def _is_empty(low: str, high: str) -> bool:
-    """Return whether there is no number in an interval: in (3,1), (1,1]; of letters and roots it is not known."""
+    """Return whether an interval of plain numbers is empty, as (3,1) and (1,1] are; with letters or roots: False."""
     is_point = low[0] == "[" and high[-1] == "]"
     return _is_above(low[1:], high[:-1]) or (not is_point and number_of(low[1:]) == number_of(high[:-1]) is not None)
 

@@ -118,7 +118,7 @@ class StemTask(Task):
 
 
 def _number_of_options(extra_info: Mapping[str, Any], letter: str) -> int:
-    """Return how many options the row shows, where it says so; else as many as there are letters."""
+    """Return the number of options that the row states, else the number of letters."""
     for key in ("options", "choices"):
         shown: Any = extra_info.get(key)
         if (isinstance(shown, Sequence | Mapping) and not isinstance(shown, str)) or hasattr(shown, "tolist"):

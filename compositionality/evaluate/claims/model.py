@@ -80,7 +80,7 @@ class Comparison:
 
     @property
     def denies(self) -> bool:
-        """True if the comparison states that there is no effect."""
+        """Return whether the comparison states that there is no effect."""
         return self.rule in (Rule.AT_MOST, Rule.WITHIN)
 
     @property
