@@ -164,12 +164,12 @@ def accuracy_title(rows: Sequence[Row], study: str) -> alt.Title:
     return alt.Title(f"{study}: a{what}" if study else f"A{what}", fontSize=14, offset=14)
 
 
-def headline(rows: Any, styles: Styles) -> Chart:
-    """Draw the accuracy of one group by level, large; each line has its arm's title at its end.
+def headline(rows: Any, styles: Styles, value: str = "accuracy", words: str = "right answers") -> Chart:
+    """Draw a share of one group by level, large; each line has its arm's title at its end.
 
     Levels above the last at which an arm has 5 % are left out, but not the first three.
     """
-    frame = by_level(rows, "accuracy", "right answers", styles)
+    frame = by_level(rows, value, words, styles)
     solved = frame.loc[frame["value"] >= 0.05, "level"]
     frame = frame[frame["level"] <= max([*solved, *sorted(frame["level"].unique())[:3]])].copy()
     layers = level_layers(frame, styles)

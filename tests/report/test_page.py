@@ -351,7 +351,14 @@ def test_a_registered_study_begins_with_its_first_primary_claims_comparison(
     said = finding(inputs, what, main)
     assert said["sentence"].startswith("Right chains (held-out functions, level 2): RL on level 2 in ")
     assert f"; difference {100 * found['difference']:+.1f} points [".replace("-", "−") in said["sentence"]
-    assert said["lead"].endswith("A right chain has every step right. The page’s first chart shows right answers.")
+    assert said["lead"].endswith("A right chain has every step right.")
+    chart = headline(inputs, what)
+    assert chart.title == "Right chains by level, held-out functions"
+    assert [(row["model"], row["right_chain"]) for row in chart.rows if row["level"] == 2] == [
+        (row["model"], row["right_chain"])
+        for row in inputs.summary["right_chain"]
+        if (row["group"], row["level"]) == ("heldout", 2)
+    ]
     main_arm = HeadlineComparison("rl-level2", "stage1", "heldout", 3)
     row |= {"difference": None}
     assert comparison(inputs) == main_arm

@@ -48,7 +48,7 @@ from compositionality.study.model import all_arms
 Row = Mapping[str, Any]
 LEVELS, GROUPS = {COMPOSITION: 3, INJECTION: 99, SCALING: 3}, ("heldout", "holdout")
 """The level (that nearest to it), and the groups, that the finding is of: fixed before there are results."""
-DEFINED = {"right_chain": "A right chain has every step right. "}
+DEFINED = {"right_chain": "A right chain has every step right."}
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",
@@ -111,7 +111,7 @@ def finding(inputs: Inputs, subject: HeadlineComparison | None, main: PageFigure
     sentence, over = compared(inputs, subject)
     lead = f"95\u00a0% interval over {over}{f' of {ONE_SEED}' if over == 'problems' else ''}."
     if subject.measure != CORRECT:
-        lead += f" {DEFINED.get(subject.measure, '')}The page’s first chart shows right answers."
+        lead += f" {DEFINED.get(subject.measure, '')}".rstrip()
     return {"sentence": sentence, "lead": lead}
 
 
@@ -141,9 +141,14 @@ def measured(subject: HeadlineComparison, level: int) -> str:
 
 def rows_of(inputs: Inputs, measure: str, problems: ProblemSet | None) -> dict[str, Row]:
     """Return each model's ``share`` on one set of problems: another file may have its group and level too."""
-    names, value = ("problems", "group", "level", "data_source"), "accuracy" if measure == CORRECT else measure
+    names, value = ("problems", "group", "level", "data_source"), column_of(measure)
     rows = [row for row in with_level(inputs.summary, value) if tuple(row[name] for name in names) == problems]
     return {row["model"]: {**row, "share": row[value]} for row in rows}
+
+
+def column_of(measure: str) -> str:
+    """Return the name of a measure's share in the summary, and that of its table there."""
+    return "accuracy" if measure == CORRECT else measure
 
 
 def percent(row: Row) -> str:
@@ -164,10 +169,12 @@ def finding_text(inputs: Inputs, subject: HeadlineComparison, main: PageFigure) 
 
 def headline(inputs: Inputs, subject: HeadlineComparison) -> PageFigure:
     """Return the large chart of the group that the finding is of."""
-    rows = [row for row in inputs.accuracy if row["group"] == subject.group]
+    value, words = column_of(subject.measure), MEASURES[subject.measure]
+    rows = [row for row in with_level(inputs.summary, value) if row["group"] == subject.group]
     models, left_out = arms_by_level(inputs, unique(rows, "model"))
-    chart = figures.headline(rows, styles_of(inputs, models))
-    values = {**words_of(inputs, "headline", rows), "group": group_title(subject.group)}
+    chart = figures.headline(rows, styles_of(inputs, models), value, words)
+    group = group_title(subject.group)
+    values = {**words_of(inputs, "headline", rows), "group": group, "measure": words.capitalize()}
     sentences = [left_out, WORDS["headline"].get(subject.group, "")]
     return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values, *sentences)
 
