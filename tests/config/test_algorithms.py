@@ -67,11 +67,11 @@ def test_an_algorithm_is_one_word_and_leaves_nothing_that_makes_it_to_the_profil
 def test_single_keys_win_over_a_named_algorithm_and_the_profile_says_how_much() -> None:
     words = ["profile=paper/verl", "engine=verl", "step=scaling_law/train", "algorithm=grpo"]
     for keys, kl, weight in (
-        (["algorithm.kl_coef=0.04"], "k3", 0.04),
-        (["algorithm.kl=k1", "algorithm.kl_coef=0.04"], "k1", 0.04),
-        ([], "none", 0.0),
+        ("algorithm.kl_coef=0.04", "k3", 0.04),
+        ("algorithm.kl=k1 algorithm.kl_coef=0.04", "k1", 0.04),
+        ("", "none", 0.0),
     ):
-        algorithm = settings_of(*words, *keys).algorithm
+        algorithm = settings_of(*words, *keys.split()).algorithm
         assert (algorithm.kl, algorithm.kl_coef, algorithm.updates_per_step) == (kl, weight, 4)
     with pytest.raises(UserError, match=r"^algorithm.kl=k1: give algorithm.kl_coef, the weight of that loss, or kl=n"):
         check_settings(settings_of(*words, "algorithm.kl=k1"))
