@@ -174,7 +174,10 @@ def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, Create
 
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
-    """Make the missing files and return all paths. UserError before the first if one of them would be refused."""
+    """Make the missing files and return all paths. UserError before the first if one of them would be refused.
+
+    Each file is a step of its own; the lock is for the card, which is text for readers and no result.
+    """
     run, _ = _read(words)
     folder = Path(run.output)
     paths = [
@@ -191,7 +194,10 @@ def create_problem_set(words: Sequence[str]) -> list[Path]:
 
 
 def _link_shared(settings: CreateProblems, shared: CreateProblems, place: Path) -> Path:
-    """Make the shared file, below ``place``, and a link to it; return the path of the link."""
+    """Make the shared file, below ``place``, and a link to it; return the path of the link.
+
+    The file is made by its own step; the lock is for the wait, as every seed of a study asks for it.
+    """
     path = Path(settings.output)
     with exclusive(place, wait=3600):  # seconds; several seeds may need it at the same time
         target = create_problems(shared)

@@ -53,7 +53,10 @@ HOW_IT_COMPUTES = ("max_token_len_per_gpu", "enable_gradient_checkpointing")
 
 
 def train(config: DictConfig) -> None:
-    """Train ``run.model`` on ``run.train_files``; the results are ``final`` and ``best`` in ``run.output``."""
+    """Train ``run.model`` on ``run.train_files``; the results are ``final`` and ``best`` in ``run.output``.
+
+    No ``artefact.make``: the run folder is locked for both models and the checkpoints that they come from.
+    """
     run, out = config.run, Path(config.run.output).absolute()
     variables = launch.environment(config, out)
     settle(config, variables)

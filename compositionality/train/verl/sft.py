@@ -45,7 +45,10 @@ CONVENIENCES = (
 
 
 def train(config: DictConfig) -> None:
-    """Train ``run.model`` on ``run.train_files``; the result is the model folder ``final`` in ``run.output``."""
+    """Train ``run.model`` on ``run.train_files``; the result is the model folder ``final`` in ``run.output``.
+
+    No ``artefact.make``: the run folder is locked, with the checkpoints that outlive a kill.
+    """
     run, out = config.run, Path(config.run.output).absolute()
     variables = launch.environment(config, out)
     settle(config, variables)
