@@ -174,17 +174,14 @@ def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, Create
 
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
-    """Make the missing files and return all paths. UserError before the first if one of them would be refused.
-
-    Each file is a step of its own; the lock is for the card, which is text for readers and no result.
-    """
+    """Make the missing files and return all paths. UserError before the first if one of them would be refused."""
     run, _ = _read(words)
     folder = Path(run.output)
     paths = [
         _link_shared(settings, shared, Path(run.shared)) if shared else create_problems(settings)
         for settings, shared in check_problem_set(words)
     ]
-    with exclusive(folder / CARD, wait=3600):
+    with exclusive(folder / CARD, wait=3600):  # no artefact.make: each file is a step, their card is no result
         names = [name for name in _read_set(words).files if (folder / f"{name}.parquet").is_file()]
         splits = {name: re.sub(r"\W", "_", name.removesuffix("/train")) for name in names}
         lines = "".join(f"  - {{split: {split}, path: {name}.parquet}}\n" for name, split in splits.items())
@@ -194,10 +191,7 @@ def create_problem_set(words: Sequence[str]) -> list[Path]:
 
 
 def _link_shared(settings: CreateProblems, shared: CreateProblems, place: Path) -> Path:
-    """Make the shared file, below ``place``, and a link to it; return the path of the link.
-
-    The file is made by its own step; the lock is for the wait, as every seed of a study asks for it.
-    """
+    """Make the shared file, below ``place``, and a link to it; return the path of the link."""
     path = Path(settings.output)
     with exclusive(place, wait=3600):  # seconds; several seeds may need it at the same time
         target = create_problems(shared)

@@ -213,8 +213,7 @@ def expand_files(profile: Profile, word: str) -> str:
 def algorithm_layer(name: str) -> Layer:
     """Return the keys of a file of ``config/algorithm``, given by its name or by a path that ends in .yaml.
 
-    Keys of ``algorithm`` that the file leaves out have their defaults: a profile's KL term or entropy bonus is no part
-    of a named algorithm. Only ``PROFILE_KEYS`` stay the profile's. UserError if the file has no key of ``algorithm``.
+    Keys that it leaves out have their defaults, not the profile's, but for ``PROFILE_KEYS``. UserError without keys.
     """
     from compositionality.train.grpo_settings import AlgorithmSettings  # after the import of the command line
 

@@ -53,10 +53,7 @@ HOW_IT_COMPUTES = ("max_token_len_per_gpu", "enable_gradient_checkpointing")
 
 
 def train(config: DictConfig) -> None:
-    """Train ``run.model`` on ``run.train_files``; the results are ``final`` and ``best`` in ``run.output``.
-
-    No ``artefact.make``: the run folder is locked for both models and the checkpoints that they come from.
-    """
+    """Train ``run.model`` on ``run.train_files``; the results are ``final`` and ``best`` in ``run.output``."""
     run, out = config.run, Path(config.run.output).absolute()
     variables = launch.environment(config, out)
     settle(config, variables)
@@ -74,7 +71,7 @@ def train(config: DictConfig) -> None:
     recipe = make_recipe(config)
     if is_finished(out / "final", recipe, force=run.force):
         return
-    with exclusive(out):
+    with exclusive(out):  # no artefact.make: it holds two models and the checkpoints that they come from
         check_grpo_inputs(config)
         _train(config, recipe, command, variables, out)
         if not latest_step(out / "steps"):
