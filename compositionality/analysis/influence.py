@@ -26,15 +26,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from compositionality.data.artefact import (
-    Recipe,
-    check_maker,
-    exclusive,
-    hidden_sibling,
-    is_to_be_checked,
-    make,
-    write_derived,
-)
+from compositionality.data.artefact import Recipe, check_maker, hidden_sibling, is_to_be_checked, make
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -157,11 +149,10 @@ def measure_influence(settings: InfluenceSettings) -> Path:
         write_table(table, partial)
         return {"co_influence": pairs}
 
-    with exclusive(settings.output):
-        make(path, recipe, write, force=settings.force)
-        content = summary(read_table(path).to_pylist())
-        text, derived = json.dumps(content, indent=1), Recipe(STEP, {"format": "json"}, {"table": path})
-        write_derived(path.with_suffix(".json"), derived, lambda partial: partial.write_text(text))
+    make(path, recipe, write, force=settings.force)
+    content = summary(read_table(path).to_pylist())
+    text, derived = json.dumps(content, indent=1), Recipe(STEP, {"format": "json"}, {"table": path})
+    make(path.with_suffix(".json"), derived, lambda partial: partial.write_text(text), follows=True)
     print(f"{content['queries']} queries, {content['mixed']:.1%} with right and wrong completions")
     for row in content["by_accuracy"]:
         value = "" if row["influence"] is None else f"  influence {row['influence']:.3g}"

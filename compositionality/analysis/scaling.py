@@ -19,7 +19,7 @@ from annotated_types import Ge
 from compositionality.analysis.laws import LAWS, akaike, parameter_rows, r_squared
 from compositionality.analysis.predict import FITTED, REGIONS, FittedStudy, curve_rows, error_rows, figures, predict
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, check_maker, exclusive, hidden_sibling, name_inputs, write_derived
+from compositionality.data.artefact import Recipe, check_maker, hidden_sibling, make, name_inputs
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed
@@ -86,9 +86,8 @@ def fit_scaling(settings: ScalingSettings) -> Path:
     files = [path / "metrics.jsonl" if name else path for name, path in map(_place, settings.points)]
     inputs = dict(zip(name_inputs("points", files), files, strict=True))
     keys = {name: value for name, value in asdict(settings).items() if name not in ("points", "output", "force")}
-    with exclusive(settings.output):
-        for path, body in bodies.items():
-            write_derived(path, Recipe(STEP, keys, inputs), body, force=settings.force)
+    for path, body in bodies.items():
+        make(path, Recipe(STEP, keys, inputs), body, force=settings.force, follows=True)
     counts = f"{len(points)} evaluations of {content['runs']} runs, {len(runs)} sizes; resource: {settings.resource}"
     print(f"{counts}; errors of log loss: root mean square (mean, share in the intervals)")
     show(rows)

@@ -36,8 +36,8 @@ FILES = {
     "scaling_test": ["scaling_task/holdout", "scaling_task/deeper", "scaling_task/longer"],
 }
 """Lists of problem files that most profiles share."""
-ALGORITHM_KEYS = ("advantage", "clip_high", "clip_low", "drop_equal_groups", "dynamic_sampling", "loss_aggregation")
-"""Keys that define an algorithm: each file of ``config/algorithm`` has them all."""
+PROFILE_KEYS = ("updates_per_step", "max_generation_batches", "too_few_groups")
+"""Keys of ``algorithm`` that a named algorithm leaves to the profile: how much is asked and how often it is used."""
 CREATE = "create_problems/"
 """Settings of ``create_problems`` are kept by task: ``create_problems/string``."""
 
@@ -211,16 +211,18 @@ def expand_files(profile: Profile, word: str) -> str:
 
 
 def algorithm_layer(name: str) -> Layer:
-    """Return the settings of a file of ``config/algorithm``, given by its name or by a path that ends in .yaml.
+    """Return the keys of a file of ``config/algorithm``, given by its name or by a path that ends in .yaml.
 
-    UserError if a key of ``ALGORITHM_KEYS`` is missing.
+    Keys that it leaves out have their defaults, not the profile's, but for ``PROFILE_KEYS``. UserError without keys.
     """
+    from compositionality.train.grpo_settings import AlgorithmSettings  # after the import of the command line
+
     path = named_yaml(FOLDER.with_name("algorithm"), "algorithm", name)
     values = read_yaml_mapping(path)
-    keys = values.get("algorithm")
-    if missing := [key for key in ALGORITHM_KEYS if not isinstance(keys, dict) or key not in keys]:
-        raise UserError(f"{shown(path)}: algorithm: no value for {', '.join(missing)}; add it to the file")
-    return Layer(shown(path), values)
+    if not isinstance(values.get("algorithm"), dict):
+        raise UserError(f"{shown(path)}: algorithm: no keys; give it those that differ from the defaults in --help")
+    defaults = {key: value for key, value in asdict(AlgorithmSettings()).items() if key not in PROFILE_KEYS}
+    return Layer(shown(path), merge({"algorithm": defaults}, values))
 
 
 def schema_of(name: str) -> type[Any]:

@@ -214,36 +214,31 @@ def check_place(target: Path, recipe: Recipe) -> None:
 
 
 def make(
-    target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False, follows: bool = False
+    target: Path,
+    recipe: Recipe,
+    body: Callable[[Path], object],
+    *,
+    force: bool = False,
+    follows: bool = False,
+    wait: float = 0.0,
 ) -> dict[str, Any] | None:
     """Make ``target`` by this recipe unless it exists: the work of a step. Return its facts, None if it existed.
 
     ``body`` writes a file or folder at the path it is given; a mapping that it returns is kept as facts. With
     ``follows``, an outdated result of this step (other settings or inputs) is replaced without ``force``, since it can
-    always be made again. UserErrors are those of ``is_done``.
+    always be made again, and nothing is said of one that is up to date. Another process that makes it is waited for
+    ``wait`` seconds. UserErrors are those of ``is_done``.
     """
-    with exclusive(target):
-        facts = _make(target, recipe, body, force=force, follows=follows)
-    if facts is None:
-        print(f"{target} is already there")
-    return facts
-
-
-def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False) -> bool:
-    """Write or update a derived file within a step that holds the lock; return False if it is up to date."""
-    return _make(target, recipe, body, force=force, follows=True) is not None
-
-
-def _make(
-    target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool, follows: bool
-) -> dict[str, Any] | None:
-    if is_done(target, recipe, force=force or (follows and _is_outdated(target, recipe))):
-        return None
-    facts: dict[str, Any] = {}
-    with new_artefact(target, recipe, facts) as partial:
-        figures = body(partial)
-        facts.update(figures if isinstance(figures, Mapping) else {})
-    return facts
+    with exclusive(target, wait):
+        if is_done(target, recipe, force=force or (follows and _is_outdated(target, recipe))):
+            if not follows:
+                print(f"{target} is already there")
+            return None
+        facts: dict[str, Any] = {}
+        with new_artefact(target, recipe, facts) as partial:
+            figures = body(partial)
+            facts.update(figures if isinstance(figures, Mapping) else {})
+        return facts
 
 
 def _is_outdated(target: Path, recipe: Recipe) -> bool:

@@ -74,6 +74,7 @@ def audit_data(settings: AuditData) -> None:
         report()
         return
     make(out, recipe, lambda partial: partial.write_text(report()), force=settings.force, follows=True)
+    print(out)
 
 
 def check(settings: AuditData) -> Recipe:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
+from compositionality.data.artefact import Recipe, config_hash, make
 from compositionality.evaluate.collect import EvaluationSettings, open_evaluation, sample, write_results
 from compositionality.evaluate.results import TRAINING, read_results
 from compositionality.evaluate.seeds import print_summary
@@ -25,13 +25,12 @@ def evaluate(settings: EvaluationSettings) -> Path:
     sample(evaluation)
     if settings.answers_only:
         return settings.output
-    with exclusive(settings.output):
-        table = write_results(evaluation, STEP, {}, chains=True)
-        folders = {model: Path(folder) for model, folder in evaluation.models.items()}
-        reports = {model: asdict(report) for model, folder in folders.items() if (report := report_of(folder))}
-        recipe = Recipe(STEP, {"training": config_hash(reports)}, {"table": table})
-        text = json.dumps(reports, indent=1) + "\n"
-        write_derived(table.with_name(TRAINING), recipe, partial(Path.write_text, data=text), force=settings.force)
+    table = write_results(evaluation, STEP, {}, chains=True)
+    folders = {model: Path(folder) for model, folder in evaluation.models.items()}
+    reports = {model: asdict(report) for model, folder in folders.items() if (report := report_of(folder))}
+    recipe = Recipe(STEP, {"training": config_hash(reports)}, {"table": table})
+    write = partial(Path.write_text, data=json.dumps(reports, indent=1) + "\n")
+    make(table.with_name(TRAINING), recipe, write, force=settings.force, follows=True)
     results, console = read_results([f"run:{settings.output}"]), new_console()
     print_summary(results, console)
     for file, rows in results.rows.groupby("file", sort=False):

@@ -16,14 +16,12 @@ import pyarrow as pa
 from compositionality.data.artefact import (
     Recipe,
     check_maker,
-    exclusive,
     hidden_sibling,
     is_done,
     is_to_be_checked,
-    new_artefact,
+    make,
     read_manifest,
     tree_hash,
-    write_derived,
 )
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
@@ -195,8 +193,8 @@ def _choose(settings: EvaluationSettings, name: str, source: Path) -> SampledPro
     target = settings.output / "problems" / f"{name}.parquet"
     part = {"levels": settings.levels, "per_level": settings.per_level}
     recipe = Recipe("passk_problems", part, {"problems": source})
-    with exclusive(target, wait=600):  # several processes may use these problems at the same time
-        write_derived(target, recipe, lambda path: write_table(table.take(rows), path))
+    # Several processes may use these problems at the same time.
+    make(target, recipe, lambda path: write_table(table.take(rows), path), follows=True, wait=600)
     return SampledProblems(target, source, rows, table.take(rows))
 
 
@@ -271,12 +269,9 @@ def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any]
         "replicate": replicate_of(folders.values(), [sampled.source for sampled in problems.values()]),
         **recorded,
     }
-    recipe = Recipe(step, settings, inputs)
-    if is_done(table, recipe, force=evaluation.settings.force or _grows(table, recipe)):
-        print(f"{table} is already there")
-        return table
-    tables = []
-    with new_artefact(table, recipe) as path:
+
+    def write_table_of_all(path: Path) -> None:
+        tables = []
         for file, sampled in problems.items():
             described = problem_columns(sampled.table)
             to_read = list(iterate_problems(sampled.table)) if chains else None
@@ -286,6 +281,9 @@ def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any]
                 gold = evaluation.gold.get((model, file))
                 tables.append(rows.merge(read_gold(gold), "left", on="problem") if gold else rows)
         write(pd.concat(tables), path)
+
+    recipe = Recipe(step, settings, inputs)
+    make(table, recipe, write_table_of_all, force=evaluation.settings.force or _grows(table, recipe))
     return table
 
 

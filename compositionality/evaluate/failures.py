@@ -16,12 +16,11 @@ from compositionality.console import natural_key, new_console
 from compositionality.data.artefact import (
     Recipe,
     check_maker,
-    exclusive,
     file_hash,
     hidden_sibling,
     is_to_be_checked,
+    make,
     read_manifest,
-    write_derived,
 )
 from compositionality.data.parquet import check_file, read_table
 from compositionality.data.problems import iterate_problems, read_problems
@@ -109,18 +108,18 @@ def find_failures(settings: FailureSettings) -> Path:
     output, sources = settings.output, find_sources(settings)
     table, judged = output / LABELS, output / JUDGED
     recipe, force = _recipe(settings, sources), settings.force
-    with exclusive(output):
-        if not write_derived(table, recipe, lambda path: _write_labels(sources, settings.levels, path), force=force):
-            print(f"{table} is already there")
-        labels = read_labels(table)
-        counts = Recipe(STEP, {"rules": RULES, "columns": SCHEMA.names}, {"labels": table})
-        write_derived(output / RESULTS, counts, lambda path: write(count_classes(labels), path), force=force)
-        if settings.judge:
-            texts = (
-                ((source.model, source.file, row["problem"], row["sample"]), problem, row["response"])
-                for source, problem, row in _responses(sources)
-            )
-            judge_labels(settings, table, labels, texts, judged)
+    made = make(table, recipe, lambda path: _write_labels(sources, settings.levels, path), force=force, follows=True)
+    if made is None:
+        print(f"{table} is already there")
+    labels = read_labels(table)
+    counts = Recipe(STEP, {"rules": RULES, "columns": SCHEMA.names}, {"labels": table})
+    make(output / RESULTS, counts, lambda path: write(count_classes(labels), path), force=force, follows=True)
+    if settings.judge:
+        texts = (
+            ((source.model, source.file, row["problem"], row["sample"]), problem, row["response"])
+            for source, problem, row in _responses(sources)
+        )
+        judge_labels(settings, table, labels, texts, judged)
     console = new_console()
     print_failures(read_results([f"run:{output}"], metric=Metric.FAILURES), labels, settings.level, console)
     judge_manifest = read_manifest(judged) if judged.is_file() else None

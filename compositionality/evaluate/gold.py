@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from compositionality.data.artefact import Recipe, exclusive, write_derived
+from compositionality.data.artefact import Recipe, make
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
@@ -64,8 +64,7 @@ def measure_gold(model: str, files: Iterable[tuple[Path, Path, pa.Table]]) -> No
     for path, problems, table in files:
         inputs = {"model": folder.path, "problems": problems}
         recipe = Recipe("gold_log_probs", {"problems": GOLD_PROBLEMS, "columns": SCHEMA.names}, inputs)
-        with exclusive(path, wait=600):
-            write_derived(path, recipe, partial(_write, table, folder, loaded))
+        make(path, recipe, partial(_write, table, folder, loaded), follows=True, wait=600)
         for why, rows in read_gold(path).groupby("why_not", sort=False):
             print(f"{path}: {len(rows)} problems, the first in row {rows['problem'].iloc[0]}: {why}")
 

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 from rich.console import Console
 
-from compositionality.data.artefact import Recipe, verify, write_derived
+from compositionality.data.artefact import Recipe, make, verify
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.http_json import JsonClient, ServerError, address_of
@@ -96,7 +96,7 @@ def judge_labels(settings: "FailureSettings", table: Path, labels: pd.DataFrame,
         judged = chosen.loc[list(chats)].to_frame().assign(judge=list(map(judged_class, answers)))
         write_table(pa.Table.from_pandas(judged.reset_index(), preserve_index=False), path)
 
-    write_derived(output, Recipe(STEP, recipe_settings, {"labels": table}), write, force=settings.force)
+    make(output, Recipe(STEP, recipe_settings, {"labels": table}), write, force=settings.force, follows=True)
 
 
 def choose(labels: pd.DataFrame, level: int, n: int) -> pd.DataFrame:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from compositionality.console import new_console
-from compositionality.data.artefact import MANIFEST, Recipe, exclusive, write_derived
+from compositionality.data.artefact import MANIFEST, Recipe, make
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate import collect
@@ -72,9 +72,8 @@ def passk(settings: PasskSettings) -> Path:
         _write_responses(evaluation, model)
     if settings.answers_only:
         return settings.output
-    with exclusive(settings.output):
-        recipe_settings = {"pairs": [list(pair) for pair in pairs]}
-        table = collect.write_results(evaluation, STEP, recipe_settings, chains=False)
+    recipe_settings = {"pairs": [list(pair) for pair in pairs]}
+    table = collect.write_results(evaluation, STEP, recipe_settings, chains=False)
     runs = {model: run for model, path in evaluation.models.items() if (run := run_until(Path(path)))}
     results = read_results([f"run:{settings.output}"], metric=Metric.PASS_AT_K)
     print_curves(results, pairs, settings.ks, runs, new_console())
@@ -296,4 +295,4 @@ def _write_responses(evaluation: Evaluation, model: str) -> None:
                 first += table.num_rows
 
     recipe = Recipe(STEP, {}, {f"{model}/{file}": job.output for file, job in jobs.items()})
-    write_derived(next(iter(problems)).parent / ALL, recipe, write, force=evaluation.settings.force)
+    make(next(iter(problems)).parent / ALL, recipe, write, force=evaluation.settings.force, follows=True)

@@ -145,7 +145,10 @@ class Frozen:
 
 
 def freeze(name: str, commit: str, folder: Path) -> Frozen:
-    """Copy the registration ``name`` and its claims to ``folder``; existing copies must be the same."""
+    """Copy the registration ``name`` and its claims to ``folder``; existing copies must be the same.
+
+    No ``artefact.make``: its inputs may have changed since, and what then is to be said is what changed.
+    """
     path, frozen = registration_path(name), Frozen(folder)
     with exclusive(folder, wait=60):  # seconds; replicates may start at the same time
         if folder.exists():

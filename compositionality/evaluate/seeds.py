@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, check_maker, config_hash, exclusive, write_derived
+from compositionality.data.artefact import Recipe, check_maker, config_hash, make
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import add_run_names, named_paths
 from compositionality.evaluate.ranks import rank_table, ranks_of
@@ -56,10 +56,9 @@ def summarise(settings: SummariseSettings) -> Path:
         texts[output.with_name("ranks.csv")] = csv_text(ranks["correlations"])
         files |= {f"influence/{name}": path for name, path in table_files(influence).items()}
         console.print(rich_table(*rank_table(ranks)))
-    with exclusive(output):
-        for path, text in texts.items():
-            recipe = Recipe(STEP, {"content": config_hash({"text": text})}, files)
-            write_derived(path, recipe, partial(Path.write_text, data=text, encoding="utf-8"), force=settings.force)
+    for path, text in texts.items():
+        recipe = Recipe(STEP, {"content": config_hash({"text": text})}, files)
+        make(path, recipe, partial(Path.write_text, data=text, encoding="utf-8"), force=settings.force, follows=True)
     print(*texts, sep="\n")
     return output
 

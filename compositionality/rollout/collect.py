@@ -55,6 +55,7 @@ def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | N
     """Make the rollout folder ``settings.output`` and return it; do nothing if it exists from the same inputs.
 
     ``engine``: an engine (or a function that opens it) for several problem files with one model; it is not closed.
+    No ``artefact.make``, which begins anew after a kill: finished shards are kept in a working folder.
     """
     settings = settle_engine(settings)
     output, console = settings.output, new_console()

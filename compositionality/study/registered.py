@@ -132,6 +132,7 @@ def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> St
 
 def restore(request: Request) -> None:
     """Restore tables from committed records if they are missing. UserError if a record is altered or not committed."""
+    # No artefact.make: the tables keep the manifests with which they were measured.
     record = request.record_folder(request.replicates[0]).parent
     changed = changed_files(record, ["study", "page.html", "headline.png"]) if record.is_dir() else []
     if altered := [line for line in changed if not line.startswith("??")]:

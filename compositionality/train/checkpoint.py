@@ -58,7 +58,7 @@ warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # on
 class RunFolder:
     """The folder of a run for all its ranks: methods are called on every rank, and the first writes.
 
-    As a context it is held against other processes.
+    As a context it is held against other processes: longer than by ``artefact.make``, which keeps no checkpoints.
     """
 
     def __init__(

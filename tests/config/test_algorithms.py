@@ -1,12 +1,15 @@
 """algorithm=NAME: what makes a published algorithm, in one word."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compositionality.config.cli import parse, show_sources, split_layers
-from compositionality.config.profile import ALGORITHM_KEYS
+from compositionality.config.profile import ENGINES, PROFILE_KEYS, load_profile, profile_names
 from compositionality.errors import UserError
 from compositionality.train.grpo_checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
@@ -14,10 +17,7 @@ from compositionality.train.grpo_settings import GrpoSettings
 FOLDER = Path(__file__).parents[2] / "compositionality" / "config" / "algorithm"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 FILES = ["model.path=m", "data.train_files=[a.parquet]", "trainer.output=out"]
-ALGORITHM = (
-    "algorithm: {advantage: rloo, loss_aggregation: token, clip_low: 0.2, clip_high: 0.4, dynamic_sampling: false, "
-    "drop_equal_groups: null}"
-)
+ALGORITHM = "algorithm: {advantage: rloo, clip_high: 0.4}"
 
 
 def settings_of(*words: str) -> GrpoSettings:
@@ -25,20 +25,56 @@ def settings_of(*words: str) -> GrpoSettings:
     return parse(GrpoSettings, overrides, layers)
 
 
+def rl_keys(step: Mapping[str, Any] | None) -> dict[str, Any]:
+    return (step or {}).get("train_grpo") or {}
+
+
+def steps_of_rl() -> list[list[str]]:
+    """Return profile and step of every section of a profile with keys of an algorithm, and each profile alone."""
+    profiles = {
+        f"{name}/{engine}": load_profile(f"{name}/{engine}")
+        for name in profile_names()
+        for engine in ENGINES
+        if engine in load_profile(name).engines
+    }
+    return [
+        [f"profile={name}", f"engine={profile.engine}", *step]
+        for name, profile in profiles.items()
+        for step in [[], *([f"step={step}"] for step, keys in profile.steps.items() if "algorithm" in rl_keys(keys))]
+    ]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_algorithm_is_one_word_and_leaves_nothing_that_makes_it_to_the_profile(name: str) -> None:
-    """The tiny profile leaves out equal groups, and with verl samples on; neither is part of GRPO."""
-    found = settings_of(f"algorithm={name}", "engine=verl" if name == "ppo" else "engine=single")
-    check_settings(found)
-    bare = found.algorithm
-    assert bare.advantage == {"dapo": "grpo", "ppo": "gae"}.get(name, name)
-    assert bare.dynamic_sampling == (name == "dapo")
-    for profile in ("tiny/single", "tiny/verl", "paper/verl"):
-        engine = profile.partition("/")[2]
-        found = settings_of(f"profile={profile}", f"engine={engine}", f"algorithm={name}")
-        assert {key: getattr(found.algorithm, key) for key in ALGORITHM_KEYS} == {
-            key: getattr(bare, key) for key in ALGORITHM_KEYS
+    """Profiles leave out equal groups, sample on, add a KL term or an entropy bonus; none is part of GRPO."""
+
+    def made_of(*words: str) -> dict[str, Any]:
+        return {
+            key: value
+            for key, value in asdict(settings_of(*words, f"algorithm={name}").algorithm).items()
+            if key not in PROFILE_KEYS
         }
+
+    check_settings(settings_of(f"algorithm={name}", "engine=verl" if name == "ppo" else "engine=single"))
+    bare = made_of()
+    assert bare["advantage"] == {"dapo": "grpo", "ppo": "gae"}.get(name, name)
+    assert bare["dynamic_sampling"] == (name == "dapo")
+    assert (bare["kl"], bare["kl_coef"], bare["entropy_coef"]) == ("none", 0, 0)
+    for words in steps_of_rl():
+        assert made_of(*words) == bare, words
+
+
+def test_single_keys_win_over_a_named_algorithm_and_the_profile_says_how_much() -> None:
+    words = ["profile=paper/verl", "engine=verl", "step=scaling_law/train", "algorithm=grpo"]
+    for keys, kl, weight in (
+        ("algorithm.kl_coef=0.04", "k3", 0.04),
+        ("algorithm.kl=k1 algorithm.kl_coef=0.04", "k1", 0.04),
+        ("", "none", 0.0),
+    ):
+        algorithm = settings_of(*words, *keys.split()).algorithm
+        assert (algorithm.kl, algorithm.kl_coef, algorithm.updates_per_step) == (kl, weight, 4)
+    with pytest.raises(UserError, match=r"^algorithm.kl=k1: give algorithm.kl_coef, the weight of that loss, or kl=n"):
+        check_settings(settings_of(*words, "algorithm.kl=k1"))
 
 
 def test_p18_what_only_verl_has_is_one_line() -> None:
@@ -103,9 +139,8 @@ def test_p18_an_unknown_algorithm_or_key_is_one_line(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     for text, told in (
         (ALGORITHM.replace("}", ", colour: red}"), "algorithm.colour"),
-        (ALGORITHM.replace("clip_low: 0.2, ", ""), "algorithm: no value for clip_low; add it to the file"),
-        ("optim: {lr: 1}", "algorithm: no value for advantage, clip_high, "),
-        ("algorithm: 7", "algorithm: no value for advantage, clip_high, "),
+        ("optim: {lr: 1}", "algorithm: no keys; give it those that differ from the defaults in --help"),
+        ("algorithm: 7", "algorithm: no keys; give it those that differ from the defaults in --help"),
     ):
         mine.write_text(text)
         with pytest.raises(UserError, match=rf"mine.yaml: {told}"):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
@@ -199,6 +200,16 @@ def test_tree_hash_sees_names_and_contents(tmp_path: Path) -> None:
 def test_p08_two_at_once_do_not_make_one_result(tmp_path: Path) -> None:
     with exclusive(tmp_path / "out"), pytest.raises(UserError, match="another process is writing it"):
         artefact.make(tmp_path / "out", recipe(tmp_path), lambda partial: partial.write_text("x"))
+
+
+def test_a_result_that_several_processes_need_is_waited_for(tmp_path: Path) -> None:
+    words = (tmp_path / "out", recipe(tmp_path), lambda partial: partial.write_text("x"))
+    with ThreadPoolExecutor(1) as other:
+        with exclusive(words[0]):
+            made = other.submit(artefact.make, *words, wait=60)
+            assert wait([made], timeout=0.3).not_done
+        assert made.result() == {}
+    assert words[0].read_text() == "x"
 
 
 @pytest.fixture

@@ -149,6 +149,14 @@ def test_p09_the_same_key_means_the_same_to_verl(word, key, value):
     assert translated[key] == value
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_reference_is_computed_in_the_precision_of_the_policy(dtype):
+    config, _ = composed("run.device=cpu", "algorithm.kl=k3", "algorithm.kl_coef=0.1", f"model.dtype={dtype}")
+    actor, reference = (config.actor_rollout_ref[role].fsdp_config for role in ("actor", "ref"))
+    usual = {"param_dtype": "bf16"}  # verl's
+    assert reference.get("mixed_precision", usual)["param_dtype"] == actor.mixed_precision.param_dtype
+
+
 def test_a_critic_is_like_the_policy_and_only_there_with_gae():
     from verl.trainer.ppo.utils import need_critic
 

@@ -1,6 +1,7 @@
 """verl on a CPU: its FSDP engine computes what separate rows give, by our configuration for GPUs and our platform."""
 
 import importlib.metadata
+import json
 import os
 import subprocess
 import sys
@@ -41,16 +42,22 @@ def make_family(folder: Path, family: str) -> Path:
     return folder
 
 
+def run_alone(script: str, *words: str) -> None:
+    """Run a script of this folder as the one process of a run of verl's on a CPU."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("VERL")}
+    alone = {"VERL_PLATFORM": "cpu", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "PYTHONPATH": str(ROOT)}
+    alone |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}  # asked for; the processes meet in a store of their own
+    command = [sys.executable, str(Path(__file__).with_name(script)), *words]
+    done = subprocess.run(command, env={**kept, **alone}, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What verl_engine.py finds for CASES by verl's padded rows and by our configuration for a GPU."""
     folder = tmp_path_factory.mktemp("engine")
     words = [word for family, dtype, _ in CASES for word in (str(make_family(folder / family, family)), dtype)]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("VERL")}
-    alone = {"VERL_PLATFORM": "cpu", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, str(Path(__file__).with_name("verl_engine.py")), str(folder / "out"), *words]
-    done = subprocess.run(command, env={**kept, **alone}, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_alone("verl_engine.py", str(folder / "out"), *words)
     found: list[dict[str, Any]] = torch.load(folder / "out", weights_only=True)
     return found
 
@@ -64,6 +71,31 @@ def test_packed_rows_give_what_padded_rows_give(computed: list[dict[str, Any]], 
         difference = (packed[name].double() - expected.double()).norm() / expected.double().norm()
         assert difference < CASES[number][2], name
     assert packed["log_probs"].dtype == torch.float32
+
+
+@pytest.mark.slow
+def test_p09_an_update_is_reported_as_by_verl(tmp_path: Path) -> None:
+    """Two steps on a scripted batch (verl_update.py); what differs is in the README's table of metrics."""
+    out = tmp_path / "out.json"
+    run_alone("verl_update.py", str(out), str(make_family(tmp_path / "model", "llama")))
+    for case, found in json.loads(out.read_text()).items():
+        for step, (ours, theirs) in enumerate(zip(found["grpo.py"], found["verl"], strict=True)):
+            differ = {"actor/lr", "actor/entropy"}
+            if case == "micro-batches":
+                differ |= {"actor/ppo_kl", "actor/pg_clipfrac"}
+            shared = ours.keys() & theirs.keys() - differ
+            assert {name: ours[name] for name in shared} == pytest.approx(
+                {name: theirs[name] for name in shared}, rel=1e-4, abs=1e-5
+            ), (case, step)
+            assert shared >= {"actor/pg_loss", "actor/pg_clipfrac", "actor/ppo_kl", "actor/grad_norm"} - differ
+            assert ("actor/kl_loss" in shared) == (case != "micro-batches")
+        rates = [[row["actor/lr"] for row in found[engine]] for engine in ("grpo.py", "verl")]
+        assert rates[0][1] == pytest.approx(rates[1][0]), "verl's is that of the next update"
+    first = {case: [rows[0] for rows in found.values()] for case, found in json.loads(out.read_text()).items()}
+    ours, theirs = first["one update"]
+    assert ours["actor/entropy"] == pytest.approx(theirs["actor/entropy_loss"], abs=1e-5)
+    assert theirs["actor/kl_loss"] == pytest.approx(0, abs=1e-6), "the reference is the start, in the same precision"
+    assert first["two updates"][0]["actor/pg_clipfrac"] > 0
 
 
 def test_log_probs_without_flash_attn_take_no_loop_over_tokens_and_are_exact() -> None:

@@ -12,16 +12,7 @@ import pandas as pd
 from rich.console import Console
 
 from compositionality.console import new_console
-from compositionality.data.artefact import (
-    Recipe,
-    check_maker,
-    config_hash,
-    exclusive,
-    file_hash,
-    is_to_be_checked,
-    verify,
-    write_derived,
-)
+from compositionality.data.artefact import Recipe, check_maker, config_hash, file_hash, is_to_be_checked, make, verify
 from compositionality.data.git import code_version
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
@@ -100,8 +91,7 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     inputs = {f"{name}/{file}": path for name, rows in results.items() for file, path in table_files(rows).items()}
     recipe, output = Recipe(STEP, {"content": config_hash(content)}, inputs), settings.output
-    with exclusive(output):
-        write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
+    make(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force, follows=True)
     print_claims(content, new_console())
     print(output)
     return output

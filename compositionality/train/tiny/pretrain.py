@@ -22,7 +22,10 @@ from compositionality.train.tiny.settings import PretrainSettings, check, optim,
 
 
 def pretrain(settings: PretrainSettings) -> None:
-    """Make the base model at ``settings.output`` unless it is already there."""
+    """Make the base model at ``settings.output`` unless it is already there.
+
+    No ``artefact.make``, which begins anew after a kill: checkpoints lie in a run folder until the model is there.
+    """
     recipe = check(settings)
     mesh = start_processes(settings.mesh, settings.threads)
     out, run = Path(settings.output), run_path(Path(settings.output))

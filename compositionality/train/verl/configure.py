@@ -77,6 +77,8 @@ _SAME_NAMES = ("grpo", GAE, "rloo", hooks.RAFT, "reinforce_plus_plus", "reinforc
 ADVANTAGES = {**{name: (name, True) for name in _SAME_NAMES}, "dr_grpo": ("grpo", False)}
 """Our name → verl's estimator (raft: that of extensions.py), and whether its grpo divides by the group's deviation."""
 LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
+REFERENCE_KEYS = {"++actor_rollout_ref.ref.fsdp_config.mixed_precision": f"${{{ACTOR}.fsdp_config.mixed_precision}}"}
+"""Without it verl computes the reference in bfloat16, at a distance from the start before the first update."""
 GRPO_LACKS = {
     "mesh.shard": "FSDP always shards",
     "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
@@ -134,6 +136,7 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         **_model_keys(settings.model, device, "actor_rollout_ref.model"),
         **_optim_keys(settings.optim, f"{ACTOR}.optim"),
         **_algorithm_keys(algorithm, rollout.max_tokens),
+        **(REFERENCE_KEYS if algorithm.kl != "none" and settings.model.dtype == "float32" else {}),
         **({"algorithm.filter_groups.metric": "score"} if settings.reward.by_reward() else {}),
         **(_critic_keys(settings) if algorithm.advantage == GAE else {}),
     }

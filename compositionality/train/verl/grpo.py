@@ -71,7 +71,7 @@ def train(config: DictConfig) -> None:
     recipe = make_recipe(config)
     if is_finished(out / "final", recipe, force=run.force):
         return
-    with exclusive(out):
+    with exclusive(out):  # no artefact.make: it holds two models and the checkpoints that they come from
         check_grpo_inputs(config)
         _train(config, recipe, command, variables, out)
         if not latest_step(out / "steps"):

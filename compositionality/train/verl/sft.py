@@ -65,7 +65,7 @@ def train(config: DictConfig) -> None:
     if run.node_rank > 0:  # node 0 checks, writes the configuration and exports; torchrun waits for it
         _run(config, command, variables, out, name=f"SFT on node {run.node_rank}")
         return
-    with exclusive(out):
+    with exclusive(out):  # no artefact.make: its checkpoints outlive a kill
         check_sft_inputs(config)
         if run.ray_address:
             gpus, files = run.processes if run.device == "gpu" else 0, config.data.train_files
