@@ -219,6 +219,7 @@ def test_p04_all_forms_of_an_answer_are_one_and_no_other_is(name: str, values: t
         ("1,5\\pmod 6", ["1,1\\pmod 6", "1,5", "5\\pmod 6", "x=1, y=5\\pmod 6", "1\\pmod 6,5", "1,5,7\\pmod 6"]),
         *((f"1<{letter}\\le 4", [f"2<2{letter}\\le 8", f"0<{letter}-1\\le 3"]) for letter in ("\\theta", "N", "x")),
         ("(1,4]", ["2<2\\theta\\le 8", "1\\le N<4"]), ("x<1", ["y\\in(-\\infty,1)"]),
+        ("(-\\infty,1)\\cup(3,5)\\cup(6,\\infty)", ["\\mathbb{R}\\setminus[1,3]\\cup[5,6]"]),
         ("x\\in\\{1,2\\}", ["y\\in\\{1,2\\}"]),
         ("x>1 \\text{ and } y<3", ["x>1 \\text{ or } y<3"]), ("-3,5", ["x=-3 \\land x=5"]),
         *((f"p{sign}q", ["p, q", "p and q", "p or q", *(f"{p}{other}{r}" for p in ("p", "p, q", "pq") for r in "qr")])
@@ -318,6 +319,8 @@ def test_p04_forms_that_only_symbols_tell_apart() -> None:
     assert right("2^{\\binom{n}{2}}", "2^{\\binom n2}")
     assert right("x>1, y<3", "y<3 and x>1")
     assert right("p\\lor q", "q ∨ p")
+    assert right("(-\\infty,1)\\cup(3,5)\\cup(6,\\infty)", "\\mathbb{R}\\setminus([5,6]\\cup[1,3])")
+    assert right("(-\\infty,1)", "\\mathbb{R}\\setminus[1,+\\infty)")
     assert all(right("(1,4]", form) for form in ("1<\\theta\\le 4", "N\\in(1,4]", "1<N, N\\le 4"))
     assert all(right("-1\\pmod 7", form) for form in ("6\\pmod 7", "x\\equiv -1\\pmod 7", "x\\equiv 6\\pmod 7"))
     assert all(right("1,5\\pmod 6", form) for form in ("5,1\\pmod 6", "1\\pmod 6 or 5\\pmod 6", "x\\equiv 5,1\\pmod 6"))

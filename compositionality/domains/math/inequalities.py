@@ -73,14 +73,14 @@ def without_sets(text: str) -> str:
     """
     if not (left := _LEFT.fullmatch(text)):
         return text
-    inner = brackets(left[2])
-    removed = inner[2] if inner and inner[0] == "(" and "∪" in inner[2] else left[2]
+    union = brackets(left[2]) if "∪" in left[2] else None
+    removed = union[2].split("∪") if union and union[0] == "(" else [left[2]]  # without brackets it is another set
     ends = list[tuple[str, str, str, str]]()
-    for pair in map(brackets, removed.split("∪")):
+    for pair in map(brackets, removed):
         if pair and pair[0] == "\\{":
             ends += [("[", point, point, "]") for point in split_parts(pair[2])]
         elif pair and len(parts := split_parts(pair[2])) == 2 and is_above(parts[1], parts[0]):
-            ends.append((pair[0], *parts, pair[1]))
+            ends.append((pair[0], parts[0], parts[1].lstrip("+"), pair[1]))
         else:
             return text
     ends = sorted(ends, key=lambda end: -sum(is_above(other[1], end[1]) for other in ends))
