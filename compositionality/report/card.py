@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import yaml  # type: ignore[import-untyped]
 
 from compositionality.data.artefact import MANIFEST, Manifest, combined_hash, read_manifest
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.results import Results, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import TITLES, summary_markdown
+from compositionality.report.record import FIGURE, RECORD
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 CONFIGURATIONS = {"sft": "messages", "problems": "prompt", "rollouts": "response", "results": "arm"}
@@ -87,6 +89,30 @@ def evaluation_of(model: Part, entries: Sequence[str]) -> Pair:
     )
 
 
+def study_of(part: Part, places: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a record or a page begins with: its finding, its figure, its primary claims as rows of text.
+
+    ``places``: where the card has its files, by their names.
+    """
+    from compositionality.report.page.claims import figures_of, said
+    from compositionality.report.page.inputs import FINDING, MAIN
+    from compositionality.report.theme import arm_styles
+
+    named = [f"figures/{name}.{ending}" for name in ("headline", *MAIN.values()) for ending in ("png", "svg")]
+    figure = next((places[name] for name in (FIGURE, *named) if name in places), "")
+    finding = (part.path / FINDING).read_text(encoding="utf-8").splitlines()[:2] if FINDING in places else []
+    record = read_json_object(part.path / RECORD, "make the record again") if RECORD in places else {}
+    claims = [claim for claim in record.get("claims", ()) if claim["primary"]]
+    compared = [row for claim in claims for row in claim["comparisons"]]
+    styles = arm_styles(dict.fromkeys(name for row in compared for name in (row["model"], row["base"]) if name))
+    rows = [
+        {"text": claim["text"], "measured": ", ".join(figures_of(claim, 1.0, styles)) or "–",
+         "decision": said(claim, claim["decision_holm"]), "reason": claim["reason"] or ""}
+        for claim in claims
+    ]  # fmt: skip
+    return {"finding": " ".join(finding), "figure": figure, "claims": rows}
+
+
 def card(
     texts: Mapping[str, Any],
     parts: Sequence[Part],
@@ -96,7 +122,7 @@ def card(
 ) -> str:
     """Return a model's card, or one of data (which has no ``results``), with its metadata.
 
-    ``texts``: kind, title, words, licence, command, limits.
+    ``texts``: kind, title, words, studies, licence, command, limits.
     """
     from huggingface_hub import DatasetCard, ModelCard
 

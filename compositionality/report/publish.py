@@ -36,6 +36,7 @@ from compositionality.report.card import (
     card,
     eval_results,
     evaluation_of,
+    study_of,
 )
 from compositionality.rollout.model_folder import HUB_ID, resolve_model
 from compositionality.validation import check_ranges
@@ -63,7 +64,7 @@ FILES = {
     ROWS: ("*.parquet",),
     STUDY: (
         *("*.parquet", "*.html", "*.csv", "*.png", "*.svg", "finding.txt"),
-        *("record.json", "metrics.jsonl", "README.md", "command", "versions"),
+        *("record.json", "metrics.jsonl", "validation_*.jsonl", "README.md", "command", "versions"),
     ),
 }
 """Files that are published of each: no optimizer's state."""
@@ -262,6 +263,8 @@ def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], so
     kept = {name: getattr(settings, name) for name in ("licence", "command", "limits")}
     words = list(dict.fromkeys(STEPS[part.made.step][1] for part in parts))
     kept |= {"title": settings.repo or settings.output.name, "words": words, "model": kind_of(parts[0].made) == MODEL}
+    names, measured = {path: place for place, path in places.items()}, [p for p in parts if kind_of(p.made) == STUDY]
+    kept["studies"] = [study_of(part, {name: names[part.root / name] for name in part.files}) for part in measured]
     texts[CARD] = card(kept, parts, links, splits, results)
     texts |= eval_results(results[0], sources) if results else {}
     for place, text in texts.items():
@@ -273,6 +276,7 @@ def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], so
 def layout(parts: Sequence[Part]) -> tuple[dict[str, Path], list[Split]]:
     """Return the files by their places, and the splits that those of rows make: named as the file, shards ``train``.
 
+    In a record the completions of each model are a configuration, those to a problem file a split.
     UserError for two of a name, rows of unknown columns, and different columns in a configuration.
     """
     places, splits, columns = dict[str, Path](), dict[tuple[str, str], Split](), dict[str, pa.Schema]()
@@ -285,6 +289,8 @@ def layout(parts: Sequence[Part]) -> tuple[dict[str, Path], list[Split]]:
             kind = next((kind for kind, column in CONFIGURATIONS.items() if column in schema.names), "")
             config, stem = part.name or kind, re.sub(r"\W", "_", path.stem)
             split, place = "train" if kind == "rollouts" else stem, f"data/{config}/{stem}.parquet" if rows else place
+            if kind == "rollouts" and not rows:  # rollouts/MODEL/FILE/shard-00000.parquet
+                config, split = f"{config}-{path.parts[-3]}", re.sub(r"\W", "_", path.parts[-2])
             if not kind or not schema.equals(columns.setdefault(config, schema)):
                 raise UserError(f"{path}: has other columns than {config or 'any rows of ours'}; rename it, {again}")
             if splits.setdefault((config, split), Split(config, split, part, {})).part is not part:

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compositionality.console import natural_key
 from compositionality.data import artefact
 from compositionality.data.artefact import write_text
 from compositionality.data.git import check_ancestor, code_version, hash_at
@@ -36,11 +37,14 @@ from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED
 from compositionality.study.model import all_arms
 from compositionality.study.runner import machine, versions
+from compositionality.train.completions import SAMPLES
 from compositionality.train.metrics import read_metrics
 from compositionality.yaml_files import read_yaml
 
 RECORD, METRICS, FIGURE = "record.json", "metrics.jsonl", "figure.png"
 FILES = (RECORD, "command", "versions", METRICS, RESULTS, FIGURE)
+MOST_SAMPLES = 200_000
+"""Bytes of a replicate's validation samples, about: of more steps the first, the last and some between are kept."""
 KEYS = ("evaluation", "replicate", "seed", "split")
 PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
 
@@ -63,7 +67,7 @@ class RecordSettings:
     fits: list[str] = field(default_factory=list)  # NAME:PATH of scaling.json: laws and quantities, without curves
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     replicate: bool = False  # of one replicate, from which its results can be restored; runs: folders of runs
-    completions: bool = False  # of a replicate: keep its completions, too
+    completions: bool = False  # of a replicate: keep its completions, too, and validation samples of its runs
     force: bool = False  # replace a record of another run
 
 
@@ -163,6 +167,7 @@ def fill(folder: Path, settings: RecordSettings) -> None:
             for place in answers:
                 artefact.verify(place)
             shutil.copytree(rollouts, folder / ROLLOUTS, ignore=shutil.ignore_patterns(".*"))  # locks
+            keep_samples(folder / SAMPLES, runs)
         return
     record = without_places(record_of(settings))
     texts = {
@@ -181,6 +186,18 @@ def fill(folder: Path, settings: RecordSettings) -> None:
         shutil.copyfile(settings.figure, folder / FIGURE)
     page = page_of(settings.output.name, record, {path.name for path in folder.iterdir()})
     (folder / "README.md").write_text(page, encoding="utf-8")
+
+
+def keep_samples(folder: Path, runs: Mapping[str, Path]) -> None:
+    """Copy what the runs answered to the first validation problems, at as many steps as ``MOST_SAMPLES`` lets."""
+    found = {name: [*path.glob(f"{SAMPLES}/validation_*.jsonl")] for name, path in runs.items()}
+    found = {name: sorted(files, key=lambda file: natural_key(file.name)) for name, files in found.items() if files}
+    for name, files in found.items():
+        largest = max(1, *(file.stat().st_size for file in files))
+        most = max(2, MOST_SAMPLES // len(found) // largest)
+        (folder / name).mkdir(parents=True)
+        for place in sorted({round(part * (len(files) - 1) / (most - 1)) for part in range(most)}):
+            shutil.copyfile(files[place], folder / name / files[place].name)
 
 
 def record_of(settings: RecordSettings) -> dict[str, Any]:

@@ -46,6 +46,7 @@ from compositionality.study.model import ROOTS, Replicate, Request, find_arm, lo
 from compositionality.study.plan import plan, sort_steps
 from compositionality.study.steps import STEP_VARIABLES, Step
 from compositionality.study.test_seeds import REGISTERED, check_test_seed, note_test_seed
+from compositionality.train.completions import SAMPLES
 from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import flow_list
 
@@ -166,8 +167,8 @@ def put_back(folder: Path, manifest: Manifest, results: Path, places: Mapping[st
         if kind == "accuracy":
             write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
             write_manifest(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
-            if (folder / ROLLOUTS).is_dir():
-                copytree(folder / ROLLOUTS, table.with_name(ROLLOUTS))
+            for kept in filter(Path.is_dir, (folder / ROLLOUTS, folder / SAMPLES)):
+                copytree(kept, table.with_name(kept.name))
 
 
 def write_manifest(target: Path, content: Mapping[str, Any]) -> None:

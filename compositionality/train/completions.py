@@ -8,7 +8,9 @@ from typing import Any
 from compositionality.data.artefact import write_text
 from compositionality.train.metrics import read_metrics
 
-GENERATIONS = "samples/generations.jsonl"
+SAMPLES = "samples"
+"""Folder of completions to read; below it in a record and in results one for each run."""
+GENERATIONS = f"{SAMPLES}/generations.jsonl"
 """In a run folder: the completions to read of every step so far."""
 TABLE = "val/generations"
 """Where wandb and TensorBoard have them."""

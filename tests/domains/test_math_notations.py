@@ -1,12 +1,13 @@
 """P4: notations that are read by a list of them, each beside what looks like it and has another value."""
 
 import time
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 import pytest
 
 from compositionality.domains.math.expressions import is_expression
 from compositionality.domains.math.judge import judge_math
+from compositionality.domains.math.reals import is_above, real_of
 from compositionality.types import Reason
 
 
@@ -16,7 +17,8 @@ def right(gold: str, answer: str) -> bool:
 
 BODIES = ("2{}", "x=\\frac{{\\pi}}{{4}}+{}\\pi", "x = 2{0}\\pi \\text{{ or }} x = \\pi+2{0}\\pi", "({0},{0}+1)")
 SIDES = [
-    ("1", "\\frac{7}{2}", below, above, more_below, more_above, opened, closed)
+    (*ends, below, above, more_below, more_above, opened, closed)
+    for ends in (("1", "\\frac{7}{2}"), ("-\\sqrt{2}", "\\frac{\\pi}{2}"))
     for below, more_below, opened in (("<", ">", "("), ("\\le ", "\\ge ", "["))
     for above, more_above, closed in (("<", ">", ")"), ("\\le ", "\\ge ", "]"))
 ]
@@ -91,7 +93,8 @@ GROUPS = {
     "no solution": (
         [()],
         (
-            "\\emptyset", "\\{{\\}}", "∅", "\\text{{no solution}}", "No solutions", "\\text{{There is no solution.}}",
+            "\\emptyset", "\\{{\\}}", "\\text{{no solution exist}}", "No solution exists", "∅",
+            "\\text{{no solution}}", "No solutions", "\\text{{There is no solution.}}",
             "\\text{{empty set}}", "x\\in\\emptyset",
         ),
         (
@@ -129,6 +132,64 @@ GROUPS = {
             "\\{{y : x{3}{0} \\vee x{4}{1}\\}}", "x{4}{0}, x{3}{1}", "(-\\infty,{0}{7}\\cap {6}{1},\\infty)",
         ),
     ),
+    "letter": (
+        [("\\theta", "x"), ("N", "n"), ("\\lambda", "\\mu"), ("t", "T")],
+        (
+            "1<{0}\\le 4", "4 \\ge {0} > 1", "{0}>1, {0}\\le 4", "{0}\\le 4 \\text{{ and }} 1<{0}", "{0} \\in (1,4]",
+            "\\{{{0} \\mid 1<{0}\\le 4\\}}", "\\{{{0}\\in\\mathbb{{R}} : {0}>1 \\land {0}\\le 4\\}}",
+        ),
+        (
+            "1<{1}\\le 4", "{1} \\in (1,4]", "1\\le {0}<4", "1<{0}", "{0}\\le 4", "-4\\le {0}<-1",
+            "{0}>1 \\text{{ or }} {0}\\le 4", "{0}<1, {0}\\ge 4", "{0}>1, {1}\\le 4", "\\{{{1} \\mid 1<{0}\\le 4\\}}",
+            "1<{0}\\le {1}", "{1}<{0}\\le 4", "[1,4)", "{0} \\in [1,4)", "1<{0}^2\\le 4", "\\emptyset",
+        ),
+    ),
+    "residue class": (
+        [("2", "6"), ("3", "11"), ("0", "4")],
+        (
+            "{0} \\pmod {{{1}}}", "x \\equiv {0} \\pmod{{{1}}}", "{0}\\pmod {1}", "{0}\\;(\\bmod\\;{1})",
+            "{0} \\bmod {1}", "{0} \\text{{ mod }} {1}", "x≡{0}\\ (\\text{{mod }}{1})",
+            "x \\equiv {0}\\,(\\mathrm{{mod}}\\,{1})",
+            "{1}k+{0}, k\\in\\mathbb{{Z}}", "\\{{{0}+{1}n \\mid n\\in\\mathbb{{Z}}\\}}",
+        ),
+        (
+            "{0}", "{1}", "{1} \\pmod {{1{0}}}", "{0} \\pmod {{1{1}}}", "5{0} \\pmod {1}", "x \\equiv {0}",
+            "{0} \\pmod n", "x \\not\\equiv {0} \\pmod {1}", "2x \\equiv {0} \\pmod {1}",
+            "x^2 \\equiv {0} \\pmod {1}", "{1}k+{0}",
+            "{1}k+{0}, k\\in\\mathbb{{N}}", "{1}k+{0}+1, k\\in\\mathbb{{Z}}", "{0}k+{1}, k\\in\\mathbb{{Z}}", "{0},{1}",
+            "x={0}", "{0} \\pmod {1}, 1 \\pmod {1}", "\\pm 1 \\pmod {1}", "{0}:{1}", "\\frac{{{0}}}{{{1}}}", "{0}mod",
+        ),
+    ),
+    "all but an interval": (
+        [("1", "3"), ("-\\sqrt{2}", "\\frac{1}{2}"), ("0", "2\\pi"), ("\\frac{1-\\sqrt{5}}{2}", "\\sqrt[3]{2}")],
+        (
+            "\\mathbb{{R}} \\setminus [{0},{1}]", "(-\\infty,{0})\\cup({1},\\infty)",
+            "\\mathbb R \\backslash [{0}, {1}]", "\\mathbb{{R}} - [{0},{1}]", "x<{0} \\text{{ or }} x>{1}",
+            "x \\in \\mathbb{{R}}\\setminus[{0},{1}]",
+            "(-\\infty,\\infty)\\setminus [{0},{1}]", "({1},\\infty)\\cup(-\\infty,{0})",
+        ),
+        (
+            "\\mathbb{{R}}\\setminus({0},{1})", "\\mathbb{{R}}\\setminus[{0},{1})", "\\mathbb{{R}}\\setminus({0},{1}]",
+            "\\mathbb{{R}}\\setminus\\{{{0},{1}\\}}", "[{0},{1}]", "\\mathbb{{R}}", "\\mathbb{{R}}\\cap[{0},{1}]",
+            "\\mathbb{{Z}}\\setminus[{0},{1}]", "[{0},{1}]\\setminus\\mathbb{{R}}", "\\mathbb{{R}}\\setminus[{1},{0}]",
+            "\\mathbb{{R}}\\setminus {0}", "\\mathbb{{R}}\\cup[{0},{1}]", "\\mathbb{{R}}\\setminus[{0},\\infty)",
+            "\\mathbb{{R}}\\setminus[{0},{1}]\\cup\\{{{0}\\}}", "\\mathbb{{R}}\\setminus[{0},a]", "\\emptyset",
+        ),
+    ),
+    "all but numbers": (
+        [("1", "3"), ("-\\sqrt{2}", "\\frac{1}{2}"), ("0", "2\\pi")],
+        (
+            "\\mathbb{{R}}\\setminus\\{{{0},{1}\\}}", "\\mathbb{{R}} - \\{{{1}, {0}\\}}",
+            "(-\\infty,{0})\\cup({0},{1})\\cup({1},\\infty)", "x\\in\\mathbb{{R}}\\backslash\\{{{0},{1}\\}}",
+            "\\mathbb{{R}}\\setminus(\\{{{1}\\}}\\cup\\{{{0}\\}})",
+        ),
+        (
+            "\\mathbb{{R}}\\setminus\\{{{0}\\}}", "\\mathbb{{R}}\\setminus\\{{{0},{1},7\\}}", "\\{{{0},{1}\\}}",
+            "\\mathbb{{R}}", "\\mathbb{{R}}\\setminus({0},{1})", "\\mathbb{{R}}\\setminus\\{{{0},{0}\\}}", "({0},{1})",
+            "\\{{{0},{1}\\}}-\\mathbb{{R}}", "(-\\infty,{0}]\\cup({0},{1})\\cup({1},\\infty)",
+            "(-\\infty,{0})\\cup({1},\\infty)", "\\mathbb{{R}}\\setminus{0},{1}",
+        ),
+    ),
 }  # fmt: skip
 """Values, the forms that are one answer of them, and forms that are others."""
 
@@ -152,6 +213,14 @@ def test_p04_all_forms_of_an_answer_are_one_and_no_other_is(name: str, values: t
         ("66", ["\\binom{12}{2}", "\\binom {12} 2", "{12\\choose 2}", "y=({12\\choose 2})"]),
         ("9", ["y=(3^2)", "y=((4)+(5))", "y=(3)(3)", "y=(\\frac{18}{2})"]),
         ("\\frac{n(n+1)}{2}", ["\\binom{n}{2}"]), ("x<1 and x>0 or x>3", ["x<1 or x>0 and x>3"]),
+        ("x\\equiv 1\\pmod 2 or x\\equiv 2\\pmod 3", ["x\\equiv 1\\pmod 2 and x\\equiv 2\\pmod 3"]),
+        ("x\\equiv 1\\pmod 2 and x\\equiv 2\\pmod 3", ["x\\equiv 1\\pmod 2, x\\equiv 2\\pmod 3", "1,2\\pmod 6"]),
+        ("2\\pmod 6", ["8\\pmod 6", "-4\\pmod 6", "6k+8, k\\in\\mathbb{Z}", "2+0\\pmod 6", "1+1\\pmod 6"]),
+        ("1,5\\pmod 6", ["1,1\\pmod 6", "1,5", "5\\pmod 6", "x=1, y=5\\pmod 6", "1\\pmod 6,5", "1,5,7\\pmod 6"]),
+        *((f"1<{letter}\\le 4", [f"2<2{letter}\\le 8", f"0<{letter}-1\\le 3"]) for letter in ("\\theta", "N", "x")),
+        ("(1,4]", ["2<2\\theta\\le 8", "1\\le N<4"]), ("x<1", ["y\\in(-\\infty,1)"]),
+        ("(-\\infty,1)\\cup(3,5)\\cup(6,\\infty)", ["\\mathbb{R}\\setminus[1,3]\\cup[5,6]"]),
+        ("x\\in\\{1,2\\}", ["y\\in\\{1,2\\}"]),
         ("x>1 \\text{ and } y<3", ["x>1 \\text{ or } y<3"]), ("-3,5", ["x=-3 \\land x=5"]),
         *((f"p{sign}q", ["p, q", "p and q", "p or q", *(f"{p}{other}{r}" for p in ("p", "p, q", "pq") for r in "qr")])
           for sign, other in (("\\land ", "\\lor "), ("\\lor ", "\\land "))),
@@ -176,7 +245,9 @@ def test_p04_a_union_of_families_is_in_any_order_and_of_any_letters() -> None:
             assert [answer for answer in wrong if right(gold, answer)] == [], gold
 
 
-@pytest.mark.parametrize("ends", [(1, 3), (-2, 0), (5, 5), ("\\frac{1}{3}", "0.5")])
+@pytest.mark.parametrize(
+    "ends", [(1, 3), (-2, 0), (5, 5), ("\\frac{1}{3}", "0.5"), (1, "\\sqrt{3}"), ("-\\pi", 0), ("\\pi", "\\pi")]
+)
 def test_p04_what_no_number_is_in_is_the_empty_set_of_the_gold_answer_alone(ends: tuple[object, object]) -> None:
     """As an answer it is the question; with *or* or a comma it is another set."""
     low, high = ends
@@ -248,6 +319,11 @@ def test_p04_forms_that_only_symbols_tell_apart() -> None:
     assert right("2^{\\binom{n}{2}}", "2^{\\binom n2}")
     assert right("x>1, y<3", "y<3 and x>1")
     assert right("p\\lor q", "q ∨ p")
+    assert right("(-\\infty,1)\\cup(3,5)\\cup(6,\\infty)", "\\mathbb{R}\\setminus([5,6]\\cup[1,3])")
+    assert right("(-\\infty,1)", "\\mathbb{R}\\setminus[1,+\\infty)")
+    assert all(right("(1,4]", form) for form in ("1<\\theta\\le 4", "N\\in(1,4]", "1<N, N\\le 4"))
+    assert all(right("-1\\pmod 7", form) for form in ("6\\pmod 7", "x\\equiv -1\\pmod 7", "x\\equiv 6\\pmod 7"))
+    assert all(right("1,5\\pmod 6", form) for form in ("5,1\\pmod 6", "1\\pmod 6 or 5\\pmod 6", "x\\equiv 5,1\\pmod 6"))
     assert right("x=2k, k\\in\\mathbb{Z}", "\\{x \\mid x=2n, n\\in\\mathbb{Z}\\}")
     assert right("\\binom{n+1}{2}", "\\binom{n+1}2")
     assert right("\\frac{10}{7}", "\\frac{10}7")
@@ -273,6 +349,21 @@ def test_p04_a_unit_that_is_glued_to_the_gold_number_has_to_be_in_the_answer(num
     other = ("{0}", "{0}\\text{{ kW}}", "{0} {1}^3", "7\\text{{ {1}}}", "{0}\\text{{ million {1}}}", "{0}x")
     assert [form for form in same if not right(number + unit, form.format(number, unit))] == []
     assert [form for form in other if right(number + unit, form.format(number, unit))] == []
+
+
+def test_p04_ends_are_compared_by_their_values_where_these_are_known() -> None:
+    known = (
+        "-\\infty", "-100", "-2\\sqrt{3}", "-\\frac{1+\\sqrt{5}}{2}", "0", "\\sqrt[3]{2}", "\\sqrt{2}",
+        "\\frac{\\pi}{2}", "1+\\sqrt{2}", "\\sqrt{2+\\sqrt{3}}\\cdot 2", "2\\pi/1", "4(\\sqrt{7}-1)", "9e60", "\\infty",
+    )  # fmt: skip
+    assert [(high, low) for low, high in combinations(known, 2) if not is_above(high, low) or is_above(low, high)] == []
+    unknown = (
+        "x", "e", "\\sqrt{-2}", "1/0", "\\frac{1}{0}", "2/3\\sqrt{2}", "\\sin 1", "2^{\\pi}", "", "(1", "1)", "\\sqrt2",
+        "\\infty-\\infty", "9" * 59 + "+1", "(" * 50, "1+",
+    )  # fmt: skip
+    assert [text for text in unknown if is_above(text, "0") or is_above("0", text)] == []
+    assert real_of("9" * 54 + "e300") is None
+    assert not is_above("\\sqrt{4}", "2")
 
 
 def test_p04_what_is_read_by_lists_is_read_in_time() -> None:

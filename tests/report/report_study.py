@@ -329,10 +329,10 @@ def _runs(folder: Path, seed: int) -> None:
                         key = f"val-core/string-{name}-level{level}/acc/mean@1"
                         row[key] = min(1.0, (step / 20 + place + seed / 10) / level / 2)
                 stream.write(json.dumps(row) + "\n")
-                _validation(run / "samples" / f"validation_{step}.jsonl", step)
+                write_validation(run / "samples" / f"validation_{step}.jsonl", step)
 
 
-def _validation(file: Path, step: int) -> None:
+def write_validation(file: Path, step: int) -> None:
     """Completions of two problems at a step of a run: the first is right from step 10 on; a model writes the attack."""
     rows = [
         {
@@ -342,7 +342,7 @@ def _validation(file: Path, step: int) -> None:
         }
         for number in range(2)
     ]  # fmt: skip
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 

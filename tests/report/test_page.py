@@ -37,6 +37,7 @@ from report_study import (
     of_seed,
     solved,
     write_json,
+    write_validation,
 )
 from safetensors.numpy import save_file
 from steps import typed
@@ -57,6 +58,7 @@ from compositionality.report.page.claims import (
     claim_rows,
     claims_section,
     comparison_row,
+    figures_of,
     first_claim,
     said,
     sentence,
@@ -320,6 +322,11 @@ def test_of_a_registered_study_problems_are_made_again_with_each_steps_probabili
     explored = json.loads(unpacked(html, "explorer"))
     assert all(text["answers"] == [None] * len(MODELS) for text in explored["replicates"][0]["texts"].values())
     assert "the answers’ texts are not here" in html
+    assert explored["runs"] == []
+    for step in (0, 20):
+        write_validation(section / "samples/stage2-rl-level2" / f"validation_{step}.jsonl", step)
+    shown = json.loads(unpacked(report(made).read_text(), "explorer"))["runs"]
+    assert [(run["run"], [step["step"] for step in run["steps"]]) for run in shown] == [("rl-level2", [0, 20])] * 2
     registration.write_text(text.replace(f"test_seed: {test_seed}", "test_seed: 2050"))
     with pytest.raises(UserError, match=r"index.html: stale, \S+registration.yaml has changed"):
         check(made)
@@ -709,13 +716,13 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         ),
         (
             {"measure": "beyond@1e-6", "threshold": 0.5},
-            "On held-out functions, level 3: to over 50 % of the problems that RL on level 2 solves, "
-            "Stage 1 (single functions) gave P under 1e−6.",
+            "On held-out functions, level 3: of the problems that RL on level 2 solves, Stage 1 (single functions) "
+            "gave over 50 % less than one chance in a million.",
         ),
         (
             {"measure": "new@1e-6", "threshold": 0.1},
-            "On held-out functions, level 3: over 10 % of all problems are solved by RL on level 2 and had P under "
-            "1e−6 with Stage 1 (single functions).",
+            "On held-out functions, level 3, over 10 % of all problems are new: RL on level 2 solves them, and "
+            "Stage 1 (single functions) gave them less than one chance in a million.",
         ),
         (
             {"times": 2},
@@ -747,6 +754,18 @@ def test_a_share_of_problems_has_no_sign_and_a_difference_has_one() -> None:
     for measure, value, by_seed in (("beyond@1e-6", "80.0\u00a0%", "70 90"), ("right_chain", "+80.0", "+70 +90")):
         shown = comparison_row({**row, "measure": measure}, 1, arm_styles(MODELS))
         assert (shown["points"]["value"], shown["by_seed"]) == (value, by_seed)
+
+
+def test_figures_of_a_claim_say_against_which_model_where_there_are_two() -> None:
+    row = {"group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1", "rule": ">", "threshold": 0.1}
+    row |= {"difference": 0.5, "low": 0.4, "high": 0.6, "values": [0.5], "decision": "supported", "comparison": ""}
+    rows = [{**row, "measure": "new@1e-6", "base": base} for base in ("base", "stage1")]
+    styles = arm_styles(["base", "stage1", "rl-level2"])
+    shown = "50.0\u00a0% [40.0, 60.0]"
+    two = [f"{shown} against {styles[base].title}" for base in ("base", "stage1")]
+    assert figures_of({"comparisons": rows}, 1, styles) == two
+    assert figures_of({"comparisons": [rows[0], {**rows[1], "difference": None}]}, 1, styles) == two[:1]
+    assert figures_of({"comparisons": rows[:1]}, 1, styles) == [shown]
 
 
 def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path: Path) -> None:

@@ -288,7 +288,9 @@ def test_a_problem_of_another_replicate_is_chosen_by_the_keyboard(opened: Any) -
     assert "Level 2, problem 8 of seed1: func_" in shown.locator("h4").first.inner_text()
     assert shown.locator("article pre").count() == 0  # texts are those of the first replicate
     assert "The answers’ texts are those of seed0 alone." in page.locator("#gold_probability").inner_text()
-    page.locator("#dots select[name=dots-replicate]").select_option("seed0")
+    replicates = page.locator("#dots select[name=dots-replicate]")
+    assert replicates.locator("option").all_inner_texts() == ["seed0, with the answers’ texts", "seed1"]
+    replicates.select_option("seed0")
     assert page.locator("#dots select[name=dots-level]").input_value() == "2"
 
 

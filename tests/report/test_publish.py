@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from inspect import signature
@@ -38,6 +39,7 @@ from compositionality.rollout.settings import CollectSettings
 
 OPTIONS: dict[str, Any] = {"levels": (1, 2), "style": "compact", "ids": (16, 17, 22), "input_length": (3, 4)}
 TOKEN = "hf_" + 30 * "a"
+ROOT = Path(__file__).parents[2]
 
 
 def model(folder: Path, recipe: Recipe, seed: int) -> Path:
@@ -163,6 +165,38 @@ def test_datasets_reads_problems_sft_rows_and_rollouts_of_one_folder(study: Path
     assert "input_length:" in card.text
 
 
+def test_datasets_reads_the_completions_of_a_record_a_model_a_configuration(study: Path, tmp_path: Path) -> None:
+    """Together nothing would say which model wrote a row."""
+    datasets = pytest.importorskip("datasets")
+    results = [f"accuracy/seed0:{study}/results/s/results.parquet"]
+    record = write_record(RecordSettings(results, tmp_path / "record", replicate=True, completions=True))
+    for name in ("", "mine:"):
+        folder = publish(PublishSettings([f"{name}{record}"], tmp_path / f"out{len(name)}", "cc-by-4.0"))
+        for model in ("base", "sft"):
+            config = f"{name[:-1] or 'rollouts'}-{model}"
+            rows = datasets.load_dataset(str(folder), config, split="tests", cache_dir=str(tmp_path / "cache"))
+            shards = sorted((record / "rollouts" / model / "tests").glob("*.parquet"))
+            assert rows.to_list() == pa.concat_tables(map(pq.read_table, shards)).to_pylist()
+
+
+def test_the_card_of_a_study_has_its_figure_and_its_primary_claims(tmp_path: Path) -> None:
+    record = ROOT / "results/records/composition-5/study"
+    card = DatasetCard.load(publish(PublishSettings([str(record)], tmp_path / "out", "cc-by-4.0")) / "README.md").text
+    figure = re.search(r"!\[[^]]+\]\((\S+)\)", card)
+    assert figure
+    assert (tmp_path / "out" / figure[1]).read_bytes() == (record / "figure.png").read_bytes()
+    rows = [line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("|")]
+    measured = {row[0]: row[1:] for row in rows}
+    for claim in json.loads((record / "record.json").read_text())["claims"]:
+        assert (claim["text"] in measured) == claim["primary"]
+        if claim["primary"]:
+            figures, decision = measured[claim["text"]]
+            assert decision.startswith(claim["decision_holm"])
+            for row in claim["comparisons"]:
+                value, low, high = (f"{100 * row[key]:.1f}" for key in ("difference", "low", "high"))
+                assert re.search(rf"{value}\D* \[\+?{low}, \+?{high}\] against ", figures)
+
+
 def test_a_record_keeps_its_names(study: Path, tmp_path: Path) -> None:
     results = f"accuracy/seed0:{study}/results/s/results.parquet"
     record = write_record(RecordSettings([results], tmp_path / "record", command="bash bash/study.sh"))
@@ -177,6 +211,9 @@ def test_a_page_is_published_with_figures_and_tables(settings: ReportSettings, t
     assert verify(settings.output).files.keys() == {
         path.relative_to(folder / "page").as_posix() for path in (folder / "page").rglob("*") if path.is_file()
     }
+    card = DatasetCard.load(folder / "README.md").text
+    assert (settings.output / "finding.txt").read_text().splitlines()[0] in card
+    assert "](page/figures/headline.png)" in card
 
 
 def test_p18_what_is_not_ours_or_not_named_is_refused(study: Path, tmp_path: Path) -> None:

@@ -126,7 +126,11 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
     request = Request("section41_42", "smoke", (Replicate("small", 0),))
     kept = request.record_folder(request.replicates[0])
     results = [f"{kind}/seed0:{file}" for kind, file in files.items() if Path(file).is_file()]
-    runs = [f"seed0:{run_folder(tmp_path).parent}"]
+    samples = run_folder(tmp_path) / "samples"
+    samples.mkdir()
+    for step in range(0, 400, 5):
+        (samples / f"validation_{step}.jsonl").write_text(f"{step:>9999}\n")
+    runs = [f"seed0:{samples.parent.parent}"]
     settings = RecordSettings(results, kept, runs=runs, replicate=True, completions=True)
     with pytest.raises(UserError, match=r"^completions=true: goes with replicate=true"):
         write_record(replace(settings, replicate=False))
@@ -141,9 +145,12 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
     shutil.rmtree(answers)
     away.rename(answers)
     write_record(settings)
-    names = ["manifest.json", "metrics.jsonl", "results.parquet", "rollouts"]
+    names = ["manifest.json", "metrics.jsonl", "results.parquet", "rollouts", "samples"]
     assert sorted(path.name for path in kept.iterdir()) == names
     assert [json.loads(line)["run"] for line in (kept / "metrics.jsonl").open()] == ["stage2-rl-level2"] * 2
+    steps_kept = [int(path.read_text()) for path in (kept / "samples/stage2-rl-level2").iterdir()]
+    assert {0, 395} < {*steps_kept}
+    assert 100_000 < 10_000 * len(steps_kept) <= 200_000, "of many validations the first, the last and some between"
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid"]
     for words in (["init", "-q"], ["add", "results"], ["commit", "-q", "-m", "kept"]):
         subprocess.run([*git, *words], check=True)
@@ -169,6 +176,9 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
         path.relative_to(answers): path.read_bytes() for path in answers.rglob("*.parquet")
     }
     assert any(there.rglob("*.parquet")), "the page lets them read"
+    pair = (place / "samples/stage2-rl-level2" for place in (kept, there.parent))
+    before, after = ({path.name: path.read_text() for path in place.iterdir()} for place in pair)
+    assert before == after
     shutil.rmtree("clone")
     (kept / "results.parquet").write_bytes((kept / "results.parquet").read_bytes() + b"x")
     with pytest.raises(UserError, match=r"seed0: changed since its commit .*results\.parquet"):

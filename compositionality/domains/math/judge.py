@@ -9,7 +9,8 @@ from compositionality.domains.math.families import are_solutions, of_one_family
 from compositionality.domains.math.inequalities import AND, EMPTY, LESS, OR, intervals
 from compositionality.domains.math.normal import normal
 from compositionality.domains.math.numbers import RELATIVE, number_of
-from compositionality.domains.math.parts import bare, brackets, names, point, split_parts, unbraced, unnamed
+from compositionality.domains.math.parts import LETTER, bare, brackets, names, point, split_parts, unbraced, unnamed
+from compositionality.domains.math.residues import CLASS, class_of, same_class
 from compositionality.domains.math.symbols import TooLongError, rounds_to, same_by_symbols
 from compositionality.domains.math.units import apart
 from compositionality.errors import UserError
@@ -77,10 +78,9 @@ def read_golds(ground_truth: str) -> list[str]:
 
 # ---- comparison of answers in normal form
 
-_GREEK = r"\\(?:alpha|beta|gamma|delta|theta|phi|varphi|lambda|mu|omega|sigma|rho)"
-_VARIABLE = rf"(?:[A-Za-z]|{_GREEK})(?:_(?:\w|\{{\w{{1,4}}\}}))?'?"
+_VARIABLE = rf"{LETTER}(?:_(?:\w|\{{\w{{1,4}}\}}))?'?"
 _QUANTITY = re.compile(
-    rf"{_VARIABLE}(?:[+-]{_VARIABLE}){{0,3}}|(?:[a-zA-Z]|{_GREEK})'{{0,2}}(?:\^\{{-1\}})?\([\w,|∪]{{1,12}}\)"
+    rf"{_VARIABLE}(?:[+-]{_VARIABLE}){{0,3}}|{LETTER}'{{0,2}}(?:\^\{{-1\}})?\([\w,|∪]{{1,12}}\)"
     r"|m?(?:\\(?:angle|measuredangle|overline|overrightarrow) ?|∠)?\{?[A-Z]{1,4}\}?"
     r"|\|[A-Z]{2}\||\[[A-Z]{3,6}\]|S_\{\\triangle ?[A-Z]{3}\}"
     r"|(?i:the|final|answer|total|area|volume|perimeter|probability|length|distance|radius|speed|time|cost|number|sum|of)+"
@@ -91,7 +91,7 @@ _FUNCTION = re.compile(
     r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:log|ln|lg|lfloor|lceil|lvert)(?![a-z])|[|⌊⌈]"
 )
 """What a gold answer without functions does not need: an answer with one may be the question."""
-_IN_INTERVAL = re.compile(r"[a-z]\\in[(\[]")
+_MEMBER = re.compile(rf"({LETTER})\\in(?=[(\[]|\\\{{)")
 _ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
 """What a number may have that is written as a decimal or with an exponent, so may be rounded."""
 _QUOTIENT = re.compile(r"^\\frac\{(\w+)\}\{(\w+)\}$|^(\w+)/(\w+)$")
@@ -105,16 +105,24 @@ def _is_right(gold: str, text: str) -> bool:
     answer, about, decimal = text.partition("\\approx")
     if gold != answer and AND in gold + answer and OR in gold + answer:
         return False
-    if any(point(one) and _IN_INTERVAL.match(other) for one, other in ((gold, answer), (answer, gold))):
+    members = [_MEMBER.match(side) for side in (gold, answer)]
+    if any(point(one) and member for one, member in ((gold, members[1]), (answer, members[0]))):
         return False
     differ = {joint for joint in (AND, OR) if (joint in gold) != (joint in answer)}
     joined = gold if OR in gold else answer
-    if (AND in differ or (OR in differ and not are_solutions(joined))) and not LESS.search(gold + answer):
+    if (AND in differ or (OR in differ and not (are_solutions(joined) or CLASS in joined))) and not LESS.search(
+        gold + answer
+    ):
         return False  # of formulas; x=1 \lor x=2 is 1,2
     if AND in gold and "," in answer and not {AND, OR} & {*answer} and intervals(gold)[1] != EMPTY:
         answer = answer.replace(",", f",{AND}")  # x>1, x<3 for x>1 and x<3
+    if (CLASS in gold) != (CLASS in answer):
+        gold, answer = class_of(gold), class_of(answer)
     gold, answer, family = of_one_family(gold, answer)
     (variable, right), (other, found) = intervals(gold, family), intervals(answer, family)
+    named = {letter or (member[1] if member else "") for letter, member in zip((variable, other), members, strict=True)}
+    if len(named - {""}) > 1:
+        return False  # y\in(0,1) is not said of x
     if variable:
         if other not in ("", variable) or (not other and (LESS.search(answer) or point(answer))):
             return False  # x+1<5 is the question to x<4; (x,y)=(1,4) is no interval
@@ -160,7 +168,7 @@ def _same(gold: str, answer: str) -> bool:
         return False  # B=C is no C
     else:
         gold, answer = (bare(unnamed(text)) if "=" in text else unnamed(text) for text in (gold, answer))
-    if gold == answer:
+    if gold == answer or (CLASS in gold and same_class(gold, answer)):
         return True
     if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and single:
         *sides, result = answer.split("=")

@@ -3,8 +3,9 @@
 import re
 
 from compositionality.domains.math.families import spelled_family, unbuilt
-from compositionality.domains.math.inequalities import AND, LESS, OR
+from compositionality.domains.math.inequalities import AND, LESS, OR, without_sets
 from compositionality.domains.math.parts import PLUS_MINUS, bare, brackets, split_parts, unbraced
+from compositionality.domains.math.residues import spelled_classes
 from compositionality.domains.math.units import without_unit
 
 _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between thousands: 12 000
@@ -26,7 +27,7 @@ _WRITTEN = {
     **dict.fromkeys(("≤", "⩽", "<=", "\\leqq"), "\\le "), **dict.fromkeys(("≥", "⩾", ">=", "\\geqq"), "\\ge "),
     "∈": "\\in ", "\\cup": "∪", "\\infin": "\\infty", "∞": "\\infty ", "∧": "\\land ",
     "∨": "\\lor ", "ℤ": "\\mathbb{Z}", "\\wedge": "\\land", "\\vee": "\\lor", "\\lnot": "\\neg", "¬": "\\neg ",
-    "\\bigcup": "∪", "√": "\\sqrt",
+    "\\bigcup": "∪", "√": "\\sqrt", "\\backslash": "\\setminus", "≡": "\\equiv ",
 }  # fmt: skip
 _SIGN = re.compile(
     r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[<>]=|[^\w\s\\]|[πℤ]",
@@ -56,10 +57,12 @@ _PRODUCT = re.compile(
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``, and ``1/2\\cdot x``, which is no ``1/2x``."""
 _JOINED = re.compile(
     r"\s*,?\s*\\(?:text|mathrm)\{\s*(and|or)\s*\}\s*"
-    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z](?:_\{?\w+\}?)?\s*(?:[=<>]|\\[lgn]e))|\s*\\(land|lor)(?![a-zA-Z])\s*"
+    r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z](?:_\{?\w+\}?)?\s*(?:[=<>]|\\(?:[lgn]e|equiv)))"
+    r"|\s*\\(land|lor)(?![a-zA-Z])\s*"
 )
 _JOINTS = {"and": AND, "land": AND, "or": OR, "lor": OR}
 _UNEQUAL = re.compile(r"\\neq?(?![a-zA-Z])|≠")
+_MODULUS = re.compile(r"\\equiv|mod(?![a-zA-Z])")
 _NAMED = re.compile(r"([A-Za-z])(?:_\{?\w+\}?)?\s*=")
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\s\d{3})+(?:\.\d*)?")
@@ -92,8 +95,8 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     """
     text = _DEGREES.sub(r"\\text{ degree\1}", _ROOT_OF.sub(r"\\sqrt{\1\2}", _LEAD.sub("", _undressed(text), count=1)))
     units = {_UNIT_SIGNS[sign] for sign in _SIGN.findall(text) if sign in _UNIT_SIGNS}
-    text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), text)
-    text = _LETTER_OF_SET.sub(r"\\mathbb{\1}", _INVERSE.sub(lambda name: f"\\arc{name[1] or name[2]} ", text))
+    text = _SIGN.sub(lambda sign: _WRITTEN.get(sign[0], sign[0]), _LETTER_OF_SET.sub(r"\\mathbb{\1}", text))
+    text = _INVERSE.sub(lambda name: f"\\arc{name[1] or name[2]} ", text)
     text = _LAST_SIGN.sub("", text.strip())
     text = text if "," in text else text.replace(";", ", ")
     text = spelled_family(_TEXT.sub(r" \1 ", text)) or text
@@ -116,7 +119,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     text = _with_both_signs(_OVER.sub(_fraction, _PRODUCT.sub(r"\1", text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
     text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    text = bare(unbuilt(_SHORT_BELOW.sub(r"\1{\2}", text)))
+    text = without_sets(spelled_classes(bare(unbuilt(_SHORT_BELOW.sub(r"\1{\2}", text)))))
     if (pair := brackets(text)) and pair[0] == "(" and {AND, OR} & {*text}:
         text = pair[2]
     text = "\\emptyset" if text == "\\{\\}" else text
@@ -137,11 +140,11 @@ def _undressed(text: str) -> str:
 def _comma(words: re.Match[str]) -> str:
     """Return a comma for the word between two answers; after it which word it was, where that counts."""
     joint, text = _JOINTS[words[1] or words[2] or words[3]], words.string
-    letters, unequal = _NAMED.findall(text), _UNEQUAL.search(text)
+    letters, unequal, is_set = _NAMED.findall(text), _UNEQUAL.search(text), LESS.search(text) or _MODULUS.search(text)
     if joint == AND:
-        counts = LESS.search(text) or (words[3] and not unequal)
+        counts = is_set or (words[3] and not unequal)
     else:  # x=1 or y=2
-        counts = LESS.search(text) or words[3] or unequal or 1 < len(letters) == len(set(letters))
+        counts = is_set or words[3] or unequal or 1 < len(letters) == len(set(letters))
     return f", {joint}" if counts else ", "
 
 

@@ -7,10 +7,13 @@ from compositionality.domains.math.numbers import number_of
 from compositionality.tasks.answers import depths
 
 PLUS_MINUS = "\\pm"
+GREEK = r"\\(?:alpha|beta|gamma|delta|theta|phi|varphi|lambda|mu|omega|sigma|rho)(?![a-zA-Z])"
+LETTER = rf"(?:[A-Za-z]|{GREEK})"
 
 _SIGNED = re.compile(r"([+-])\(([^(),+-]+)\)")
 _NAME = re.compile(
-    r"(?:[a-z](?::[a-z])+=|[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]|\\{|\\emptyset))"
+    r"(?:[a-z](?::[a-z])+=|[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()"
+    rf"|{LETTER}\\in(?=[(\[]|\\{{|\\emptyset))"
 )
 
 

@@ -23,6 +23,7 @@ from compositionality.report.page.figure import PageFigure
 from compositionality.report.page.figures import missing_parts, page_figures
 from compositionality.report.page.inputs import (
     AUDIT,
+    FINDING,
     MAIN,
     PAPERS,
     QUESTIONS,
@@ -36,7 +37,7 @@ from compositionality.report.theme import arm_styles, group_title, rendered, ren
 from compositionality.study.runner import versions
 
 STEP = "report"
-PAGE, FINDING = "index.html", "finding.txt"
+PAGE = "index.html"
 FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parent
 KINDS = (".py", ".yaml", ".j2", ".css", ".js")

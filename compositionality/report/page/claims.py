@@ -48,7 +48,7 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
         {
             "badge": badge(said(claim, claim["decision_holm"])),
             **{key: claim.get(key) for key in ("claim", "text", "reason")},
-            "figures": [comparison_row(row, scale, styles).get("points") for row in claim["comparisons"]],
+            "figures": figures_of(claim, scale, styles),
         }
         for claim in claims
         if claim["primary"]
@@ -95,6 +95,18 @@ def first_claim(inputs: Inputs) -> dict[str, str]:
         lead = f"{reason}Claimed: {limit}; 95\u00a0% interval over {over}."
         return {"sentence": f"{claim['text']}: {decision}, {figures}.", "lead": lead}
     return {}
+
+
+def figures_of(claim: Row, scale: float, styles: Styles) -> list[str]:
+    """Return the estimate of each comparison with its interval; against which model, where that is not always one."""
+    several = len({row["base"] for row in claim["comparisons"]}) > 1
+    shown = [comparison_row(row, scale, styles) for row in claim["comparisons"]]
+    return [
+        f"{row['points']['value']} [{row['points']['low']}, {row['points']['high']}]"
+        + (f" against {styles[row['base']].title}" if several and row["base"] else "")
+        for row in shown
+        if row["known"]
+    ]
 
 
 def claim_rows(claims: Iterable[Row], scale: float, styles: Styles) -> list[dict[str, Any]]:
@@ -144,11 +156,12 @@ def sentence(row: Row, styles: Styles) -> str:
     limit, model = f"{100 * abs(row['threshold']):.3g}", styles[row["model"]].title
     at = {DEEPEST: ", deepest level", ALL_LEVELS: ""}.get(level, f", level {level}")
     where, other = f"On {group_title(row['group'])}{at}", styles[base].title if base else ""
-    share, _, least = measure.replace("-", "−").partition("@")
+    share, _, least = measure.partition("@")
     if share == "beyond" and rule == Rule.ABOVE:
-        return f"{where}: to over {limit} % of the problems that {model} solves, {other} gave P under {least}."
+        return f"{where}: of the problems that {model} solves, {other} gave over {limit} % less than {chance(least)}."
     if share == "new" and rule == Rule.ABOVE:
-        return f"{where}: over {limit} % of all problems are solved by {model} and had P under {least} with {other}."
+        solved = f"over {limit} % of all problems are new: {model} solves them"
+        return f"{where}, {solved}, and {other} gave them less than {chance(least)}."
     several = row.get("base_measure") or ", over " in row["comparison"]
     if several or row.get("metric") == Metric.SCALING or measure in QUERY_VALUES or measure.startswith("support"):
         return str(row["comparison"])
@@ -168,6 +181,12 @@ def sentence(row: Row, styles: Styles) -> str:
         Rule.AHEAD: f"has more {noun} than {other}, or as many within ±{limit} points",
     }
     return f"{where}, {model} {relation[rule]}."
+
+
+def chance(probability: str) -> str:
+    """Return ``one chance in a million`` for ``1e-6``."""
+    odds = round(1 / float(probability))
+    return f"one chance in {'a million' if odds == 10**6 else f'{odds:,}'}"
 
 
 def said(row: Row, corrected: str | None = None) -> str:

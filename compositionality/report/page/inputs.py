@@ -34,6 +34,7 @@ from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED, OneOf
 from compositionality.report.draw import SCALING_SHAPE, with_level
+from compositionality.train.completions import SAMPLES
 from compositionality.validation import check_ranges
 
 COMPOSITION, INJECTION, SCALING = "section41_42", "behavior_injection", "scaling_law"
@@ -62,6 +63,8 @@ METRICS = {PASS_AT_K: Metric.PASS_AT_K, FAILURES: Metric.FAILURES, INFLUENCE: Me
 """Of the other kinds: accuracy."""
 FITS = {"flops": "scaling", "flops_paper": "flops_paper", "completions": "completions"}
 """Resource of a fit → its kind."""
+FINDING = "finding.txt"
+"""Of a report: the finding for a terminal."""
 POINTS = "scaling_points.csv"
 """Every run's losses, of which the dots of the main figure are means."""
 CLAIMS, AUDIT, MACHINE, TIMES = "claims.json", "data_audit.json", "machine.json", "times.tsv"
@@ -246,6 +249,8 @@ def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]
     for rollouts in (study / first / settings.section / ROLLOUTS).glob("*/*"):
         if manifest_path(rollouts).is_file():
             yield f"rollouts/{rollouts.parent.name}/{rollouts.name}", rollouts
+    for file in (study / first / settings.section / SAMPLES).glob(f"*/{VALIDATION}_*.jsonl"):  # kept with a replicate
+        yield f"{VALIDATION}/{first}/{file.parent.name}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
     yield POINTS, section / "flops" / POINTS
@@ -254,7 +259,7 @@ def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]
         runs = Path(settings.checkpoints, name)
         for kind in ("base/manifest.json", *(f"{kind}/recipe.json" for kind in RUNS)):
             yield from ((f"runs/{first}/{file.parent.name}/{file.name}", file) for file in runs.glob(kind))
-        for kind in (f"*/samples/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"):  # the single-file engine's, verl's
+        for kind in (f"*/{SAMPLES}/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"):  # our engine's, verl's
             for file in runs.glob(kind) if name == first else ():
                 yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
                 by_verl |= file.parent.name == VALIDATION

@@ -135,6 +135,7 @@
     let view = null, now = replicates[0];
     const placed = (p) => (exact ? Math.max(1e-16, 10 ** (p / 100)) : p / 100);
     const written = (p) => (p === null || p === undefined ? "P unknown" : p < -30000 ? `P = 10^${Math.round(p / 100)}` : `P = ${(10 ** (p / 100)).toPrecision(2)}`);
+    const withAnswers = (texts) => replicates.length > 1 && Object.values(texts).some(({ answers }) => answers.some((one) => one !== null));
     const fill = () => {
       const rows = [];
       models.forEach(({ panel, title, start }, model) => now.level.forEach((level, at) => {
@@ -177,7 +178,7 @@
       if (levels.includes(asked)) level.value = asked;
       refill(problem, [["–", -1], ...places(level.value)]);
     };
-    const replicate = menu(form, "dots-replicate", "replicate", replicates.map(({ name }) => [name, name]), async () => { turn(replicate.value); choose(-1); await drawOne(figure); });
+    const replicate = menu(form, "dots-replicate", "replicate", replicates.map(({ name, texts }) => [withAnswers(texts) ? `${name}, with the answers’ texts` : name, name]), async () => { turn(replicate.value); choose(-1); await drawOne(figure); });
     const level = menu(form, "dots-level", "level", [], () => { refill(problem, [["–", -1], ...places(level.value)]); choose(-1); });
     const problem = menu(form, "dots-problem", "problem", [], () => choose(Number(problem.value)));
     form.addEventListener("submit", (event) => event.preventDefault());
