@@ -111,6 +111,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if settings.print:
         print(shown(steps, settings.print))
         return
+    check_outputs(steps)
     use_device(request.settings)
     if dry:
         dry_run(steps)
@@ -243,6 +244,15 @@ def check_files(steps: Sequence[Step]) -> None:
                     f"{step.name}: {key}: {path} does not exist, and no step of the study makes it (problem files: "
                     "compositionality/config/problems)"
                 )
+
+
+def check_outputs(steps: Sequence[Step]) -> None:
+    """Raise UserError, naming the step, if something else made one of its outputs. Reads manifests, and no inputs."""
+    for step in steps:
+        try:
+            step.check_outputs()
+        except UserError as error:
+            raise UserError(f"{step.key}: {error}") from error
 
 
 def check_lasting_problems(steps: Sequence[Step]) -> None:

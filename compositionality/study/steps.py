@@ -18,10 +18,10 @@ from compositionality.config import cli
 from compositionality.config.makers import BASH
 from compositionality.config.problem_sets import check_problem_set, file_settings
 from compositionality.config.verbs import VERBS, entry_point
-from compositionality.data.artefact import manifest_path, read_manifest
+from compositionality.data.artefact import check_maker, manifest_path, read_manifest
 from compositionality.errors import UserError
 from compositionality.study.model import ROOTS, Replicate, check_scripts
-from compositionality.train.run_folder import flatten
+from compositionality.train.run_folder import check_starter, flatten
 
 STEP_VARIABLES = ("MODEL_PATH", "TRAIN_FILES", "VAL_FILES", "OUTPUT", "DATA", "N_SAMPLES")
 """Variables that a script takes in addition to the identity of its run (bash/env.sh)."""
@@ -178,6 +178,25 @@ class Step:
         elif verb.check:
             verb.check(self.settings)
 
+    def check_outputs(self) -> None:
+        """Raise UserError if another step or a person made one of its outputs; reads manifests, and no inputs.
+
+        A problem file is refused if it was made with other settings, too.
+        """
+        if isinstance(self.settings, dict):
+            check_problem_set(self.command_words)
+            return
+        force = bool(self.flat.get("force"))
+        for output in self.outputs:
+            maker = VERBS[self.entry_point].made_by if self.flat.get("engine") != "verl" else ""
+            if "trainer.output" in self.flat:
+                check_starter(Path(output), maker or self.entry_point, force=force)
+                continue
+            if self.flat.get("answers_only"):
+                maker = "collect_rollouts"
+            for result in self._results(output):
+                check_maker(result, maker or self.entry_point, force=force)
+
     def command(self, python: str) -> tuple[str, ...]:
         if self.script:
             return ("bash", f"bash/{self.script}.sh", *self.words)
@@ -196,7 +215,7 @@ class Step:
             return "a script of several steps" if self.script else "no output"
         if self.flat.get("force"):
             return "force"
-        for result in map(self._result, self.outputs):
+        for result in (self._results(output)[-1] for output in self.outputs):
             manifest = read_manifest(result) if result.exists() else None
             if manifest is None:
                 return f"missing: {result}"
@@ -210,12 +229,12 @@ class Step:
                 return f"older: {newer[0]} has changed since"
         return ""
 
-    def _result(self, output: str) -> Path:
-        """Return the file or folder whose manifest tells whether an output is complete."""
+    def _results(self, output: str) -> list[Path]:
+        """Return the files or folders of an output that have a manifest; the last is there when the step is done."""
         if not self.flat.get("answers_only"):
-            return Path(output + VERBS[self.entry_point].result)
+            return [Path(output + ending) for ending in VERBS[self.entry_point].results]
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
-        return min(rollouts.glob("[!.]*"), default=rollouts)
+        return sorted(rollouts.glob("[!.]*"), reverse=True) or [rollouts]
 
 
 def _is_choice(value: object) -> bool:

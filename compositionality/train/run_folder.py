@@ -14,6 +14,7 @@ from typing import Any
 
 from compositionality.data.artefact import (
     Recipe,
+    check_maker,
     check_place,
     config_hash,
     file_hash,
@@ -121,12 +122,21 @@ def _refuse_strangers(out: Path) -> None:
             raise UserError(f"{file}: not of a training run; choose another folder than {out}, or add --force")
 
 
+def check_starter(out: Path, step: str, *, force: bool) -> None:
+    """Raise UserError if another step made or started the run in ``out``, or it holds files that are not a run's."""
+    if check_maker(out / "final", step, force=force) or force:
+        return
+    if not (out / RECIPE).is_file():
+        _refuse_strangers(out)
+    elif (starter := read_json_object(out / RECIPE, "add --force to start over").get("step")) != step:
+        raise UserError(f"{out}: a run of {starter} was started there, not of {step}; choose another folder or --force")
+
+
 def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
-    """Refuse in a dry run what a start refuses of ``out``; while inputs are not there, only what is of no run."""
+    """Refuse in a dry run what a start refuses of ``out``; while inputs are not there, only what is of another step."""
     if not is_to_be_checked(*recipe.inputs.values(), dry=True):
         check_place(out, recipe)
-        if not force and not (out / RECIPE).is_file():
-            _refuse_strangers(out)
+        check_starter(out, recipe.step, force=force)
     elif not is_finished(out / "final", recipe, force=force):
         owner(out, recipe, force=force)
 
