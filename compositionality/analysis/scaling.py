@@ -19,7 +19,15 @@ from annotated_types import Ge
 from compositionality.analysis.laws import LAWS, akaike, parameter_rows, r_squared
 from compositionality.analysis.predict import FITTED, REGIONS, FittedStudy, curve_rows, error_rows, figures, predict
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, check_maker, exclusive, hidden_sibling, name_inputs, write_derived
+from compositionality.data.artefact import (
+    Recipe,
+    check_maker,
+    exclusive,
+    hidden_sibling,
+    is_to_be_checked,
+    name_inputs,
+    write_derived,
+)
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed
@@ -108,6 +116,14 @@ def chosen_laws(settings: ScalingSettings) -> list[str]:
     for file in ("scaling.json", "scaling_points.csv"):
         check_maker(settings.output / file, STEP, force=settings.force)
     return settings.laws or list(LAWS)
+
+
+def check(settings: ScalingSettings) -> None:
+    """Check the settings for a dry run, and read the points that exist."""
+    chosen_laws(settings)
+    present = [entry for entry in settings.points if is_to_be_checked(_place(entry)[1], dry=True)]
+    if present:
+        read_points(present, settings.resource, settings.metric)
 
 
 def law_row(study: FittedStudy, law: str) -> dict[str, Any]:

@@ -65,7 +65,7 @@ VERBS = {
     "filter_rollouts": Verb("rft.filter.filter_rollouts", "rft.filter.check_rollouts"),
     "fit_scaling": Verb(
         "analysis.scaling.fit_scaling",
-        "analysis.scaling.chosen_laws",
+        "analysis.scaling.check",
         results=("/scaling.json", "/scaling_points.csv"),
         sent=SENT,
     ),

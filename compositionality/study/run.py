@@ -19,7 +19,7 @@ from pydantic_core import to_jsonable_python
 from compositionality.config import cli
 from compositionality.config.makers import BASH
 from compositionality.config.profile import load_profile, use_device
-from compositionality.data.artefact import write_text
+from compositionality.data.artefact import OUTDATED, write_text
 from compositionality.errors import UserError, check_installed
 from compositionality.evaluate.registration import FOLDER
 from compositionality.gpus import VISIBLE, visible_gpus
@@ -291,8 +291,9 @@ def check_pairs(steps: Sequence[Step]) -> None:
 def dry_run(steps: Sequence[Step]) -> None:
     """Print every command and check it as at its start, in this process; a script of several steps checks its own.
 
-    UserError for the first step that would be refused.
+    Results that an earlier step makes anew are not checked as inputs. UserError for the first step that is refused.
     """
+    OUTDATED.clear()
     for step in steps:
         if step.entry_point:
             print(f"+ {step.shell()}", flush=True)
@@ -301,6 +302,8 @@ def dry_run(steps: Sequence[Step]) -> None:
                     step.check()
             except UserError as error:
                 raise UserError(f"{step.key}: {error}") from error
+            if step.why():
+                OUTDATED.update(map(Path, step.outputs))
         else:
             variables = {**os.environ, **step.variables, "DRY_RUN": "1"}
             completed = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)

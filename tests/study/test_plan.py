@@ -421,6 +421,18 @@ def test_p21_a_study_refuses_them_before_it_starts(dry: bool, tmp_path: Path, mo
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [notes]
 
 
+def test_a_dry_run_reads_no_table_that_an_earlier_step_makes_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    with new_artefact(tmp_path / "s/seed0/section41_42/results.parquet", Recipe("evaluate_accuracy", {})) as partial:
+        partial.write_text("a table of another version")
+    request = asked(profile="tiny", arms=("rl-level2",))
+    with pytest.raises(UserError, match=f"^summary: {tmp_path}"):
+        dry_run(plan(request, ["summary"]))
+    dry_run(plan(request, ["evaluate", "summary"]))
+
+
 def test_why_a_step_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from compositionality.rft.tables import split_chunks
 
