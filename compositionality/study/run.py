@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -111,7 +111,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if settings.print:
         print(shown(steps, settings.print))
         return
-    check_outputs(steps)
+    for step in steps:
+        check_named(step, step.check_outputs)
     use_device(request.settings)
     if dry:
         dry_run(steps)
@@ -246,13 +247,13 @@ def check_files(steps: Sequence[Step]) -> None:
                 )
 
 
-def check_outputs(steps: Sequence[Step]) -> None:
-    """Raise UserError, naming the step, if something else made one of its outputs. Reads manifests, and no inputs."""
-    for step in steps:
-        try:
-            step.check_outputs()
-        except UserError as error:
-            raise UserError(f"{step.key}: {error}") from error
+def check_named(step: Step, check: Callable[[], object]) -> None:
+    """Call ``check`` of this step without its output. Its UserError names the step."""
+    try:
+        with redirect_stdout(StringIO()):
+            check()
+    except UserError as error:
+        raise UserError(f"{step.key}: {error}") from error
 
 
 def check_lasting_problems(steps: Sequence[Step]) -> None:
@@ -297,11 +298,7 @@ def dry_run(steps: Sequence[Step]) -> None:
     for step in steps:
         if step.entry_point:
             print(f"+ {step.shell()}", flush=True)
-            try:
-                with redirect_stdout(StringIO()):  # shows only the error of a check
-                    step.check()
-            except UserError as error:
-                raise UserError(f"{step.key}: {error}") from error
+            check_named(step, step.check)
             if step.why():
                 OUTDATED.update(map(Path, step.outputs))
         else:

@@ -17,7 +17,7 @@ from typing import Any
 from compositionality.config import cli
 from compositionality.config.makers import BASH
 from compositionality.config.problem_sets import check_problem_set, file_settings
-from compositionality.config.verbs import VERBS, entry_point
+from compositionality.config.verbs import MADE_BY, RESULTS, entry_point
 from compositionality.data.artefact import check_maker, manifest_path, read_manifest
 from compositionality.errors import UserError
 from compositionality.study.model import ROOTS, Replicate, check_scripts
@@ -179,23 +179,15 @@ class Step:
             verb.check(self.settings)
 
     def check_outputs(self) -> None:
-        """Raise UserError if another step or a person made one of its outputs; reads manifests, and no inputs.
-
-        A problem file is refused if it was made with other settings, too.
-        """
+        """Raise UserError if another step or a person made one of its outputs, or problem files have other settings."""
         if isinstance(self.settings, dict):
             check_problem_set(self.command_words)
             return
-        force = bool(self.flat.get("force"))
-        for output in self.outputs:
-            maker = VERBS[self.entry_point].made_by if self.flat.get("engine") != "verl" else ""
-            if "trainer.output" in self.flat:
-                check_starter(Path(output), maker or self.entry_point, force=force)
-                continue
-            if self.flat.get("answers_only"):
-                maker = "collect_rollouts"
-            for result in self._results(output):
-                check_maker(result, maker or self.entry_point, force=force)
+        verb = "collect_rollouts" if self.flat.get("answers_only") else self.entry_point
+        maker = verb if self.flat.get("engine") == "verl" else MADE_BY.get(verb, verb)
+        check = check_starter if "trainer.output" in self.flat else check_maker
+        for result in (result for output in self.outputs for result in self._results(output)):
+            check(result, maker, force=bool(self.flat.get("force")))
 
     def command(self, python: str) -> tuple[str, ...]:
         if self.script:
@@ -232,7 +224,7 @@ class Step:
     def _results(self, output: str) -> list[Path]:
         """Return the files or folders of an output that have a manifest; the last is there when the step is done."""
         if not self.flat.get("answers_only"):
-            return [Path(output + ending) for ending in VERBS[self.entry_point].results]
+            return [Path(output + ending) for ending in RESULTS.get(self.entry_point, ("",))]
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
         return sorted(rollouts.glob("[!.]*"), reverse=True) or [rollouts]
 

@@ -122,9 +122,10 @@ def _refuse_strangers(out: Path) -> None:
             raise UserError(f"{file}: not of a training run; choose another folder than {out}, or add --force")
 
 
-def check_starter(out: Path, step: str, *, force: bool) -> None:
-    """Raise UserError if another step made or started the run in ``out``, or it holds files that are not a run's."""
-    if check_maker(out / "final", step, force=force) or force:
+def check_starter(target: Path, step: str, *, force: bool) -> None:
+    """Raise UserError if another step made ``target`` or began its run, or a file in its folder is not a run's."""
+    out = target.parent
+    if check_maker(target, step, force=force) or force:
         return
     if not (out / RECIPE).is_file():
         _refuse_strangers(out)
@@ -136,7 +137,7 @@ def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
     """Refuse in a dry run what a start refuses of ``out``; while inputs are not there, only what is of another step."""
     if not is_to_be_checked(*recipe.inputs.values(), dry=True):
         check_place(out, recipe)
-        check_starter(out, recipe.step, force=force)
+        check_starter(out / "final", recipe.step, force=force)
     elif not is_finished(out / "final", recipe, force=force):
         owner(out, recipe, force=force)
 
