@@ -6,14 +6,13 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.data import artefact
-from compositionality.data.artefact import read_manifest, write_text
 from compositionality.data.git import check_ancestor, code_version, hash_at
 from compositionality.data.json_files import NUMBER, Shape, read_json_object
 from compositionality.errors import UserError
@@ -28,7 +27,7 @@ from compositionality.evaluate.gold_tables import (
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.ranks import rank_table, ranks_of, why_no_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
-from compositionality.evaluate.results import LABELS, ROLLOUTS, SPLIT, TRAINING, Results, read_results
+from compositionality.evaluate.results import LABELS, ROLLOUTS, SPLIT, TRAINING, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS, SCHEMA
 from compositionality.evaluate.tables import markdown_lines, summary_markdown
@@ -90,7 +89,7 @@ def write_record(settings: RecordSettings) -> Path:
 
 
 def check(settings: RecordSettings) -> None:
-    """Check the settings and the output for a dry run; if all inputs exist, read them."""
+    """Check the settings and the output for a dry run; read the inputs if all exist and the record is not there yet."""
     files, places = inputs_of(settings), [entry.partition(":")[2] for entry in settings.results]
     places += [place for place in (settings.claims, settings.times, settings.figure, settings.registration) if place]
     for kind in ("config", "runs", "fits"):
@@ -103,7 +102,8 @@ def check(settings: RecordSettings) -> None:
     artefact.check_target(settings.output, recipe, force=settings.force)
     if artefact.is_to_be_checked(*places, dry=True):
         recipe.identity()  # refuses an altered table
-        read_replicate(settings) if settings.replicate else read_sources(settings)
+        if settings.force or not is_of_tables(settings.output, recipe):
+            contents_of(settings)
 
 
 def inputs_of(settings: RecordSettings) -> dict[str, Path]:
@@ -136,7 +136,7 @@ def recipe_of(settings: RecordSettings) -> artefact.Recipe:
 
 def is_of_tables(folder: Path, recipe: artefact.Recipe) -> bool:
     """Return True if a record that is intact was made from these tables, whatever its claims."""
-    known = read_manifest(folder)
+    known = artefact.read_manifest(folder)
     if known is None or known.step != recipe.step or not folder.is_dir():
         return False
     tables = [{**files, "claims": ""} for files in (artefact.verify(folder).inputs, recipe.identity()[2])]
@@ -159,115 +159,89 @@ def check_decisions(folder: Path, path: Path) -> None:
             )
 
 
-class Sources(NamedTuple):
-    """What the record of a study is made from."""
-
-    tables: pa.Table
-    steps: list[dict[str, Any]]  # of all runs
-    evaluated: Results
-    queries: Results | None  # of influence
-    codes: list[str]  # versions of the code that made the models
-    machine: dict[str, Any]
-    config: dict[str, Any]
-    times: dict[str, int]
-    claims: dict[str, Any] | None
-    fits: dict[str, Any]
-    registration: dict[str, Any] | None
-
-
-def read_sources(settings: RecordSettings) -> Sources:
-    """Return what the record of a study is made from. UserError if an input is missing, damaged or altered."""
-    runs, again = paths("runs", settings.runs), "copy it from the machine of the study"
-    where = Path(settings.machine) if settings.machine else None
-    entries = [entry.partition("/") for entry in settings.results]
-    evaluated = read_results([entry for kind, _, entry in entries if kind == entries[0][0]], settings.models)
-    influence = [entry for kind, _, entry in entries if kind == "influence"]
-    made = [read_manifest(folder) for run in runs.values() for folder in (run, run / "final") if folder.is_dir()]
-    if not made:  # the models are elsewhere, or gone: what was kept of their replicates
-        made = [read_manifest(path) for replicate in evaluated.replicates for path in replicate.tables.values()]
-    if settings.figure:
-        artefact.verify(Path(settings.figure))
-    return Sources(
-        joined_tables(recipe_of(settings)),
-        [*steps(runs)],
-        evaluated,
-        read_results(influence, metric=Metric.INFLUENCE) if influence else None,
-        sorted({manifest.code for manifest in made if manifest}),
-        read_json_object(where, again, MACHINE_SHAPE) if where and where.is_file() else {},
-        {name: read_yaml(path) for name, path in paths("config", settings.config).items()},
-        {"/".join(step): seconds for step, seconds in read_times(settings.times)} if settings.times else {},
-        read_claims(Path(settings.claims)) if settings.claims else None,
-        {name: read_json_object(path, REFIT, SCALING_SHAPE) for name, path in paths("fits", settings.fits).items()},
-        registered(Frozen(Path(settings.registration))) if settings.registration else None,
-    )
-
-
-def read_replicate(settings: RecordSettings) -> tuple[pa.Table, list[dict[str, Any]], Path | None]:
-    """Return a replicate's tables, the steps of its runs, and the folder of completions to keep, if any."""
-    folders = paths("runs", settings.runs).values()
-    runs = {path.parent.name: path.parent for place in folders for path in sorted(place.glob(f"*/{METRICS}"))}
-    rollouts = next(iter(inputs_of(settings).values())).with_name(ROLLOUTS) if settings.completions else None
-    if rollouts:  # of accuracy
-        if not (answers := [*rollouts.glob("*/[!.]*")]):
+def contents_of(settings: RecordSettings) -> tuple[dict[str, str], pa.Table | None]:
+    """Return the record's texts by file name, and its table. UserError if an input is missing, damaged or altered."""
+    tables = joined_tables(recipe_of(settings))
+    if settings.replicate:
+        folders = paths("runs", settings.runs).values()
+        runs = {path.parent.name: path.parent for place in folders for path in sorted(place.glob(f"*/{METRICS}"))}
+        rollouts = rollouts_of(settings)
+        answers = [*rollouts.glob("*/[!.]*")] if settings.completions else []
+        if settings.completions and not answers:
             raise UserError(f"{rollouts}: no completions there; evaluate again, or leave out completions=true")
         for place in answers:
             artefact.verify(place)
-    return joined_tables(recipe_of(settings)), [*steps(runs)], rollouts
-
-
-def fill(folder: Path, settings: RecordSettings) -> None:
-    """Write every file of the record but its manifest."""
-    if settings.replicate:
-        tables, rows, rollouts = read_replicate(settings)
-        write_text(folder / METRICS, "".join(f"{json.dumps(row)}\n" for row in rows))
-        pq.write_table(tables, folder / RESULTS, compression="zstd")
-        if rollouts:
-            shutil.copytree(rollouts, folder / ROLLOUTS, ignore=shutil.ignore_patterns(".*"))  # locks
-        return
-    sources = read_sources(settings)
-    record = without_places(record_of(settings, sources))
+        return {METRICS: "".join(f"{json.dumps(step)}\n" for step in steps(runs))}, tables
+    record = without_places(record_of(settings))
     texts = {
         RECORD: json.dumps(rounded(record), indent=1, ensure_ascii=False),
         "command": record["command"],
         "versions": "\n".join(f"{name}=={version}" for name, version in record["versions"].items()),
-        METRICS: "\n".join(map(json.dumps, sources.steps)),
+        METRICS: "\n".join(map(json.dumps, steps(paths("runs", settings.runs)))),
     }
-    for name in filter(texts.get, texts):
-        (folder / name).write_text(texts[name] + "\n", encoding="utf-8")
-    if not settings.registration:  # its replicates are kept one by one
-        pq.write_table(sources.tables, folder / RESULTS, compression="zstd")
+    texts = {name: f"{text}\n" for name, text in texts.items() if text}
+    files = {*texts, *([] if settings.registration else [RESULTS]), *([FIGURE] if settings.figure else [])}
+    if settings.figure:
+        artefact.verify(Path(settings.figure))
+    texts["README.md"] = page_of(settings.output.name, record, files)
+    return texts, None if settings.registration else tables  # its replicates are kept one by one
+
+
+def rollouts_of(settings: RecordSettings) -> Path:
+    """Return the folder of a replicate's completions, those of its table of accuracy."""
+    return next(iter(inputs_of(settings).values())).with_name(ROLLOUTS)
+
+
+def fill(folder: Path, settings: RecordSettings) -> None:
+    """Write every file of the record but its manifest."""
+    texts, tables = contents_of(settings)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    if tables is not None:
+        pq.write_table(tables, folder / RESULTS, compression="zstd")
     if settings.figure:
         shutil.copyfile(settings.figure, folder / FIGURE)
-    page = page_of(settings.output.name, record, {path.name for path in folder.iterdir()})
-    (folder / "README.md").write_text(page, encoding="utf-8")
+    if settings.completions:
+        shutil.copytree(rollouts_of(settings), folder / ROLLOUTS, ignore=shutil.ignore_patterns(".*"))  # locks
 
 
-def record_of(settings: RecordSettings, sources: Sources) -> dict[str, Any]:
-    """Return the content of record.json."""
-    evaluated, known = sources.evaluated, {**sources.machine}
+def record_of(settings: RecordSettings) -> dict[str, Any]:
+    """Return the content of record.json. UserError if an input is missing or altered."""
+    runs = paths("runs", settings.runs).values()
+    made = [artefact.read_manifest(folder) for run in runs for folder in (run, run / "final") if folder.is_dir()]
+    where = Path(settings.machine) if settings.machine else None
+    fix = "copy it from the machine of the study"
+    known = read_json_object(where, fix, MACHINE_SHAPE) if where and where.is_file() else {}
+    entries = [entry.partition("/") for entry in settings.results]
+    evaluated = read_results([entry for kind, _, entry in entries if kind == entries[0][0]], settings.models)
+    if not made:  # the models are elsewhere, or gone: what was kept of their replicates
+        kept = [path for replicate in evaluated.replicates for path in replicate.tables.values()]
+        made = list(map(artefact.read_manifest, kept))
     record = {
         "command": settings.command,
         "code": code_version(),
-        "runs_by_code": sources.codes,
+        "runs_by_code": sorted({manifest.code for manifest in made if manifest}),
         "versions": known.pop("versions", None) or versions(),
         "machine": known or machine(),
         "notes": settings.notes,
-        "config": sources.config,
-        "times_s": sources.times,
+        "config": {name: read_yaml(path) for name, path in paths("config", settings.config).items()},
+        "times_s": {"/".join(step): seconds for step, seconds in read_times(settings.times)} if settings.times else {},
         **summary_of(evaluated),
     }
     exact = read_exact(evaluated, {name: arm.start for name, arm in all_arms().items()})
     if len(exact):
         tables = (hand_over_by_function, lift_by_decile, chain_and_product, rank_by_part)
         record["exact"] = {table.__name__: table(exact).to_dict("records") for table in tables}
-    if claims := sources.claims:
+    if settings.claims:
+        claims = read_claims(Path(settings.claims))
         record |= {"claims_notes": claims["notes"], **{key: claims[key] for key in ("claims", "controls", "n_seeds")}}
-    if sources.queries and not why_no_ranks(evaluated, sources.queries):
-        record["ranks"] = ranks_of(evaluated, sources.queries)
-    if sources.fits:
-        record["fits"] = sources.fits
-    if sources.registration:
-        record["registration"] = sources.registration
+    if influence := [entry for kind, _, entry in entries if kind == "influence"]:
+        queries = read_results(influence, metric=Metric.INFLUENCE)
+        record |= {} if why_no_ranks(evaluated, queries) else {"ranks": ranks_of(evaluated, queries)}
+    if fits := paths("fits", settings.fits):
+        record["fits"] = {name: read_json_object(path, REFIT, SCALING_SHAPE) for name, path in fits.items()}
+    if settings.registration:
+        record["registration"] = registered(Frozen(Path(settings.registration)))
     return record
 
 
