@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,7 @@ import pandas as pd
 from rich.console import Console
 
 from compositionality.console import new_console
-from compositionality.data.artefact import (
-    Recipe,
-    check_maker,
-    config_hash,
-    exclusive,
-    file_hash,
-    is_to_be_checked,
-    verify,
-    write_derived,
-)
+from compositionality.data import artefact
 from compositionality.data.git import code_version
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
@@ -81,7 +73,8 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     replicates = [(name, replicate) for name, rows in results.items() for replicate in rows.replicates]
     notes = [*changes, *_notes(file, results), *left_out]
     if frozen:
-        codes = sorted({verify(path).code for _, replicate in replicates for path in replicate.tables.values()})
+        tables = [path for _, replicate in replicates for path in replicate.tables.values()]
+        codes = sorted({artefact.verify(path).code for path in tables})
         notes.append(f"Trained and sampled at {', '.join(codes)}.")  # counted at: in the manifest, as of any result
         if settings.recorded and not settings.post_hoc:
             _check_agrees(decided, Path("results/records", settings.recorded, "study/record.json"))
@@ -94,13 +87,14 @@ def decide_claims(settings: ClaimsSettings) -> Path:
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
         "notes": notes,
-        **({"registration": {**frozen.facts, "claims_sha256": file_hash(frozen.claims)}} if frozen else {}),
+        **({"registration": {**frozen.facts, "claims_sha256": artefact.file_hash(frozen.claims)}} if frozen else {}),
     }
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     inputs = {f"{name}/{file}": path for name, rows in results.items() for file, path in table_files(rows).items()}
-    recipe, output = Recipe(STEP, {"content": config_hash(content)}, inputs), settings.output
-    with exclusive(output):
-        write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
+    recipe, output = artefact.Recipe(STEP, {"content": artefact.config_hash(content)}, inputs), settings.output
+    with artefact.exclusive(output):
+        write = partial(Path.write_text, data=text, encoding="utf-8")
+        artefact.write_derived(output, recipe, write, force=settings.force)
     print_claims(content, new_console())
     print(output)
     return output
@@ -127,8 +121,8 @@ def _claims_of(settings: ClaimsSettings, *, dry: bool) -> tuple[ClaimsFile, Stat
     """Return the claims of the settings, their registration status, notes on changes since, and the registration."""
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
-    check_maker(settings.output, STEP, force=settings.force)
-    if settings.registration and is_to_be_checked(settings.registration, dry=dry):
+    artefact.check_maker(settings.output, STEP, force=settings.force)
+    if settings.registration and artefact.is_to_be_checked(settings.registration, dry=dry):
         frozen = Frozen(Path(settings.registration))
         name = settings.claims or frozen.registration.claims
         return *_registered(frozen, name, post_hoc=settings.post_hoc), frozen
@@ -165,7 +159,7 @@ def read_claims(path: Path) -> dict[str, Any]:
     """Return a claims.json, checked against its manifest."""
     if not path.is_file():
         raise UserError(f"{path}: no such file; make it with examples/claims.py")
-    if verify(path).step != STEP:
+    if artefact.verify(path).step != STEP:
         raise UserError(f"{path}: was not made by examples/claims.py; give its claims.json")
     return read_json_object(path, AGAIN, {"claims": list, "controls": list, "notes": list})
 
