@@ -19,9 +19,10 @@ from compositionality.config.makers import BASH
 from compositionality.config.problem_sets import check_problem_set, file_settings
 from compositionality.config.verbs import MADE_BY, RESULTS, entry_point
 from compositionality.data.artefact import check_maker, manifest_path, read_manifest
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.study.model import ROOTS, Replicate, check_scripts
-from compositionality.train.run_folder import check_starter, flatten
+from compositionality.train.run_folder import RECIPE, flatten, refuse_strangers
 
 STEP_VARIABLES = ("MODEL_PATH", "TRAIN_FILES", "VAL_FILES", "OUTPUT", "DATA", "N_SAMPLES")
 """Variables that a script takes in addition to the identity of its run (bash/env.sh)."""
@@ -227,6 +228,17 @@ class Step:
             return [Path(output + ending) for ending in RESULTS.get(self.entry_point, ("",))]
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
         return sorted(rollouts.glob("[!.]*"), reverse=True) or [rollouts]
+
+
+def check_starter(target: Path, step: str, *, force: bool) -> None:
+    """Raise UserError if another step made ``target`` or began its run, or a file in its folder is not a run's."""
+    began = target.parent / RECIPE
+    if check_maker(target, step, force=force) or force:
+        return
+    if not began.is_file():
+        refuse_strangers(target.parent)
+    elif (other := read_json_object(began, "add --force to start over").get("step")) != step:
+        raise UserError(f"{target.parent}: holds a run of {other}, not of {step}; choose another folder or add --force")
 
 
 def _is_choice(value: object) -> bool:

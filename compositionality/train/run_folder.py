@@ -14,7 +14,6 @@ from typing import Any
 
 from compositionality.data.artefact import (
     Recipe,
-    check_maker,
     check_place,
     config_hash,
     file_hash,
@@ -112,32 +111,23 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
         if before == own or is_lengthened(out, before.get("settings", {}), before.get("inputs", {}), recipe):
             return before
         raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
-    _refuse_strangers(out)
+    refuse_strangers(out)
     return {}
 
 
-def _refuse_strangers(out: Path) -> None:
+def refuse_strangers(out: Path) -> None:
+    """Raise UserError for a file that is not a run's."""
     for file in out.glob("[!.]*"):
         if file.name not in (WANDB_ID, RUN):
             raise UserError(f"{file}: not of a training run; choose another folder than {out}, or add --force")
 
 
-def check_starter(target: Path, step: str, *, force: bool) -> None:
-    """Raise UserError if another step made ``target`` or began its run, or a file in its folder is not a run's."""
-    out = target.parent
-    if check_maker(target, step, force=force) or force:
-        return
-    if not (out / RECIPE).is_file():
-        _refuse_strangers(out)
-    elif (starter := read_json_object(out / RECIPE, "add --force to start over").get("step")) != step:
-        raise UserError(f"{out}: a run of {starter} was started there, not of {step}; choose another folder or --force")
-
-
 def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
-    """Refuse in a dry run what a start refuses of ``out``; while inputs are not there, only what is of another step."""
+    """Refuse in a dry run what a start refuses of ``out``; while inputs are not there, only what is of no run."""
     if not is_to_be_checked(*recipe.inputs.values(), dry=True):
         check_place(out, recipe)
-        check_starter(out / "final", recipe.step, force=force)
+        if not force and not (out / RECIPE).is_file():
+            refuse_strangers(out)
     elif not is_finished(out / "final", recipe, force=force):
         owner(out, recipe, force=force)
 
