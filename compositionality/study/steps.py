@@ -8,7 +8,7 @@ import fnmatch
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -186,7 +186,7 @@ class Step:
             return
         verb = "collect_rollouts" if self.flat.get("answers_only") else self.entry_point
         maker = verb if self.flat.get("engine") == "verl" else MADE_BY.get(verb, verb)
-        check = check_starter if "trainer.output" in self.flat else check_maker
+        check: Callable[..., object] = check_starter if "trainer.output" in self.flat else check_maker
         for result in (result for output in self.outputs for result in self._results(output)):
             check(result, maker, force=bool(self.flat.get("force")))
 
