@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import pytest
 from assets import taught
 from steps import BASES, make_inputs, typed
 
-from compositionality.config.verbs import VERBS
+from compositionality.config.verbs import MADE_BY, RESULTS, VERBS
+from compositionality.data.artefact import read_manifest
 from compositionality.train.metrics import read_metrics
 
 PRETRAINING = "steps=4 packing.rows=2 packing.length=96 model.layers=1 save_every=1 warmup=1"
@@ -155,6 +157,13 @@ def test_every_verb_is_here_or_named() -> None:
     assert all((Path(__file__).parents[1] / path).is_file() for path in ELSEWHERE.values())
 
 
+@pytest.mark.parametrize("entry", sorted(ELSEWHERE))
+def test_a_verb_names_the_step_in_its_manifests(entry: str) -> None:
+    """Of the other verbs the results themselves show it, below."""
+    module = import_module(f"compositionality.{VERBS[entry].step.rpartition('.')[0]}")
+    assert MADE_BY.get(entry, entry) == getattr(module, "STEP", entry)
+
+
 @pytest.mark.parametrize("entry", [*STEPS, *FOLLOWS])
 def test_a_step_is_made_once_refused_if_changed_and_replaced_if_forced(
     entry: str, places: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -163,6 +172,11 @@ def test_a_step_is_made_once_refused_if_changed_and_replaced_if_forced(
     start, changed = (Start(entry, text, places, tmp_path) for text in (words, f"{words} {change}"))
     assert start() in (0, None)
     made = written(tmp_path)
+    output = start.words.split("output=OUT")[1].partition(" ")[0]
+    for ending in RESULTS.get(entry, [""]):
+        manifest = read_manifest(tmp_path / f"new{output}{ending}")
+        assert manifest
+        assert manifest.step == MADE_BY.get(entry, entry)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.suffix not in (".lock", ".owner")}
     assert made
     assert start() in (0, None)

@@ -26,7 +26,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from compositionality.data.artefact import Recipe, check_maker, hidden_sibling, is_to_be_checked, make
+from compositionality.data import artefact
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -142,17 +142,17 @@ def measure_influence(settings: InfluenceSettings) -> Path:
     path = settings.output / INFLUENCE
     free = ("model", "rollouts", "problems", "output", "micro_batch_tokens", "force")
     keys = {key: value for key, value in asdict(settings).items() if key not in free}
-    recipe = Recipe(STEP, keys, {"model": model, "rollouts": settings.rollouts, "problems": settings.problems})
+    recipe = artefact.Recipe(STEP, keys, {"model": model, "rollouts": settings.rollouts, "problems": settings.problems})
 
     def write(partial: Path) -> dict[str, Any]:
         table, pairs = _measure(settings, model)
         write_table(table, partial)
         return {"co_influence": pairs}
 
-    make(path, recipe, write, force=settings.force)
+    artefact.make(path, recipe, write, force=settings.force)
     content = summary(read_table(path).to_pylist())
-    text, derived = json.dumps(content, indent=1), Recipe(STEP, {"format": "json"}, {"table": path})
-    make(path.with_suffix(".json"), derived, lambda partial: partial.write_text(text), follows=True)
+    text, derived = json.dumps(content, indent=1), artefact.Recipe(STEP, {"format": "json"}, {"table": path})
+    artefact.make(path.with_suffix(".json"), derived, lambda partial: partial.write_text(text), follows=True)
     print(f"{content['queries']} queries, {content['mixed']:.1%} with right and wrong completions")
     for row in content["by_accuracy"]:
         value = "" if row["influence"] is None else f"  influence {row['influence']:.3g}"
@@ -164,21 +164,21 @@ def check(settings: InfluenceSettings) -> None:
     """Check the settings for a dry run, and those of model, rollouts and problems that exist."""
     _check_settings(settings)
     model = problems = None
-    if is_to_be_checked(settings.model, dry=True):
+    if artefact.is_to_be_checked(settings.model, dry=True):
         model = check_model(settings.model).path
         check_family(model)
-    if is_to_be_checked(settings.problems, dry=True):
+    if artefact.is_to_be_checked(settings.problems, dry=True):
         problems = settings.problems
         read_problems(problems)
-    if is_to_be_checked(settings.rollouts, dry=True):
+    if artefact.is_to_be_checked(settings.rollouts, dry=True):
         check_answers(settings.rollouts, problems, model)
 
 
 def _check_settings(settings: InfluenceSettings) -> None:
     check_ranges(settings)
     settings.projection.check()
-    hidden_sibling(settings.output, "lock")  # refuses a path without a name
-    check_maker(settings.output / INFLUENCE, STEP, force=settings.force)
+    artefact.hidden_sibling(settings.output, "lock")  # refuses a path without a name
+    artefact.check_maker(settings.output / INFLUENCE, STEP, force=settings.force)
 
 
 def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[str, Any]]:

@@ -19,7 +19,7 @@ from annotated_types import Ge
 from compositionality.analysis.laws import LAWS, akaike, parameter_rows, r_squared
 from compositionality.analysis.predict import FITTED, REGIONS, FittedStudy, curve_rows, error_rows, figures, predict
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, check_maker, hidden_sibling, make, name_inputs
+from compositionality.data import artefact
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed
@@ -62,8 +62,7 @@ class ScalingSettings:
 
 def fit_scaling(settings: ScalingSettings) -> Path:
     """Write ``output``; print the laws with their predictions. UserError for inconsistent points."""
-    laws = chosen_laws(settings)
-    points = read_points(settings.points, settings.resource, settings.metric)
+    laws, points = check(settings, dry=False)
     study = FittedStudy(points, settings.share, settings.draws, settings.seed)
     rows = [law_row(study, law) for law in laws]
     if settings.laws and (failed := [row["not_fitted"] for row in rows if row["not_fitted"]]):
@@ -84,10 +83,10 @@ def fit_scaling(settings: ScalingSettings) -> Path:
         settings.output / "scaling_points.csv": lambda path: table.to_csv(path, index=False),
     }
     files = [path / "metrics.jsonl" if name else path for name, path in map(_place, settings.points)]
-    inputs = dict(zip(name_inputs("points", files), files, strict=True))
+    inputs = dict(zip(artefact.name_inputs("points", files), files, strict=True))
     keys = {name: value for name, value in asdict(settings).items() if name not in ("points", "output", "force")}
     for path, body in bodies.items():
-        make(path, Recipe(STEP, keys, inputs), body, force=settings.force, follows=True)
+        artefact.make(path, artefact.Recipe(STEP, keys, inputs), body, force=settings.force, follows=True)
     counts = f"{len(points)} evaluations of {content['runs']} runs, {len(runs)} sizes; resource: {settings.resource}"
     print(f"{counts}; errors of log loss: root mean square (mean, share in the intervals)")
     show(rows)
@@ -95,18 +94,23 @@ def fit_scaling(settings: ScalingSettings) -> Path:
     return settings.output
 
 
-def chosen_laws(settings: ScalingSettings) -> list[str]:
-    """Return the names of the laws. UserError for an unknown law, a value out of its range, a foreign result."""
+def check(settings: ScalingSettings, *, dry: bool = True) -> tuple[list[str], pd.DataFrame]:
+    """Return the names of the laws, and the points; if ``dry``, of the inputs that exist.
+
+    UserError for an unknown law, a value out of its range, a foreign result, and as ``read_points``.
+    """
     check_ranges(settings)
     if not settings.points:
         raise UserError("points: give at least one, as points=[FILE.csv,NAME:FOLDER]")
     for name in settings.laws:
         if name not in LAWS:
             raise UserError(f"laws: {name} unknown; there are: {', '.join(LAWS)}")
-    hidden_sibling(settings.output, "lock")  # refuses a path without a name
+    artefact.hidden_sibling(settings.output, "lock")  # refuses a path without a name
     for file in ("scaling.json", "scaling_points.csv"):
-        check_maker(settings.output / file, STEP, force=settings.force)
-    return settings.laws or list(LAWS)
+        artefact.check_maker(settings.output / file, STEP, force=settings.force)
+    present = [entry for entry in settings.points if artefact.is_to_be_checked(_place(entry)[1], dry=dry)]
+    points = read_points(present, settings.resource, settings.metric) if present else pd.DataFrame()
+    return settings.laws or list(LAWS), points
 
 
 def law_row(study: FittedStudy, law: str) -> dict[str, Any]:

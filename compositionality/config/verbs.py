@@ -22,7 +22,6 @@ class Verb(NamedTuple):
     check: str = ""  # checks the settings in a dry run
     show: str = ""  # returns the text for ``--cfg``
     main: str = ""  # reads the command line itself, if its words decide which settings there are
-    result: str = ""  # suffix of the output path: the file that exists when the step is done
     sent: str = ""  # sends the result to wandb, if that is set up
 
 
@@ -42,24 +41,18 @@ VERBS = {
     "create_problems": Verb(
         "data.create_problems.create_problems", "data.create_problems.check", main="config.problem_sets.main"
     ),
-    "draw_figure": Verb("report.draw.draw_figure", "report.draw.check", result=".png"),
-    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check", result="/training.json", sent=SENT),
+    "draw_figure": Verb("report.draw.draw_figure", "report.draw.check"),
+    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check", sent=SENT),
     "export_checkpoint": Verb("train.verl.export.export_step", "train.verl.export.check"),
-    "failure_modes": Verb(
-        "evaluate.failures.find_failures", "evaluate.failures.check", result="/results.parquet", sent=SENT
-    ),
+    "failure_modes": Verb("evaluate.failures.find_failures", "evaluate.failures.check", sent=SENT),
     "filter_problems": Verb("rft.filter.filter_problems", "rft.filter.check_problems"),
     "filter_rollouts": Verb("rft.filter.filter_rollouts", "rft.filter.check_rollouts"),
-    "fit_scaling": Verb(
-        "analysis.scaling.fit_scaling", "analysis.scaling.chosen_laws", result="/scaling.json", sent=SENT
-    ),
+    "fit_scaling": Verb("analysis.scaling.fit_scaling", "analysis.scaling.check", sent=SENT),
     "gpu_check": Verb("report.gpu_check.gpu_check", "report.gpu_check.check"),
-    "influence": Verb(
-        "analysis.influence.measure_influence", "analysis.influence.check", result="/influence.parquet", sent=SENT
-    ),
+    "influence": Verb("analysis.influence.measure_influence", "analysis.influence.check", sent=SENT),
     "make_domain_sample": Verb("domains.sample.make_domain_sample", "domains.sample.check"),
     "merge_data": Verb("rft.tables.merge_data", "rft.tables.check_merge"),
-    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check", result="/results.parquet", sent=SENT),
+    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check", sent=SENT),
     "preflight": Verb("study.preflight.preflight", "study.preflight.forecast_of"),
     "prepare_guru": Verb("domains.guru.prepare_guru", "domains.guru.check"),
     "pretrain_tiny": Verb("train.engines.pretrain_tiny", "train.tiny.settings.check"),
@@ -69,12 +62,21 @@ VERBS = {
     "set_chat_template": Verb("train.chat_template.set_chat_template", "train.chat_template.check"),
     "split_chunks": Verb("rft.tables.split_chunks", "rft.tables.check_chunks"),
     "summarise_seeds": Verb("evaluate.seeds.summarise", "evaluate.seeds.check"),
-    "train_grpo": Verb("train.engines.train_grpo", show="train.engines.show_verl", result="/final"),
-    "train_sft": Verb("train.engines.train_sft", show="train.engines.show_verl", result="/final"),
+    "train_grpo": Verb("train.engines.train_grpo", show="train.engines.show_verl"),
+    "train_sft": Verb("train.engines.train_sft", show="train.engines.show_verl"),
     "wandb": Verb("report.send_runs.send_runs", "report.send_runs.check", main="report.send_runs.main"),
     "write_record": Verb("report.record.write_record", "report.record.check"),
     "write_solutions": Verb("rft.solutions.write_solutions", "rft.solutions.check"),
 }
+RESULTS = {
+    "draw_figure": (".png",), "evaluate": ("/results.parquet", "/training.json"), "passk": ("/results.parquet",),
+    "failure_modes": ("/labels.parquet", "/results.parquet"), "influence": ("/influence.parquet",),
+    "fit_scaling": ("/scaling_points.csv", "/scaling.json"), "train_grpo": ("/final",), "train_sft": ("/final",),
+}  # fmt: skip
+"""Suffixes of a verb's output path: what has a manifest, if not the output itself; the last exists when it is done."""
+MADE_BY = {"claims": "decide_claims", "evaluate": "evaluate_accuracy", "failure_modes": "find_failures"}
+MADE_BY |= {"train_grpo": "train_grpo_single", "train_sft": "sft"}  # by engine=single
+"""The step in these manifests, if it is not the verb."""
 
 
 def entry_point(name: str) -> EntryPoint:

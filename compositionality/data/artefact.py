@@ -30,6 +30,7 @@ OURS = {"step", "files", "inputs", "settings"}  # even a damaged manifest of thi
 LARGE = 64 << 20  # bytes; the hash of a larger file is cached in this process, by its size and times
 NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # file systems without flock, as some NFS
 UNCHECKED: dict[str, None] = {}  # missing inputs that a dry run of this process could not check, in order
+OUTDATED: set[Path] = set()  # results that an earlier step of the dry run makes anew: as inputs they are missing
 
 
 class Manifest(BaseModel):
@@ -84,8 +85,7 @@ def tree_hash(path: Path) -> str:
 def input_hash(path: Path) -> str:
     """Return the ``tree_hash``; if there is a manifest, only of the files it names, checked against it."""
     path = path.resolve()
-    manifest = read_manifest(path)
-    if manifest is None:
+    if (manifest := read_manifest(path)) is None:
         return tree_hash(path)
     fix = f"make it again, or delete {manifest_path(path)} to use it as it is"
     return combined_hash(path, _checked_hashes(path, manifest, fix))
@@ -145,8 +145,7 @@ def read_manifest(target: Path) -> Manifest | None:
 
 def verify(target: Path) -> Manifest:
     """Check each file of ``target`` against its hash and return the manifest. UserError names an altered file."""
-    manifest = read_manifest(target)
-    if manifest is None:
+    if (manifest := read_manifest(target)) is None:
         fault = "has no manifest" if target.exists() else "does not exist"
         raise UserError(f"{target}: {fault}; run the step that makes it")
     _checked_hashes(target, manifest, "run the step again with --force")
@@ -155,8 +154,9 @@ def verify(target: Path) -> Manifest:
 
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
     """Return whether to check these inputs: always at a start, in a dry run only if all of them exist."""
-    missing = [str(path) for path in inputs if dry and not Path(path).expanduser().exists()]
-    UNCHECKED.update(dict.fromkeys(missing))
+    places = [Path(path).expanduser() for path in inputs if dry]
+    missing = [path for path in places if not path.exists() or OUTDATED.intersection((path, *path.parents))]
+    UNCHECKED.update(dict.fromkeys(map(str, missing)))
     return not missing
 
 
@@ -186,8 +186,7 @@ def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | N
     pending, empty = hidden_sibling(target, PENDING).is_file(), target.is_dir() and not any(target.iterdir())
     if force or empty or pending or not target.exists():
         return None
-    manifest = read_manifest(target)
-    if manifest is None:
+    if (manifest := read_manifest(target)) is None:
         raise UserError(f"{target}: exists but was not made by this step; move it away or pass --force")
     if manifest.step != step:
         raise UserError(f"{target}: was made by step {manifest.step!r}, not {step!r}; choose another path or --force")

@@ -7,6 +7,10 @@ from typing import Any
 
 from compositionality.errors import UserError
 
+Shape = Mapping[str, Any]
+"""Required keys of an object: key → a type, a shape (a list of such objects), or None (anything)."""
+NUMBER = int | float
+
 
 def read_text(path: Path, fix: str) -> str:
     """Return the text of ``path`` without its BOM; UserError, ending with ``fix``, if it is missing or not UTF-8."""
@@ -18,9 +22,11 @@ def read_text(path: Path, fix: str) -> str:
         raise UserError(f"{path}: damaged (not UTF-8 at byte {error.start}); {fix}") from error
 
 
-def read_json_object(path: Path, fix: str) -> dict[str, Any]:
-    """Return the JSON object in ``path``. UserError, ending with ``fix``, if it is missing or damaged."""
-    return parse_json_object(read_text(path, fix), path, fix)
+def read_json_object(path: Path, fix: str, shape: Shape | None = None) -> dict[str, Any]:
+    """Return the JSON object in ``path``. UserError, ending with ``fix``, if it is damaged or not of this ``shape``."""
+    content = parse_json_object(read_text(path, fix), path, fix)
+    check_shape(content, shape or {}, path, fix)
+    return content
 
 
 def parse_json_object(text: str, where: object, fix: str) -> dict[str, Any]:
@@ -33,11 +39,6 @@ def parse_json_object(text: str, where: object, fix: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{where}: damaged (a JSON {type(content).__name__}, not an object); {fix}")
     return content
-
-
-Shape = Mapping[str, Any]
-"""Required keys of an object: key → a type, a shape (a list of such objects), or None (anything)."""
-NUMBER = int | float
 
 
 def check_shape(content: Any, shape: Shape, where: object, fix: str) -> None:

@@ -13,16 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from compositionality.data.artefact import (
-    Recipe,
-    check_maker,
-    hidden_sibling,
-    is_done,
-    is_to_be_checked,
-    make,
-    read_manifest,
-    tree_hash,
-)
+from compositionality.data import artefact
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.data.row_format import RowSettings
@@ -125,9 +116,9 @@ def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
 
 def check_table(settings: EvaluationSettings, step: str) -> None:
     """Raise UserError if another step than ``step`` made the existing table, or the output has no name."""
-    hidden_sibling(settings.output, "lock")
+    artefact.hidden_sibling(settings.output, "lock")
     if not settings.answers_only:
-        check_maker(settings.output / RESULTS, step, force=settings.force)
+        artefact.check_maker(settings.output / RESULTS, step, force=settings.force)
 
 
 def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None:
@@ -135,13 +126,13 @@ def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None
     models, rollouts, files = names_of(settings)
     check_table(settings, step)
     for path in rollouts.values():
-        if is_to_be_checked(path, dry=True):
+        if artefact.is_to_be_checked(path, dry=True):
             rollout_manifest(Path(path))
     for path in files.values():
-        if is_to_be_checked(path, dry=True) and (settings.levels or settings.per_level):
+        if artefact.is_to_be_checked(path, dry=True) and (settings.levels or settings.per_level):
             _rows(settings, Path(path))
-    settled = bool(settings.base_url) or is_to_be_checked(*models.values(), dry=True)  # one engine for all models
-    if settled and models:
+    settled = bool(settings.base_url) or artefact.is_to_be_checked(*models.values(), dry=True)
+    if settled and models:  # one engine for all of them
         settings = _choose_engine(settings, models)
     for model, path in models.items():
         for name, file in files.items():
@@ -192,9 +183,9 @@ def _choose(settings: EvaluationSettings, name: str, source: Path) -> SampledPro
         return SampledProblems(source, source, rows, table.take(rows))
     target = settings.output / "problems" / f"{name}.parquet"
     part = {"levels": settings.levels, "per_level": settings.per_level}
-    recipe = Recipe("passk_problems", part, {"problems": source})
+    recipe = artefact.Recipe("passk_problems", part, {"problems": source})
     # Several processes may use these problems at the same time.
-    make(target, recipe, lambda path: write_table(table.take(rows), path), follows=True, wait=600)
+    artefact.make(target, recipe, lambda path: write_table(table.take(rows), path), follows=True, wait=600)
     return SampledProblems(target, source, rows, table.take(rows))
 
 
@@ -236,7 +227,7 @@ def _holds_others(job: CollectSettings) -> bool:
     """Return whether the output has answers, or an unfinished run, of another model or other settings."""
     job_recipe = rollout_recipe(settle_engine(job))
     try:
-        is_done(job.output, job_recipe)
+        artefact.is_done(job.output, job_recipe)
     except UserError:
         return True
     return has_other_rollouts(job.output, job_recipe.identity())
@@ -282,8 +273,8 @@ def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any]
                 tables.append(rows.merge(read_gold(gold), "left", on="problem") if gold else rows)
         write(pd.concat(tables), path)
 
-    recipe = Recipe(step, settings, inputs)
-    make(table, recipe, write_table_of_all, force=evaluation.settings.force or _grows(table, recipe))
+    recipe = artefact.Recipe(step, settings, inputs)
+    artefact.make(table, recipe, write_table_of_all, force=evaluation.settings.force or _grows(table, recipe))
     return table
 
 
@@ -302,9 +293,9 @@ def _sampling(folders: Mapping[tuple[str, str], Path], n_samples: int) -> dict[s
     return {name: value for name, value in sampling.items() if name != "model"}
 
 
-def _grows(table: Path, recipe: Recipe) -> bool:
+def _grows(table: Path, recipe: artefact.Recipe) -> bool:
     """Return whether the new table keeps all rollouts of the existing one, so that replacing it loses nothing."""
-    old = read_manifest(table) if table.is_file() else None
+    old = artefact.read_manifest(table) if table.is_file() else None
     if old is None or old.step != recipe.step:
         return False
     _, settings, inputs = recipe.identity()
@@ -317,7 +308,7 @@ def count_samples(
 ) -> pd.DataFrame:
     """Return counts of the completions of the sampled problems, (P,); with ``problems`` also of their chains."""
     manifest = rollout_manifest(folder)
-    whole, part = tree_hash(sampled.source), tree_hash(sampled.path)
+    whole, part = artefact.tree_hash(sampled.source), artefact.tree_hash(sampled.path)
     if (file_hash := manifest.inputs.get("problems", "")) not in (whole, part):
         raise UserError(f"{folder}: answers other problems than those of {sampled.source}; collect them for that file")
     rows = sampled.rows if file_hash == whole else np.arange(len(sampled.rows))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
@@ -13,15 +14,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from compositionality.console import natural_key, new_console
-from compositionality.data.artefact import (
-    Recipe,
-    check_maker,
-    file_hash,
-    hidden_sibling,
-    is_to_be_checked,
-    make,
-    read_manifest,
-)
+from compositionality.data import artefact
 from compositionality.data.parquet import check_file, read_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -108,12 +101,12 @@ def find_failures(settings: FailureSettings) -> Path:
     output, sources = settings.output, find_sources(settings)
     table, judged = output / LABELS, output / JUDGED
     recipe, force = _recipe(settings, sources), settings.force
-    made = make(table, recipe, lambda path: _write_labels(sources, settings.levels, path), force=force, follows=True)
-    if made is None:
+    write_labels = partial(_write_labels, sources, settings.levels)
+    if artefact.make(table, recipe, write_labels, force=force, follows=True) is None:
         print(f"{table} is already there")
     labels = read_labels(table)
-    counts = Recipe(STEP, {"rules": RULES, "columns": SCHEMA.names}, {"labels": table})
-    make(output / RESULTS, counts, lambda path: write(count_classes(labels), path), force=force, follows=True)
+    counts = artefact.Recipe(STEP, {"rules": RULES, "columns": SCHEMA.names}, {"labels": table})
+    artefact.make(output / RESULTS, counts, lambda path: write(count_classes(labels), path), force=force, follows=True)
     if settings.judge:
         texts = (
             ((source.model, source.file, row["problem"], row["sample"]), problem, row["response"])
@@ -122,8 +115,8 @@ def find_failures(settings: FailureSettings) -> Path:
         judge_labels(settings, table, labels, texts, judged)
     console = new_console()
     print_failures(read_results([f"run:{output}"], metric=Metric.FAILURES), labels, settings.level, console)
-    judge_manifest = read_manifest(judged) if judged.is_file() else None
-    if judge_manifest is not None and judge_manifest.inputs.get("labels") == file_hash(table):
+    judge_manifest = artefact.read_manifest(judged) if judged.is_file() else None
+    if judge_manifest is not None and judge_manifest.inputs.get("labels") == artefact.file_hash(table):
         print_agreement(agreement(judged), console)
     print(f"{output / RESULTS} and {LABELS}")
     return output
@@ -133,9 +126,9 @@ def check(settings: FailureSettings) -> None:
     """Check the settings for a dry run, and those rollouts and problem files that exist."""
     files = _check_settings(settings)
     for name in (LABELS, RESULTS):
-        check_maker(settings.output / name, STEP, force=settings.force)
+        artefact.check_maker(settings.output / name, STEP, force=settings.force)
     folders = [path for entry in settings.rollouts for path in named_paths("rollouts", [entry]).values()]
-    if is_to_be_checked(*files.values(), *(folders or [settings.evaluation]), dry=True):
+    if artefact.is_to_be_checked(*files.values(), *(folders or [settings.evaluation]), dry=True):
         find_sources(settings)
         return
     for path in files.values():
@@ -150,7 +143,7 @@ def _check_settings(settings: FailureSettings) -> dict[str, Path]:
     """Return the problem files by name. UserError for invalid settings."""
     if bool(settings.evaluation) == bool(settings.rollouts):
         raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
-    hidden_sibling(settings.output, "lock")  # refuses a path without a name
+    artefact.hidden_sibling(settings.output, "lock")  # refuses a path without a name
     for name in settings.models:
         check_name("models", name)
     check_ranges(settings)
@@ -164,7 +157,7 @@ def find_sources(settings: FailureSettings) -> list[Source]:
     files = _check_settings(settings)
     for path in files.values():
         check_file(path)
-    names = {file_hash(path): name for name, path in files.items()}
+    names = {artefact.file_hash(path): name for name, path in files.items()}
     sources: dict[tuple[str, str], Source] = {}
     folders = _folders(settings, files)
     if not folders:
@@ -193,7 +186,7 @@ def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple
         return [(model, Path(path)) for model, path in entries if model in (settings.models or [model])]
     rollouts = Path(settings.evaluation) / ROLLOUTS
     models = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
-    table = read_manifest(rollouts.parent / RESULTS)
+    table = artefact.read_manifest(rollouts.parent / RESULTS)
     order = table.settings.get("models", []) if table else []
     models.sort(key=lambda model: order.index(model) if model in order else len(order))
     folders = [(model, rollouts / model / name) for model in settings.models or models for name in files]
@@ -203,13 +196,13 @@ def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple
     return folders
 
 
-def _recipe(settings: FailureSettings, sources: Sequence[Source]) -> Recipe:
+def _recipe(settings: FailureSettings, sources: Sequence[Source]) -> artefact.Recipe:
     inputs = {f"rollouts/{source.model}/{source.file}": source.rollouts for source in sources}
     inputs |= {f"problems/{source.file}": source.problems for source in sources}
     names = [[source.model, source.file] for source in sources]
     values = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
     replicate = replicate_of((source.rollouts for source in sources), {source.problems: None for source in sources})
-    return Recipe(STEP, {**values, "replicate": replicate}, inputs)
+    return artefact.Recipe(STEP, {**values, "replicate": replicate}, inputs)
 
 
 def _responses(sources: Sequence[Source]) -> Iterator[Response]:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from compositionality.data.artefact import Manifest, file_hash, read_manifest, tree_hash, verify
-from compositionality.data.json_files import check_shape, read_json_object
+from compositionality.data.artefact import Manifest, file_hash, is_to_be_checked, read_manifest, tree_hash, verify
+from compositionality.data.json_files import read_json_object
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import add_run_names, named_paths
@@ -213,6 +213,12 @@ class Results:
         return replace(self.only(names), arms=(*self.arms, *sorted(missing))) if names else self
 
 
+def existing(inputs: Sequence[str]) -> list[str]:
+    """Return, for a dry run, the inputs of ``read_results`` that exist, as NAME:PATH."""
+    places = named_paths("inputs", add_run_names(inputs))
+    return [f"{name}:{path}" for name, path in places.items() if is_to_be_checked(path, dry=True)]
+
+
 def read_results(inputs: Sequence[str], arms: Sequence[str] = (), metric: Metric = Metric.ACCURACY) -> Results:
     """Read evaluations, ``NAME:PATH`` or paths of folders (or a file in them); only ``arms``, in order (empty: all)."""
     places = named_paths("inputs", add_run_names(inputs))
@@ -232,8 +238,8 @@ def read_figures(inputs: Sequence[str]) -> Results:
         raise UserError(f"{path}: missing; run {FIT}")
     if verify(path).step != "fit_scaling":
         raise UserError(f"{path}: was not made by {FIT}; give its scaling.json")
-    content = read_json_object(path, again)
-    check_shape(content, {"runs_of_a_size": int, "quantities": {"name": str, "reason": str}}, path, again)
+    shape = {"runs_of_a_size": int, "quantities": {"name": str, "reason": str}}
+    content = read_json_object(path, again, shape)
     figures = pd.DataFrame(content["quantities"]).set_index("name")
     rows, replicate = concatenate([]).assign(replicate=""), ReplicateTables(name, {path.name: path})
     return Results(rows, (replicate,), tuple(figures.index), figures, content["runs_of_a_size"])

@@ -13,7 +13,7 @@ from compositionality.data.artefact import Recipe, check_maker, config_hash, mak
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import add_run_names, named_paths
 from compositionality.evaluate.ranks import rank_table, ranks_of
-from compositionality.evaluate.results import SPLIT, ProblemSet, Results, read_results
+from compositionality.evaluate.results import SPLIT, ProblemSet, Results, existing, read_results
 from compositionality.evaluate.summary import Row, differences, shares
 from compositionality.evaluate.tables import INTERVALS, csv_text, print_tables, rich_table
 from compositionality.evaluate.types import CHAIN, CORRECT, Metric
@@ -40,19 +40,16 @@ def summarise(settings: SummariseSettings) -> Path:
     With ``influence`` also write ranks.csv beside it, and print the rank correlations.
     """
     rows, files, console, output = list[Row](), dict[str, Path](), new_console(), settings.output
-    for variant, inputs in check(settings).items():
-        results = read_results(inputs, settings.models)
-        if lacking := results.partial_arms:
-            raise UserError(f"{', '.join(lacking)}: not evaluated in every seed; evaluate it or give models=[...]")
+    variants, influence = check(settings, dry=False)
+    for variant, results in variants.items():
         rows += [{"variant": variant, **row} if variant else row for row in summary_rows(results)]
         files |= {str(Path(variant, name)): path for name, path in table_files(results).items()}
         if variant:
             console.print(f"\n{variant}")
         print_summary(results, console)
     texts = {output: csv_text(rows)}
-    if settings.influence:
-        influence = read_results(settings.influence, metric=Metric.INFLUENCE)
-        ranks = ranks_of(results, influence)
+    if influence is not None:
+        ranks = ranks_of(variants[""], influence)
         texts[output.with_name("ranks.csv")] = csv_text(ranks["correlations"])
         files |= {f"influence/{name}": path for name, path in table_files(influence).items()}
         console.print(rich_table(*rank_table(ranks)))
@@ -63,8 +60,11 @@ def summarise(settings: SummariseSettings) -> Path:
     return output
 
 
-def check(settings: SummariseSettings) -> dict[str, list[str]]:
-    """Return the inputs of each variant. UserError for an invalid output or invalid names of inputs."""
+def check(settings: SummariseSettings, *, dry: bool = True) -> tuple[dict[str, Results], Results | None]:
+    """Return the results of each variant and the influence; if ``dry``, of the inputs that exist.
+
+    UserError for an invalid output, invalid names of inputs, damaged inputs, an arm that not every seed has.
+    """
     if settings.output.suffix != ".csv":
         raise UserError(f"output={settings.output}: must end in .csv")
     for path in (settings.output, *([settings.output.with_name("ranks.csv")] if settings.influence else [])):
@@ -80,7 +80,14 @@ def check(settings: SummariseSettings) -> dict[str, list[str]]:
             named_paths(key, add_run_names(entries))
     if settings.influence and set(variants) != {""}:
         raise UserError("influence: ranks the arms of one study; leave it out for variants")
-    return variants
+    results = dict[str, Results]()
+    for variant, inputs in variants.items():
+        if present := existing(inputs) if dry else inputs:
+            results[variant] = read_results(present, settings.models)
+            if lacking := results[variant].partial_arms:
+                raise UserError(f"{', '.join(lacking)}: not evaluated in every seed; evaluate it or give models=[...]")
+    influence = existing(settings.influence) if dry and settings.influence else settings.influence
+    return results, read_results(influence, metric=Metric.INFLUENCE) if influence else None
 
 
 def table_files(results: Results) -> dict[str, Path]:

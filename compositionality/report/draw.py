@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from compositionality.analysis.scaling import STEP as FIT_STEP
 from compositionality.data.artefact import Recipe, check_maker, hidden_sibling, is_to_be_checked, make, verify
-from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
+from compositionality.data.json_files import NUMBER, Shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import class_shares, read_labels
-from compositionality.evaluate.naming import add_run_names, named_paths
-from compositionality.evaluate.results import LABELS, Results, read_results
+from compositionality.evaluate.results import LABELS, Results, existing, read_results
 from compositionality.evaluate.seeds import summary_of, table_files
 from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED, OneOf
@@ -126,13 +125,11 @@ def check(settings: FigureSettings) -> None:
     """Refuse in a dry run names of inputs that cannot be, and what exists of inputs and output as a start would."""
     check_ranges(settings)
     check_maker(file_of(settings.output), STEP, force=settings.force)
-    scaling = settings.figure == SCALING
-    paths = settings.inputs if scaling else named_paths("inputs", add_run_names(settings.inputs)).values()
-    if is_to_be_checked(*paths, dry=True):
-        if scaling:
+    if settings.figure == SCALING:
+        if is_to_be_checked(*settings.inputs, dry=True):
             chosen_laws(settings)
-        else:
-            read_results(settings.inputs, settings.models, METRICS[settings.figure])
+    elif present := existing(settings.inputs):
+        read_results(present, settings.models, METRICS[settings.figure])
 
 
 def with_level(summary: Row, measure: str) -> list[dict[str, Any]]:
@@ -147,8 +144,7 @@ def chosen_laws(settings: FigureSettings) -> tuple[dict[str, Any], Row, Row]:
     path = Path(settings.inputs[0])
     if verify(path).step != FIT_STEP:
         raise UserError(f"{path}: was not made by examples/fit_scaling.py")
-    content = read_json_object(path, AGAIN)
-    check_shape(content, SCALING_SHAPE, path, AGAIN)
+    content = read_json_object(path, AGAIN, SCALING_SHAPE)
     laws = {law["law"]: law for law in content["laws"] if law["curves"]}
     if not laws:
         raise UserError(f"{path}: no law could be fitted")

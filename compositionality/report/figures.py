@@ -69,6 +69,12 @@ def level_name(level: int) -> str:
     return f"level {level}" if level else "all levels"
 
 
+def panel_titles(frame: pd.DataFrame) -> "pd.Series[str]":
+    """Return group, level and number of problems of each row, for the panel that it is in."""
+    levels, counts = frame["level"].map(level_name), frame["n_problems"].map("n = {:,}".format)
+    return frame["group"].map(group_title) + ", " + levels + "\n" + counts
+
+
 def level_colour(frame: pd.DataFrame) -> alt.Color:
     """Return the colours of the levels of ``frame``, whose names are in ``name``."""
     levels = sorted(frame["level"].unique())
@@ -281,19 +287,14 @@ def failure_modes(rows: Any, styles: Styles) -> Chart:
     """Draw stacked shares of the failure classes, a bar an arm: a panel for each group and level, then the paper's."""
     frame = with_arms(rows, styles)
     colours = class_colours([*frame["class"].unique()])
-    frame["panel"] = (
-        frame["group"].map(group_title)
-        + frame["level"].map(lambda level: f", level {level}" if level else ", all levels")
-        + frame["n_problems"].map(lambda n: f"\nn = {n:,}")
-    )
+    frame["panel"] = panel_titles(frame)
     if paper.matching_test(rows) == paper.FAILURES_TEST:
         title = "paper: Llama-3.1-8B\nlevel 3, pale: lower bound"
         frame = pd.concat([frame, with_arms(paper.stated_failures(), styles).assign(panel=title)])
     frame = frame[frame["share"] > 0].reindex(columns=["panel", "arm", "class", "share", "bound"])
+    shown = {name.replace("_", " "): colour for name, colour in colours.items() if name in set(frame["class"])}
     frame["place"] = frame["class"].map([*colours].index)
     frame["class"] = frame["class"].str.replace("_", " ")
-    shown = {name.replace("_", " "): colour for name, colour in colours.items()}
-    shown = {name: colour for name, colour in shown.items() if name in set(frame["class"])}
     bars = alt.Chart().mark_bar().encode(
         share("share", x=True).stack("zero"),
         alt.Y("arm:N", title=None, sort=[style.title for style in styles.values()], axis=alt.Axis(labelLimit=170)),
@@ -360,8 +361,7 @@ def influence_pairs(rows: Any, styles: Styles) -> Chart:
 def gains(rows: Any, styles: Styles) -> Chart:
     """Draw the share right before RL (open) and after it, an arm a line, a panel a group; bars: the gain's interval."""
     frame = with_arms(rows, styles).assign(line=lambda frame: frame["arm"].str.partition(":")[0])
-    frame["panel"] = frame["group"].map(group_title) + frame["level"].map(lambda level: f", {level_name(level)}")
-    frame["panel"] += frame["n_problems"].map(lambda n: f"\nn = {n:,}")
+    frame["panel"] = panel_titles(frame)
     order = [*frame.groupby("line")["gain"].mean().sort_values(ascending=False).index]
     base = alt.Chart().encode(alt.Y("line:N", title=None, sort=order), arm_encodings(styles)["color"].legend(None))
     x = {

@@ -199,9 +199,7 @@ def run_steps(settings: GpuCheckSettings, work: Path, processes: int, gpus: list
             yield run_step(step, log, settings, gpus[: processes if step.kind in TRAINING else 1])
             problems = work / step.name.split()[0] / "train.parquet"
             rows = problems.with_name("sft.parquet")
-            if (
-                problems.is_file() and not rows.is_file()
-            ):  # to fine-tune on: questions, and the start of their gold answers
+            if problems.is_file() and not rows.is_file():  # to fine-tune on, with the start of the gold answers
                 asked = read_problems(problems).select(["prompt", "reward_model"]).to_pylist()
                 answers = ({"role": "assistant", "content": row["reward_model"]["ground_truth"][:64]} for row in asked)
                 chats = [[*row["prompt"], answer] for row, answer in zip(asked, answers, strict=True)]

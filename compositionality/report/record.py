@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 
 from compositionality.console import natural_key
 from compositionality.data import artefact
-from compositionality.data.artefact import write_text
 from compositionality.data.git import check_ancestor, code_version, hash_at
-from compositionality.data.json_files import read_json_object
+from compositionality.data.json_files import NUMBER, Shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import claims_text, read_claims
 from compositionality.evaluate.gold_tables import (
@@ -35,6 +34,8 @@ from compositionality.evaluate.table import RESULTS, SCHEMA
 from compositionality.evaluate.tables import markdown_lines, summary_markdown
 from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED
+from compositionality.report.draw import AGAIN as REFIT
+from compositionality.report.draw import SCALING_SHAPE
 from compositionality.study.model import all_arms
 from compositionality.study.runner import machine, versions
 from compositionality.train.completions import SAMPLES
@@ -45,6 +46,7 @@ RECORD, METRICS, FIGURE = "record.json", "metrics.jsonl", "figure.png"
 FILES = (RECORD, "command", "versions", METRICS, RESULTS, FIGURE)
 MOST_SAMPLES = 200_000
 """Bytes of a replicate's validation samples, about: of more steps the first, the last and some between are kept."""
+MACHINE_SHAPE: Shape = {"cpu": str, "cores": int, "memory_gib": NUMBER, "gpus": list, "python": str}
 KEYS = ("evaluation", "replicate", "seed", "split")
 PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
 
@@ -91,13 +93,21 @@ def write_record(settings: RecordSettings) -> Path:
 
 
 def check(settings: RecordSettings) -> None:
-    """Refuse in a dry run a folder that something else made; a replicate's tables need not be there yet."""
-    files = inputs_of(settings)
-    if settings.replicate and not all(path.is_file() for path in files.values()):
+    """Check the settings and the output for a dry run; read the inputs if all exist and the record is not there yet."""
+    files, places = inputs_of(settings), [entry.partition(":")[2] for entry in settings.results]
+    places += [place for place in (settings.claims, settings.times, settings.figure, settings.registration) if place]
+    for kind in ("config", "runs", "fits"):
+        places += map(str, paths(kind, getattr(settings, kind)).values())
+    if settings.replicate and not artefact.is_to_be_checked(*files.values(), dry=True):
         artefact.check_place(settings.output, artefact.Recipe("write_record", {}, files))
         artefact.check_maker(settings.output, "write_record", force=settings.force)
-    else:
-        artefact.check_target(settings.output, recipe_of(settings), force=settings.force)
+        return
+    recipe = recipe_of(settings)
+    artefact.check_target(settings.output, recipe, force=settings.force)
+    if artefact.is_to_be_checked(*places, dry=True):
+        recipe.identity()  # refuses an altered table
+        if settings.force or not is_of_tables(settings.output, recipe):
+            contents_of(settings)
 
 
 def inputs_of(settings: RecordSettings) -> dict[str, Path]:
@@ -153,22 +163,17 @@ def check_decisions(folder: Path, path: Path) -> None:
             )
 
 
-def fill(folder: Path, settings: RecordSettings) -> None:
-    """Write every file of the record but its manifest."""
+def contents_of(settings: RecordSettings) -> tuple[dict[str, str], pa.Table | None]:
+    """Return the record's texts by file name, and its table. UserError if an input is missing, damaged or altered."""
+    tables = joined_tables(recipe_of(settings))
     if settings.replicate:
-        folders = paths("runs", settings.runs).values()
-        runs = {path.parent.name: path.parent for place in folders for path in sorted(place.glob(f"*/{METRICS}"))}
-        write_text(folder / METRICS, "".join(f"{json.dumps(step)}\n" for step in steps(runs)))
-        pq.write_table(joined_tables(recipe_of(settings)), folder / RESULTS, compression="zstd")
-        if settings.completions:
-            rollouts = next(iter(inputs_of(settings).values())).with_name(ROLLOUTS)  # of accuracy
-            if not (answers := [*rollouts.glob("*/[!.]*")]):
-                raise UserError(f"{rollouts}: no completions there; evaluate again, or leave out completions=true")
-            for place in answers:
-                artefact.verify(place)
-            shutil.copytree(rollouts, folder / ROLLOUTS, ignore=shutil.ignore_patterns(".*"))  # locks
-            keep_samples(folder / SAMPLES, runs)
-        return
+        rollouts = rollouts_of(settings)
+        answers = [*rollouts.glob("*/[!.]*")] if settings.completions else []
+        if settings.completions and not answers:
+            raise UserError(f"{rollouts}: no completions there; evaluate again, or leave out completions=true")
+        for place in answers:
+            artefact.verify(place)
+        return {METRICS: "".join(f"{json.dumps(step)}\n" for step in steps(runs_of(settings)))}, tables
     record = without_places(record_of(settings))
     texts = {
         RECORD: json.dumps(rounded(record), indent=1, ensure_ascii=False),
@@ -176,16 +181,37 @@ def fill(folder: Path, settings: RecordSettings) -> None:
         "versions": "\n".join(f"{name}=={version}" for name, version in record["versions"].items()),
         METRICS: "\n".join(map(json.dumps, steps(paths("runs", settings.runs)))),
     }
-    for name in filter(texts.get, texts):
-        (folder / name).write_text(texts[name] + "\n", encoding="utf-8")
-    tables = joined_tables(recipe_of(settings))
-    if not settings.registration:  # its replicates are kept one by one
-        pq.write_table(tables, folder / RESULTS, compression="zstd")
+    texts = {name: f"{text}\n" for name, text in texts.items() if text}
+    files = {*texts, *([] if settings.registration else [RESULTS]), *([FIGURE] if settings.figure else [])}
     if settings.figure:
         artefact.verify(Path(settings.figure))
+    texts["README.md"] = page_of(settings.output.name, record, files)
+    return texts, None if settings.registration else tables  # its replicates are kept one by one
+
+
+def runs_of(settings: RecordSettings) -> dict[str, Path]:
+    """Return the folder of each training of a replicate."""
+    folders = paths("runs", settings.runs).values()
+    return {path.parent.name: path.parent for place in folders for path in sorted(place.glob(f"*/{METRICS}"))}
+
+
+def rollouts_of(settings: RecordSettings) -> Path:
+    """Return the folder of a replicate's completions, those of its table of accuracy."""
+    return next(iter(inputs_of(settings).values())).with_name(ROLLOUTS)
+
+
+def fill(folder: Path, settings: RecordSettings) -> None:
+    """Write every file of the record but its manifest."""
+    texts, tables = contents_of(settings)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    if tables is not None:
+        pq.write_table(tables, folder / RESULTS, compression="zstd")
+    if settings.figure:
         shutil.copyfile(settings.figure, folder / FIGURE)
-    page = page_of(settings.output.name, record, {path.name for path in folder.iterdir()})
-    (folder / "README.md").write_text(page, encoding="utf-8")
+    if settings.completions:
+        shutil.copytree(rollouts_of(settings), folder / ROLLOUTS, ignore=shutil.ignore_patterns(".*"))  # locks
+        keep_samples(folder / SAMPLES, runs_of(settings))
 
 
 def keep_samples(folder: Path, runs: Mapping[str, Path]) -> None:
@@ -205,7 +231,8 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
     runs = paths("runs", settings.runs).values()
     made = [artefact.read_manifest(folder) for run in runs for folder in (run, run / "final") if folder.is_dir()]
     where = Path(settings.machine) if settings.machine else None
-    known = read_json_object(where, "copy it from the machine of the study") if where and where.is_file() else {}
+    fix = "copy it from the machine of the study"
+    known = read_json_object(where, fix, MACHINE_SHAPE) if where and where.is_file() else {}
     entries = [entry.partition("/") for entry in settings.results]
     evaluated = read_results([entry for kind, _, entry in entries if kind == entries[0][0]], settings.models)
     if not made:  # the models are elsewhere, or gone: what was kept of their replicates
@@ -233,8 +260,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         queries = read_results(influence, metric=Metric.INFLUENCE)
         record |= {} if why_no_ranks(evaluated, queries) else {"ranks": ranks_of(evaluated, queries)}
     if fits := paths("fits", settings.fits):
-        again = "run examples/fit_scaling.py again"
-        record["fits"] = {name: read_json_object(path, again) for name, path in fits.items()}
+        record["fits"] = {name: read_json_object(path, REFIT, SCALING_SHAPE) for name, path in fits.items()}
     if settings.registration:
         record["registration"] = registered(Frozen(Path(settings.registration)))
     return record

@@ -17,16 +17,7 @@ import pyarrow.parquet as pq
 
 from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import load_profile
-from compositionality.data.artefact import (
-    Manifest,
-    exclusive,
-    file_hash,
-    hidden_sibling,
-    manifest_path,
-    remove,
-    verify,
-    write_text,
-)
+from compositionality.data import artefact
 from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of, tree_ids
 from compositionality.data.json_files import read_text
 from compositionality.errors import UserError
@@ -101,7 +92,7 @@ def registered_study(
         return sort_steps(final_steps), request
     path, folder = registration_path(name), Path(request.root("results"), "registration")
     # the hash stands for claims, recipe and design
-    identity = f"{REGISTERED}{path.stem} {file_hash(path)[:16]}"
+    identity = f"{REGISTERED}{path.stem} {artefact.file_hash(path)[:16]}"
     if folder.exists():
         keep(name, commit, folder)
     check_test_seed(request.test_seed, identity)
@@ -143,17 +134,17 @@ def restore(request: Request) -> None:
         if not folder.is_dir():
             continue
         commit_of(folder)
-        manifest = verify(folder)
+        manifest = artefact.verify(folder)
         if results.is_dir():
             continue
-        with exclusive(results, wait=60):  # seconds; replicates may be started at the same moment
+        with artefact.exclusive(results, wait=60):  # seconds; replicates may be started at the same moment
             if not results.is_dir():
-                remove(partial := hidden_sibling(results, "partial"))
+                artefact.remove(partial := artefact.hidden_sibling(results, "partial"))
                 put_back(folder, manifest, partial, request.loaded.claimed)
                 partial.replace(results)
 
 
-def put_back(folder: Path, manifest: Manifest, results: Path, places: Mapping[str, str]) -> None:
+def put_back(folder: Path, manifest: artefact.Manifest, results: Path, places: Mapping[str, str]) -> None:
     """Write the tables and completions that are kept in ``folder`` below ``results``; ``places``: files by kind."""
     rows = pq.read_table(folder / TABLE)
     for kind, content in manifest.settings["tables"].items():
@@ -165,16 +156,16 @@ def put_back(folder: Path, manifest: Manifest, results: Path, places: Mapping[st
         pq.write_table(table_rows, table, compression="zstd")
         write_manifest(table, {**content, "facts": {"kept": str(folder)}})
         if kind == "accuracy":
-            write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
-            write_manifest(table.with_name(TRAINING), {**content, "inputs": {"table": file_hash(table)}})
+            artefact.write_text(table.with_name(TRAINING), json.dumps(manifest.settings["training"]))
+            write_manifest(table.with_name(TRAINING), {**content, "inputs": {"table": artefact.file_hash(table)}})
             for kept in filter(Path.is_dir, (folder / ROLLOUTS, folder / SAMPLES)):
                 copytree(kept, table.with_name(kept.name))
 
 
 def write_manifest(target: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest of a restored file: the recorded content, with the file's present hash."""
-    manifest = Manifest(**{**content, "files": {target.name: file_hash(target)}})
-    write_text(manifest_path(target), manifest.model_dump_json(indent=1) + "\n")
+    manifest = artefact.Manifest(**{**content, "files": {target.name: artefact.file_hash(target)}})
+    artefact.write_text(artefact.manifest_path(target), manifest.model_dump_json(indent=1) + "\n")
 
 
 def keep(name: str, commit: str, folder: Path) -> None:
@@ -250,13 +241,13 @@ def register(name: str, *, dry: bool = False) -> Path:
     text = read_text(path, "save it as UTF-8")
     values: dict[str, Any] = {**hashes_of(registration), "trees": tree_ids(ROOT, ROOMS)}
     text = re.sub(r"^((claims|recipe)_sha256|trees):.*\n?", "", text, flags=re.MULTILINE).rstrip()
-    new = hidden_sibling(path, "new")
-    write_text(new, "\n".join([text, *(f"{key}: {json.dumps(value)}" for key, value in values.items()), ""]))
+    new = artefact.hidden_sibling(path, "new")
+    artefact.write_text(new, "\n".join([text, *(f"{key}: {json.dumps(value)}" for key, value in values.items()), ""]))
     try:
         if read_registration(new) != replace(registration, **values):
             raise UserError("another registration")
     except UserError:
-        remove(new)
+        artefact.remove(new)
         raise UserError(
             f"{path}: hashes cannot be added at its end; write one key per line, as in composition-2.yaml"
         ) from None
@@ -266,7 +257,7 @@ def register(name: str, *, dry: bool = False) -> Path:
 def hashes_of(registration: Registration) -> dict[str, str]:
     """Return the sha256 of the claims' file and of the recipe, by key."""
     recipe = sha256(recipe_of(registration).encode()).hexdigest()
-    return {"claims_sha256": file_hash(claims_path(registration.claims)), "recipe_sha256": recipe}
+    return {"claims_sha256": artefact.file_hash(claims_path(registration.claims)), "recipe_sha256": recipe}
 
 
 def recipe_of(registration: Registration) -> str:

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -19,7 +19,7 @@ from pydantic_core import to_jsonable_python
 from compositionality.config import cli
 from compositionality.config.makers import BASH
 from compositionality.config.profile import load_profile, use_device
-from compositionality.data.artefact import write_text
+from compositionality.data.artefact import OUTDATED, write_text
 from compositionality.errors import UserError, check_installed
 from compositionality.evaluate.registration import FOLDER
 from compositionality.gpus import VISIBLE, visible_gpus
@@ -111,6 +111,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if settings.print:
         print(shown(steps, settings.print))
         return
+    for step in steps:
+        check_named(step, step.check_outputs)
     use_device(request.settings)
     if dry:
         dry_run(steps)
@@ -245,6 +247,15 @@ def check_files(steps: Sequence[Step]) -> None:
                 )
 
 
+def check_named(step: Step, check: Callable[[], object]) -> None:
+    """Call ``check`` of this step without its output. Its UserError names the step."""
+    try:
+        with redirect_stdout(StringIO()):
+            check()
+    except UserError as error:
+        raise UserError(f"{step.key}: {error}") from error
+
+
 def check_lasting_problems(steps: Sequence[Step]) -> None:
     """Raise UserError for RL with verl if the plan makes fewer problems than the steps of training need."""
     problem_files = [file for step in steps if isinstance(step.settings, dict) for file in step.settings.values()]
@@ -281,16 +292,15 @@ def check_pairs(steps: Sequence[Step]) -> None:
 def dry_run(steps: Sequence[Step]) -> None:
     """Print every command and check it as at its start, in this process; a script of several steps checks its own.
 
-    UserError for the first step that would be refused.
+    Results that an earlier step makes anew are not checked as inputs. UserError for the first step that is refused.
     """
+    OUTDATED.clear()
     for step in steps:
         if step.entry_point:
             print(f"+ {step.shell()}", flush=True)
-            try:
-                with redirect_stdout(StringIO()):  # shows only the error of a check
-                    step.check()
-            except UserError as error:
-                raise UserError(f"{step.key}: {error}") from error
+            check_named(step, step.check)
+            if step.why():
+                OUTDATED.update(map(Path, step.outputs))
         else:
             variables = {**os.environ, **step.variables, "DRY_RUN": "1"}
             completed = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)

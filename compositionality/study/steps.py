@@ -8,7 +8,7 @@ import fnmatch
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,11 +17,12 @@ from typing import Any
 from compositionality.config import cli
 from compositionality.config.makers import BASH
 from compositionality.config.problem_sets import check_problem_set, file_settings
-from compositionality.config.verbs import VERBS, entry_point
-from compositionality.data.artefact import manifest_path, read_manifest
+from compositionality.config.verbs import MADE_BY, RESULTS, entry_point
+from compositionality.data.artefact import check_maker, manifest_path, read_manifest
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.study.model import ROOTS, Replicate, check_scripts
-from compositionality.train.run_folder import flatten
+from compositionality.train.run_folder import RECIPE, flatten, refuse_strangers
 
 STEP_VARIABLES = ("MODEL_PATH", "TRAIN_FILES", "VAL_FILES", "OUTPUT", "DATA", "N_SAMPLES")
 """Variables that a script takes in addition to the identity of its run (bash/env.sh)."""
@@ -178,6 +179,17 @@ class Step:
         elif verb.check:
             verb.check(self.settings)
 
+    def check_outputs(self) -> None:
+        """Raise UserError if another step or a person made one of its outputs, or problem files have other settings."""
+        if isinstance(self.settings, dict):
+            check_problem_set(self.command_words)
+            return
+        verb = "collect_rollouts" if self.flat.get("answers_only") else self.entry_point
+        maker = verb if self.flat.get("engine") == "verl" else MADE_BY.get(verb, verb)
+        check: Callable[..., object] = check_starter if "trainer.output" in self.flat else check_maker
+        for result in (result for output in self.outputs for result in self._results(output)):
+            check(result, maker, force=bool(self.flat.get("force")))
+
     def command(self, python: str) -> tuple[str, ...]:
         if self.script:
             return ("bash", f"bash/{self.script}.sh", *self.words)
@@ -196,7 +208,7 @@ class Step:
             return "a script of several steps" if self.script else "no output"
         if self.flat.get("force"):
             return "force"
-        for result in map(self._result, self.outputs):
+        for result in (self._results(output)[-1] for output in self.outputs):
             manifest = read_manifest(result) if result.exists() else None
             if manifest is None:
                 return f"missing: {result}"
@@ -210,12 +222,23 @@ class Step:
                 return f"older: {newer[0]} has changed since"
         return ""
 
-    def _result(self, output: str) -> Path:
-        """Return the file or folder whose manifest tells whether an output is complete."""
+    def _results(self, output: str) -> list[Path]:
+        """Return the files or folders of an output that have a manifest; the last is there when the step is done."""
         if not self.flat.get("answers_only"):
-            return Path(output + VERBS[self.entry_point].result)
+            return [Path(output + ending) for ending in RESULTS.get(self.entry_point, ("",))]
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
-        return min(rollouts.glob("[!.]*"), default=rollouts)
+        return sorted(rollouts.glob("[!.]*"), reverse=True) or [rollouts]
+
+
+def check_starter(target: Path, step: str, *, force: bool) -> None:
+    """Raise UserError if another step made ``target`` or began its run, or a file in its folder is not a run's."""
+    began = target.parent / RECIPE
+    if check_maker(target, step, force=force) or force:
+        return
+    if not began.is_file():
+        refuse_strangers(target.parent)
+    elif (other := read_json_object(began, "add --force to start over").get("step")) != step:
+        raise UserError(f"{target.parent}: holds a run of {other}, not of {step}; choose another folder or add --force")
 
 
 def _is_choice(value: object) -> bool:

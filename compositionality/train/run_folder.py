@@ -111,11 +111,12 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
         if before == own or is_lengthened(out, before.get("settings", {}), before.get("inputs", {}), recipe):
             return before
         raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
-    _refuse_strangers(out)
+    refuse_strangers(out)
     return {}
 
 
-def _refuse_strangers(out: Path) -> None:
+def refuse_strangers(out: Path) -> None:
+    """Raise UserError for a file that is not a run's."""
     for file in out.glob("[!.]*"):
         if file.name not in (WANDB_ID, RUN):
             raise UserError(f"{file}: not of a training run; choose another folder than {out}, or add --force")
@@ -126,7 +127,7 @@ def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
     if not is_to_be_checked(*recipe.inputs.values(), dry=True):
         check_place(out, recipe)
         if not force and not (out / RECIPE).is_file():
-            _refuse_strangers(out)
+            refuse_strangers(out)
     elif not is_finished(out / "final", recipe, force=force):
         owner(out, recipe, force=force)
 

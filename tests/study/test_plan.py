@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -12,11 +13,22 @@ import pytest
 from plans import asked, by_key
 
 from compositionality.config.profile import profile_names
+from compositionality.config.verbs import MADE_BY, RESULTS
+from compositionality.data.artefact import Recipe, new_artefact, remove
 from compositionality.errors import UserError
 from compositionality.study import model as models
-from compositionality.study.model import Replicate, Request, load_study, study_names
+from compositionality.study.model import ROOTS, Replicate, Request, load_study, study_names
 from compositionality.study.plan import plan, sort_steps
-from compositionality.study.run import check_files, check_lasting_problems, check_pairs, dry_run, shown
+from compositionality.study.run import (
+    RunStudySettings,
+    check_files,
+    check_lasting_problems,
+    check_named,
+    check_pairs,
+    dry_run,
+    run_study,
+    shown,
+)
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.run_folder import flatten
@@ -364,6 +376,61 @@ def test_p18_a_study_that_does_not_fit_is_one_line(
     with pytest.raises(UserError, match=named) as caught:
         load_study("section41_42")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("study", ["section41_42", "behavior_injection"])
+def test_p21_no_step_may_have_an_output_that_something_else_made(
+    study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's file and the result of another step are refused, of problem files also those of other settings."""
+    for name in ROOTS.values():
+        monkeypatch.setenv(name, str(tmp_path / name))
+    arms = ("rl-level2", "rft") if study == "section41_42" else ("sft-bridge", "rl-bridge")
+    for step in plan(asked(study, "tiny", arms=arms, report=True)):
+        check_named(step, step.check_outputs)
+        results = [Path(step.outputs[0] + ending) for ending in RESULTS.get(step.entry_point, [""])]
+        maker = MADE_BY.get(step.entry_point, step.entry_point)
+        if step.flat.get("answers_only"):
+            model = step.settings.models[0].partition(":")[0]
+            results, maker = [Path(step.outputs[0], "rollouts", model, "test")], "collect_rollouts"
+        refused = pytest.raises(UserError, match=f"^{re.escape(step.key)}: {re.escape(str(tmp_path))}")
+        for result in results:
+            result.parent.mkdir(parents=True, exist_ok=True)
+            result.write_text("my notes")
+            with refused:
+                check_named(step, step.check_outputs)
+            for made_by in ("another step", maker):
+                remove(result)
+                with new_artefact(result, Recipe(made_by, {})) as partial:
+                    partial.touch() if result.suffix else partial.mkdir()
+                with refused if made_by != maker or isinstance(step.settings, dict) else nullcontext():
+                    check_named(step, step.check_outputs)
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_p21_a_study_refuses_them_before_it_starts(dry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ROOTS.values():
+        monkeypatch.setenv(name, str(tmp_path / name))
+    notes = tmp_path / "CKPT_DIR/s/seed0/stage2-rl-level2/notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("my notes")
+    monkeypatch.setenv("STUDY", "s")
+    settings = RunStudySettings("section41_42", profile="tiny", arms=["rl-level2"], dry_run=dry)
+    with pytest.raises(UserError, match=f"^seed0/rl-level2: {notes}: not of a training run; choose another folder"):
+        run_study(settings)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [notes]
+
+
+def test_a_dry_run_reads_no_table_that_an_earlier_step_makes_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    with new_artefact(tmp_path / "s/seed0/section41_42/results.parquet", Recipe("evaluate_accuracy", {})) as partial:
+        partial.write_text("a table of another version")
+    request = asked(profile="tiny", arms=("rl-level2",))
+    with pytest.raises(UserError, match=f"^summary: {tmp_path}"):
+        dry_run(plan(request, ["summary"]))
+    dry_run(plan(request, ["evaluate", "summary"]))
 
 
 def test_why_a_step_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ import pandas as pd
 from rich.console import Console
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, check_maker, config_hash, file_hash, is_to_be_checked, make, verify
+from compositionality.data import artefact
 from compositionality.data.git import code_version
-from compositionality.data.json_files import check_shape, read_json_object
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import ByName, claim_rows
 from compositionality.evaluate.claims.model import Claim, ClaimsFile, Origin, Rule, read_claims_file
 from compositionality.evaluate.registration import Frozen, Registration, claims_path
-from compositionality.evaluate.results import Results, read_figures, read_results
+from compositionality.evaluate.results import Results, existing, read_figures, read_results
 from compositionality.evaluate.seeds import table_files
 from compositionality.evaluate.tables import INTERVALS, WIDTH, Row, by_seed, decimals, plural, rich_table
 from compositionality.evaluate.types import Decision, Metric
@@ -66,14 +67,14 @@ class ClaimsSettings:
 
 def decide_claims(settings: ClaimsSettings) -> Path:
     """Write ``output`` (claims.json) and print the table. The same results give the same bytes."""
-    file, statuses, changes = check(settings, dry=False)
-    frozen = Frozen(Path(settings.registration)) if settings.registration else None
-    results, left_out = _read(settings.results, file, frozen.registration if frozen else None)
+    file, statuses, changes, frozen = _claims_of(settings, dry=False)
+    results, left_out = _read(settings.results, file, frozen)
     decided = claim_rows([*file.claims, *file.controls], results)
     replicates = [(name, replicate) for name, rows in results.items() for replicate in rows.replicates]
     notes = [*changes, *_notes(file, results), *left_out]
     if frozen:
-        codes = sorted({verify(path).code for _, replicate in replicates for path in replicate.tables.values()})
+        tables = [path for _, replicate in replicates for path in replicate.tables.values()]
+        codes = sorted({artefact.verify(path).code for path in tables})
         notes.append(f"Trained and sampled at {', '.join(codes)}.")  # counted at: in the manifest, as of any result
         if settings.recorded and not settings.post_hoc:
             _check_agrees(decided, Path("results/records", settings.recorded, "study/record.json"))
@@ -86,12 +87,13 @@ def decide_claims(settings: ClaimsSettings) -> Path:
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
         "notes": notes,
-        **({"registration": {**frozen.facts, "claims_sha256": file_hash(frozen.claims)}} if frozen else {}),
+        **({"registration": {**frozen.facts, "claims_sha256": artefact.file_hash(frozen.claims)}} if frozen else {}),
     }
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     inputs = {f"{name}/{file}": path for name, rows in results.items() for file, path in table_files(rows).items()}
-    recipe, output = Recipe(STEP, {"content": config_hash(content)}, inputs), settings.output
-    make(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force, follows=True)
+    recipe, output = artefact.Recipe(STEP, {"content": artefact.config_hash(content)}, inputs), settings.output
+    write = partial(Path.write_text, data=text, encoding="utf-8")
+    artefact.make(output, recipe, write, force=settings.force, follows=True)
     print_claims(content, new_console())
     print(output)
     return output
@@ -107,21 +109,29 @@ def _check_agrees(decided: Sequence[dict[str, Any]], record: Path) -> None:
             raise UserError(f"{record}: {change}; find the change in the code, then pass --post-hoc")
 
 
-def check(settings: ClaimsSettings, *, dry: bool = True) -> tuple[ClaimsFile, Statuses, list[str]]:
-    """Return the claims of the settings, their registration status, and notes on changes since."""
+def check(settings: ClaimsSettings) -> None:
+    """Check the settings for a dry run, and read the results that exist."""
+    file, *_, frozen = _claims_of(settings, dry=True)
+    if frozen or not settings.registration:  # else it is not known yet which results there are
+        _read(settings.results, file, frozen, dry=True)
+
+
+def _claims_of(settings: ClaimsSettings, *, dry: bool) -> tuple[ClaimsFile, Statuses, list[str], Frozen | None]:
+    """Return the claims of the settings, their registration status, notes on changes since, and the registration."""
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
-    check_maker(settings.output, STEP, force=settings.force)
-    if settings.registration and is_to_be_checked(settings.registration, dry=dry):
+    artefact.check_maker(settings.output, STEP, force=settings.force)
+    if settings.registration and artefact.is_to_be_checked(settings.registration, dry=dry):
         frozen = Frozen(Path(settings.registration))
-        return _registered(frozen, settings.claims or frozen.registration.claims, post_hoc=settings.post_hoc)
+        name = settings.claims or frozen.registration.claims
+        return *_registered(frozen, name, post_hoc=settings.post_hoc), frozen
     if settings.post_hoc and not settings.registration:
         raise UserError("--post-hoc: marks changes since a registration; this study has none, leave it out")
-    return read_claims_file(settings.claims or "composition"), {}, []
+    return read_claims_file(settings.claims or "composition"), {}, [], None
 
 
 def _registered(frozen: Frozen, name: str, *, post_hoc: bool) -> tuple[ClaimsFile, Statuses, list[str]]:
-    """Return the result of ``check`` for registered claims. UserError if they changed, unless ``post_hoc``."""
+    """Return registered claims, their status and notes on changes. UserError if they changed, unless ``post_hoc``."""
     changed, registered = frozen.changed(), frozen.registration
     if changed and not post_hoc:
         raise UserError(f"{changed[0]}; restore it, or pass --post-hoc, which marks the changes")
@@ -148,15 +158,18 @@ def read_claims(path: Path) -> dict[str, Any]:
     """Return a claims.json, checked against its manifest."""
     if not path.is_file():
         raise UserError(f"{path}: no such file; make it with examples/claims.py")
-    if verify(path).step != STEP:
+    if artefact.verify(path).step != STEP:
         raise UserError(f"{path}: was not made by examples/claims.py; give its claims.json")
-    content = read_json_object(path, AGAIN)
-    check_shape(content, {"claims": list, "controls": list, "notes": list}, path, AGAIN)
-    return content
+    return read_json_object(path, AGAIN, {"claims": list, "controls": list, "notes": list})
 
 
-def _read(entries: Sequence[str], file: ClaimsFile, registered: Registration | None) -> tuple[ByName, list[str]]:
-    """Return the results with the arms that all their seeds have, and notes on the other arms."""
+def _read(
+    entries: Sequence[str], file: ClaimsFile, frozen: Frozen | None, *, dry: bool = False
+) -> tuple[ByName, list[str]]:
+    """Return the results with the arms that all their seeds have, and notes on the other arms.
+
+    If ``dry``, of the results that exist.
+    """
     names = ", ".join(file.results)
     if not entries:
         raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {names} as RESULTS")
@@ -166,14 +179,16 @@ def _read(entries: Sequence[str], file: ClaimsFile, registered: Registration | N
         if name not in file.results or not path:
             raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH with one of {names} as RESULTS")
         paths.setdefault(name, []).append(path)
-    results, notes = dict[str, Results](), list[str]()
+    results, notes, registered = dict[str, Results](), list[str](), frozen.registration if frozen else None
     for name in (name for name in file.results if name in paths):
-        metric = file.results[name].metric
-        if metric is Metric.SCALING:
-            results[name] = read_figures(paths[name])
+        metric, present = file.results[name].metric, existing(paths[name]) if dry else paths[name]
+        if not present:
             continue
-        rows = read_results(paths[name], metric=metric)
-        if registered:
+        if metric is Metric.SCALING:
+            results[name] = read_figures(present)
+            continue
+        rows = read_results(present, metric=metric)
+        if registered and len(present) == len(paths[name]):
             _check_replicates(name, rows, registered)
         partial_arms = [arm for arm in rows.partial_arms if not registered or arm not in registered.controls]
         notes += [f"Left out of {name}: {', '.join(partial_arms)}; not every seed has it."] if partial_arms else []

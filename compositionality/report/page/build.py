@@ -62,6 +62,7 @@ def report(settings: ReportSettings) -> Path:
         return page
 
     def write(folder: Path) -> dict[str, Any]:
+        inputs.read()
         files = files_of(inputs, settings.figures)
         for name, (written, _) in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -75,10 +76,11 @@ def report(settings: ReportSettings) -> Path:
 
 
 def check_inputs(settings: ReportSettings) -> None:
-    """Refuse in a dry run what somebody else made at the output; inputs too, where the study has been evaluated."""
+    """Refuse in a dry run what somebody else made at the output; read the inputs, if the study has been evaluated."""
     artefact.check_maker(settings.output, STEP, force=settings.force)
-    if any(settings.study.glob(f"seed*/{settings.section}/{RESULTS}")):
-        find_inputs(settings)
+    tables = [*settings.study.glob(f"seed*/{settings.section}/{RESULTS}")]
+    if tables and artefact.is_to_be_checked(*tables, dry=True):
+        find_inputs(settings).read()
 
 
 def check(output: Path, recipe: Recipe) -> None:

@@ -81,7 +81,7 @@ def missing_parts(inputs: Inputs, made: Sequence[str]) -> list[dict[str, str]]:
 def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
     """Return accuracy by level of one study, its own or that of Countdown."""
     kind = COUNTDOWN if name == COUNTDOWN else inputs.own
-    results = inputs.results(COUNTDOWN) if name == COUNTDOWN else inputs.evaluated
+    results = inputs.results.get(kind)
     if results is None:
         return None
     measured = summary_of(results) if name == COUNTDOWN else inputs.summary
@@ -103,7 +103,7 @@ def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
 
 def passk(inputs: Inputs, name: str) -> PageFigure | None:
     """Return pass@k over k; the CSV also has the differences of the pairs that were asked for (``base``)."""
-    results = inputs.results(PASS_AT_K)
+    results = inputs.results.get(PASS_AT_K)
     if results is None:
         return None
     made = inputs.made_with[f"{PASS_AT_K}/{results.replicates[0].name}/{RESULTS}"]
@@ -144,7 +144,7 @@ def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
 
 def failure_modes(inputs: Inputs, name: str) -> PageFigure | None:
     """Return shares of the failure classes; mean over the seeds."""
-    results = inputs.results(FAILURES)
+    results = inputs.results.get(FAILURES)
     rows = [row for row in class_shares(results) if row["share"] is not None] if results else []
     if not rows:
         return None
@@ -288,7 +288,7 @@ def answers(inputs: Inputs, name: str) -> PageFigure | None:
 
 def ranks(inputs: Inputs, name: str) -> PageFigure | None:
     """Return influence of the SFT models' queries against the gain from RL, with the rank correlations."""
-    known = inputs.results(INFLUENCE)
+    known = inputs.results.get(INFLUENCE)
     if known is None or why_no_ranks(inputs.evaluated, known):
         return None
     ranked = ranks_of(inputs.evaluated, known)

@@ -15,7 +15,7 @@ from compositionality.config.problem_sets import create_problem_set
 from compositionality.console import natural_key
 from compositionality.data.artefact import config_hash, file_hash, input_hash, manifest_path, read_manifest
 from compositionality.data.git import code_version
-from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
+from compositionality.data.json_files import NUMBER, Shape, read_json_object
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.registration import FROZEN, read_registration
@@ -34,7 +34,9 @@ from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED, OneOf
 from compositionality.report.draw import SCALING_SHAPE, with_level
+from compositionality.report.record import MACHINE_SHAPE, read_times
 from compositionality.train.completions import SAMPLES
+from compositionality.train.metrics import read_metrics
 from compositionality.validation import check_ranges
 
 COMPOSITION, INJECTION, SCALING = "section41_42", "behavior_injection", "scaling_law"
@@ -85,7 +87,7 @@ NOT_EVALUATED: Mapping[str, Any] = {
 SHAPES: Mapping[str, Shape] = {
     CLAIMS: {"claims": {**_CLAIM, "origin": str}, "controls": _CLAIM, "notes": list},
     "scaling.json": SCALING_SHAPE,
-    MACHINE: {"cpu": str, "cores": int, "memory_gib": NUMBER, "gpus": list, "python": str},
+    MACHINE: MACHINE_SHAPE,
     "recipe.json": {"settings": dict},
     "manifest.json": {"settings": dict},
 }
@@ -130,9 +132,7 @@ class Inputs:
     def json(self, name: str) -> Any:
         """Return the content of a JSON file. UserError if it is damaged or lacks a key that the page needs."""
         path = self.files[name]
-        content = read_json_object(path, AGAIN)
-        check_shape(content, SHAPES.get(path.name, {}), path, AGAIN)
-        return content
+        return read_json_object(path, AGAIN, SHAPES.get(path.name))
 
     def starting(self, prefix: str) -> tuple[str, ...]:
         """Return the names that start with ``prefix``, sorted."""
@@ -144,21 +144,34 @@ class Inputs:
         folders = {name.split("/")[1]: path.parents[name.count("/") - 2] for name, path in tables.items()}
         return {seed: folders[seed] for seed in self.seeds if seed in folders}
 
-    def results(self, kind: str) -> Results | None:
-        """Return the results of this kind of all replicates that have them; None if it was not run."""
-        folders = [f"{seed}:{folder}" for seed, folder in self.folders(kind).items()]
-        models = self.settings.models if kind == self.own else ()
-        return read_results(folders, models, METRICS.get(kind, Metric.ACCURACY)) if folders else None
+    @cached_property
+    def results(self) -> dict[str, Results]:
+        """The results of each kind of all replicates that have them; kinds that were not run are left out."""
+        results = dict[str, Results]()
+        for kind in dict.fromkeys((self.own, COUNTDOWN, *METRICS)):
+            models = self.settings.models if kind == self.own else ()
+            if folders := [f"{seed}:{folder}" for seed, folder in self.folders(kind).items()]:
+                results[kind] = read_results(folders, models, METRICS.get(kind, Metric.ACCURACY))
+        return results
+
+    def read(self) -> None:
+        """Read every table, log and JSON file that the page shows. UserError for the first that is damaged."""
+        _ = self.results
+        for name, path in self.files.items():
+            if path.suffix == ".json":
+                self.json(name)
+            elif path.name == "metrics.jsonl":
+                read_metrics(path)
+            elif name == TIMES:
+                read_times(path)
 
     @property
     def own(self) -> str:
         return OWN[self.settings.section]
 
-    @cached_property
+    @property
     def evaluated(self) -> Results:
-        results = self.results(self.own)
-        assert results is not None
-        return results
+        return self.results[self.own]
 
     @cached_property
     def summary(self) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import Recipe, check_target, is_to_be_checked, make, write_text
-from compositionality.data.json_files import check_shape, read_json_object
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.train.lora import merged, stored
@@ -87,10 +87,7 @@ def find_state(checkpoint: Path) -> Path:
 
 def state_files(source: Path) -> list[Path]:
     """Return the model's shards in the order of ranks; UserError if one is missing."""
-    config, fix = source / "fsdp_config.json", "use another checkpoint"
-    content = read_json_object(config, fix)
-    check_shape(content, {"world_size": int}, config, fix)
-    ranks = content["world_size"]
+    ranks = read_json_object(source / "fsdp_config.json", "use another checkpoint", {"world_size": int})["world_size"]
     paths = [source / f"model_world_size_{ranks}_rank_{rank}.pt" for rank in range(ranks)]
     for path in paths:
         if not path.is_file():
@@ -110,10 +107,8 @@ class Weights:
         self.shards = [{name.removeprefix(PEFT): tensor for name, tensor in state.items()} for state in states]
         self.parts = stored(self.shards[0])
         self.scale = 0.0
-        path, fix = source / LORA, "use another checkpoint"
-        if path.is_file():
-            content = read_json_object(path, fix)
-            check_shape(content, {"r": int, "lora_alpha": int}, path, fix)
+        if (source / LORA).is_file():
+            content = read_json_object(source / LORA, "use another checkpoint", {"r": int, "lora_alpha": int})
             self.scale = content["lora_alpha"] / content["r"]
 
     def shape(self, name: str) -> tuple[int, ...]:
