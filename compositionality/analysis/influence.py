@@ -149,10 +149,13 @@ def measure_influence(settings: InfluenceSettings) -> Path:
         write_table(table, partial)
         return {"co_influence": pairs}
 
+    def summarise(partial: Path) -> None:
+        partial.write_text(json.dumps(summary(read_table(path).to_pylist()), indent=1))
+
     artefact.make(path, recipe, write, force=settings.force)
-    content = summary(read_table(path).to_pylist())
-    text, derived = json.dumps(content, indent=1), artefact.Recipe(STEP, {"format": "json"}, {"table": path})
-    artefact.make(path.with_suffix(".json"), derived, lambda partial: partial.write_text(text), follows=True)
+    means = path.with_suffix(".json")
+    artefact.make(means, artefact.Recipe(STEP, {"format": "json"}, {"table": path}), summarise, follows=True)
+    content = json.loads(means.read_text())
     print(f"{content['queries']} queries, {content['mixed']:.1%} with right and wrong completions")
     for row in content["by_accuracy"]:
         value = "" if row["influence"] is None else f"  influence {row['influence']:.3g}"

@@ -127,8 +127,8 @@ def write(rows: pd.DataFrame, path: Path) -> None:
     pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), path, compression="zstd")
 
 
-def read(path: Path) -> pd.DataFrame:
-    """Read a table without its column ``skills``. UserError for another schema, and for repeated or missing rows."""
+def check_schema(path: Path) -> None:
+    """Raise UserError if ``path`` is no table of results, or has other columns than this version writes."""
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
@@ -136,6 +136,11 @@ def read(path: Path) -> pd.DataFrame:
     fields = [field for field in SCHEMA if field.name not in ADDED or field.name in schema.names]
     if not schema.equals(pa.schema(fields)):
         raise UserError(f"{path}: has other columns than this version writes; make it again with --force")
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Read a table without its column ``skills``. UserError for another schema, and for repeated or missing rows."""
+    check_schema(path)
     columns = [name for name in SCHEMA.names if name != "skills"]
     rows: pd.DataFrame = pq.read_table(path, schema=SCHEMA, columns=columns).to_pandas()
     problems = rows.groupby(["file", "arm"], sort=False)["problem"]

@@ -30,7 +30,7 @@ from compositionality.evaluate.ranks import rank_table, ranks_of, why_no_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
 from compositionality.evaluate.results import LABELS, ROLLOUTS, SPLIT, TRAINING, read_results
 from compositionality.evaluate.seeds import summary_of
-from compositionality.evaluate.table import RESULTS, SCHEMA
+from compositionality.evaluate.table import RESULTS, SCHEMA, check_schema
 from compositionality.evaluate.tables import markdown_lines, summary_markdown
 from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED
@@ -296,7 +296,9 @@ def joined_tables(recipe: artefact.Recipe) -> pa.Table:
     for name, path in recipe.inputs.items():
         if name == "claims":
             continue
-        made, table = artefact.verify(path), pq.read_table(path, schema=SCHEMA)
+        made = artefact.verify(path)
+        check_schema(path)
+        table = pq.read_table(path, schema=SCHEMA)
         replicate = made.settings.get("replicate", {})
         keys = [*name.split("/"), int(replicate.get("seed", 0)), int(replicate.get(SPLIT, 0))]
         columns = [pa.array([key] * len(table)) for key in keys]
