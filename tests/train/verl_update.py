@@ -40,12 +40,15 @@ def settings_of(model: Path, engine: str, *words: str) -> GrpoSettings:
     return parse(GrpoSettings, given)
 
 
-def scripted(vocabulary: int) -> list[TrainSample]:
-    """Rows of different lengths."""
-    draws = np.random.default_rng(SEED)
+def scripted(model: Path) -> list[TrainSample]:
+    """Rows of different lengths, of plain tokens: verl's embedding of the padding token has no gradient."""
+    from transformers import AutoTokenizer
+
+    tokenizer, draws = AutoTokenizer.from_pretrained(model), np.random.default_rng(SEED)
+    plain = np.setdiff1d(np.arange(len(tokenizer)), tokenizer.all_special_ids)
     samples = []
     for _ in range(ROWS):
-        prompt, response = (draws.integers(vocabulary, size=draws.integers(2, n)).tolist() for n in (12, 20))
+        prompt, response = (draws.choice(plain, size=draws.integers(2, n)).tolist() for n in (12, 20))
         log_probs = (-draws.random(len(response)) * 8).tolist()
         samples.append(TrainSample(prompt, response, log_probs, float(draws.normal())))
     return samples
@@ -154,10 +157,7 @@ def by_verl(settings: GrpoSettings, samples: list[TrainSample], order: list[list
 
 def by_both(model: Path, words: tuple[str, ...]) -> dict[str, Metrics]:
     """The metrics of each step by each engine."""
-    ours = settings_of(model, "single", *words)
-    from transformers import AutoConfig
-
-    samples = scripted(AutoConfig.from_pretrained(model).vocab_size)
+    ours, samples = settings_of(model, "single", *words), scripted(model)
     order = [np.random.default_rng([ours.data.seed, 1 + step, 1]).permutation(ROWS).tolist() for step in range(STEPS)]
     return {"grpo.py": by_grpo_py(ours, samples), "verl": by_verl(settings_of(model, "verl", *words), samples, order)}
 
