@@ -79,8 +79,8 @@ def fit_scaling(settings: ScalingSettings) -> Path:
     }
     table = points.rename(columns={"resource": settings.resource})
     bodies = {
-        settings.output / "scaling.json": lambda path: path.write_text(json.dumps(content, indent=1) + "\n"),
         settings.output / "scaling_points.csv": lambda path: table.to_csv(path, index=False),
+        settings.output / "scaling.json": lambda path: path.write_text(json.dumps(content, indent=1) + "\n"),
     }
     files = [path / "metrics.jsonl" if name else path for name, path in map(_place, settings.points)]
     inputs = dict(zip(artefact.name_inputs("points", files), files, strict=True))

@@ -155,7 +155,8 @@ def verify(target: Path) -> Manifest:
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
     """Return whether to check these inputs: always at a start, in a dry run only if all of them exist."""
     places = [Path(path).expanduser() for path in inputs if dry]
-    missing = [path for path in places if not path.exists() or OUTDATED.intersection((path, *path.parents))]
+    outdated = {*OUTDATED, *(folder for result in OUTDATED for folder in result.parents)}
+    missing = [path for path in places if not path.exists() or path in outdated or OUTDATED.intersection(path.parents)]
     UNCHECKED.update(dict.fromkeys(map(str, missing)))
     return not missing
 
@@ -217,7 +218,7 @@ def make(
     recipe: Recipe,
     body: Callable[[Path], object],
     *,
-    force: bool = False,
+    force: bool | Callable[[], bool] = False,
     follows: bool = False,
     wait: float = 0.0,
 ) -> dict[str, Any] | None:
@@ -226,10 +227,11 @@ def make(
     ``body`` writes a file or folder at the path it is given; a mapping that it returns is kept as facts. With
     ``follows``, an outdated result of this step (other settings or inputs) is replaced without ``force``, since it can
     always be made again, and nothing is said of one that is up to date. Another process that makes it is waited for
-    ``wait`` seconds. UserErrors are those of ``is_done``.
+    ``wait`` seconds; a ``force`` that depends on what is there is called then. UserErrors are those of ``is_done``.
     """
     with exclusive(target, wait):
-        if is_done(target, recipe, force=force or (follows and _is_outdated(target, recipe))):
+        forced = force() if callable(force) else force
+        if is_done(target, recipe, force=forced or (follows and _is_outdated(target, recipe))):
             if not follows:
                 print(f"{target} is already there")
             return None

@@ -274,7 +274,8 @@ def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any]
         write(pd.concat(tables), path)
 
     recipe = artefact.Recipe(step, settings, inputs)
-    artefact.make(table, recipe, write_table_of_all, force=evaluation.settings.force or _grows(table, recipe))
+    force = evaluation.settings.force
+    artefact.make(table, recipe, write_table_of_all, force=lambda: force or _grows(table, recipe))
     return table
 
 

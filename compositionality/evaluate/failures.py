@@ -104,9 +104,13 @@ def find_failures(settings: FailureSettings) -> Path:
     write_labels = partial(_write_labels, sources, settings.levels)
     if artefact.make(table, recipe, write_labels, force=force, follows=True) is None:
         print(f"{table} is already there")
-    labels = read_labels(table)
     counts = artefact.Recipe(STEP, {"rules": RULES, "columns": SCHEMA.names}, {"labels": table})
-    artefact.make(output / RESULTS, counts, lambda path: write(count_classes(labels), path), force=force, follows=True)
+
+    def write_counts(path: Path) -> None:
+        write(count_classes(read_labels(table)), path)
+
+    artefact.make(output / RESULTS, counts, write_counts, force=force, follows=True)
+    labels = read_labels(table)
     if settings.judge:
         texts = (
             ((source.model, source.file, row["problem"], row["sample"]), problem, row["response"])

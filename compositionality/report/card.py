@@ -102,12 +102,12 @@ def study_of(part: Part, places: Mapping[str, str]) -> dict[str, Any]:
     figure = next((places[name] for name in (FIGURE, *named) if name in places), "")
     finding = (part.path / FINDING).read_text(encoding="utf-8").splitlines()[:2] if FINDING in places else []
     record = read_json_object(part.path / RECORD, "make the record again") if RECORD in places else {}
-    claims = [claim for claim in record.get("claims", ()) if claim["primary"]]
+    claims = [claim for claim in record.get("claims", ()) if claim.get("primary")]
     compared = [row for claim in claims for row in claim["comparisons"]]
     styles = arm_styles(dict.fromkeys(name for row in compared for name in (row["model"], row["base"]) if name))
     rows = [
         {"text": claim["text"], "measured": ", ".join(figures_of(claim, 1.0, styles)) or "–",
-         "decision": said(claim, claim["decision_holm"]), "reason": claim["reason"] or ""}
+         "decision": said(claim, claim.get("decision_holm")), "reason": claim["reason"] or ""}
         for claim in claims
     ]  # fmt: skip
     return {"finding": " ".join(finding), "figure": figure, "claims": rows}

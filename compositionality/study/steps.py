@@ -227,7 +227,7 @@ class Step:
         if not self.flat.get("answers_only"):
             return [Path(output + ending) for ending in RESULTS.get(self.entry_point, ("",))]
         rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
-        return sorted(rollouts.glob("[!.]*"), reverse=True) or [rollouts]
+        return sorted(filter(Path.is_dir, rollouts.glob("[!.]*")), reverse=True) or [rollouts]
 
 
 def check_starter(target: Path, step: str, *, force: bool) -> None:

@@ -171,7 +171,7 @@ def _read(
     If ``dry``, of the results that exist.
     """
     names = ", ".join(file.results)
-    if not entries:
+    if not entries and not (dry and frozen):  # at a start kept replicates are put back
         raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {names} as RESULTS")
     paths: dict[str, list[str]] = {}
     for entry in entries:
@@ -188,7 +188,7 @@ def _read(
             results[name] = read_figures(present)
             continue
         rows = read_results(present, metric=metric)
-        if registered and len(present) == len(paths[name]):
+        if registered and not dry:
             _check_replicates(name, rows, registered)
         partial_arms = [arm for arm in rows.partial_arms if not registered or arm not in registered.controls]
         notes += [f"Left out of {name}: {', '.join(partial_arms)}; not every seed has it."] if partial_arms else []

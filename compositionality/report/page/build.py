@@ -78,7 +78,8 @@ def report(settings: ReportSettings) -> Path:
 def check_inputs(settings: ReportSettings) -> None:
     """Refuse in a dry run what somebody else made at the output; read the inputs, if the study has been evaluated."""
     artefact.check_maker(settings.output, STEP, force=settings.force)
-    tables = [*settings.study.glob(f"seed*/{settings.section}/{RESULTS}")]
+    folders = [settings.study / seed for seed in settings.seeds] or settings.study.glob("seed*")
+    tables = [table for seed in folders if (table := seed / settings.section / RESULTS).exists() or settings.seeds]
     if tables and artefact.is_to_be_checked(*tables, dry=True):
         find_inputs(settings).read()
 
