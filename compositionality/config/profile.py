@@ -36,8 +36,8 @@ FILES = {
     "scaling_test": ["scaling_task/holdout", "scaling_task/deeper", "scaling_task/longer"],
 }
 """Lists of problem files that most profiles share."""
-PROFILE_KEYS = ("updates_per_step", "max_generation_batches", "too_few_groups")
-"""Keys of ``algorithm`` that a named algorithm leaves to the profile: how much is asked and how often it is used."""
+PROFILE_KEYS = ("updates_per_step", "max_generation_batches", "too_few_groups", "importance_cap")
+"""Keys of ``algorithm`` that a named algorithm leaves to the profile: what is asked, used and corrected for."""
 CREATE = "create_problems/"
 """Settings of ``create_problems`` are kept by task: ``create_problems/string``."""
 

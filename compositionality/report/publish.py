@@ -293,9 +293,13 @@ def layout(parts: Sequence[Part]) -> tuple[dict[str, Path], list[Split]]:
                 config, split = f"{config}-{path.parts[-3]}", re.sub(r"\W", "_", path.parts[-2])
             if not kind or not schema.equals(columns.setdefault(config, schema)):
                 raise UserError(f"{path}: has other columns than {config or 'any rows of ours'}; rename it, {again}")
-            if splits.setdefault((config, split), Split(config, split, part, {})).part is not part:
+            found = splits.setdefault((config, split), Split(config, split, part, {}))
+            folders = (
+                {other.parent for other in found.files.values()} if kind == "rollouts" and not rows else {path.parent}
+            )
+            if found.part is not part or not folders <= {path.parent}:
                 raise UserError(f"{path}: {config} has a split {split} already; rename it, {again}")
-            splits[config, split].files[place] = path
+            found.files[place] = path
         if place in places:
             raise UserError(f"{path}: another file is {place} already; rename it, {again}")
         places[place] = path

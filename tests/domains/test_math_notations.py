@@ -384,3 +384,16 @@ def test_p04_what_is_read_by_lists_is_read_in_time() -> None:
         verdict = judge_math(f"Answer: {(part * 200)[:390]}", ["2k, k\\in\\mathbb{Z}"])
         assert verdict.reason is not Reason.CORRECT
         assert time.process_time() - started < 1, part
+
+
+@pytest.mark.parametrize(("x", "y"), [("x", "y"), ("a", "b"), ("\\alpha", "\\beta"), ("M", "n")])
+@pytest.mark.parametrize(("first", "second"), [("[0,1]", "[2,3]"), ("(0,1]", "(1,2)"), ("\\{1,2\\}", "\\{3\\}")])
+@pytest.mark.parametrize("joint", [",", " \\text{ and } "])
+def test_sets_of_several_letters_are_compared_letter_by_letter(
+    x: str, y: str, first: str, second: str, joint: str
+) -> None:
+    gold = f"{x}\\in{first}{joint}{y}\\in{second}"
+    assert right(gold, gold)
+    assert right(gold, f"{y}\\in{second}{joint}{x}\\in{first}")
+    assert not right(gold, f"{x}\\in{second}{joint}{y}\\in{first}")
+    assert not right(gold, f"{x}\\in{first}")

@@ -716,8 +716,8 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         ),
         (
             {"measure": "beyond@1e-6", "threshold": 0.5},
-            "On held-out functions, level 3: of the problems that RL on level 2 solves, Stage 1 (single functions) "
-            "gave over 50 % less than one chance in a million.",
+            "On held-out functions, level 3: over 50 % of the problems that RL on level 2 solves had less than one "
+            "chance in a million with Stage 1 (single functions).",
         ),
         (
             {"measure": "new@1e-6", "threshold": 0.1},

@@ -92,4 +92,4 @@ def without_sets(text: str) -> str:
             kept.append(f"{start},{low}{')' if opened == '[' else ']'}")
         start = f"{'(' if closed == ']' else '['}{high}"
     kept += [f"{start},\\infty)"] if ends[-1][2] != "\\infty" else []
-    return left[1] + ("∪".join(kept) or EMPTY)
+    return left[1] + "∪".join(kept) if kept else text

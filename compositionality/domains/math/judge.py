@@ -103,6 +103,8 @@ _DIVISION = re.compile(r"/|\\frac")
 def _is_right(gold: str, text: str) -> bool:
     """Return whether an answer in normal form is the gold one; after ``\\approx`` only what it rounds to may stand."""
     answer, about, decimal = text.partition("\\approx")
+    if (sets := _memberships(gold)) and (found_sets := _memberships(answer)):  # in any order, each of its own letter
+        return sets.keys() == found_sets.keys() and all(_is_right(sets[one], found_sets[one]) for one in sets)
     if gold != answer and AND in gold + answer and OR in gold + answer:
         return False
     members = [_MEMBER.match(side) for side in (gold, answer)]
@@ -133,6 +135,13 @@ def _is_right(gold: str, text: str) -> bool:
         answer = found
     gold, answer = (side.replace(AND, "").replace(OR, "") for side in (gold, answer))
     return _is_worked_out(gold, answer) and _same(gold, answer) and (not about or rounds_to(answer, decimal))
+
+
+def _memberships(text: str) -> dict[str, str]:
+    """Return the parts of a list such as ``x\\in[0,1],y\\in[2,3]`` by their letters; empty if it is none."""
+    parts = split_parts(text.replace(f",{AND}", ",").replace(AND, ","))
+    found = {match[1]: part for part in parts if (match := _MEMBER.match(part))}
+    return found if len(found) == len(parts) > 1 else {}
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:

@@ -158,7 +158,9 @@ def sentence(row: Row, styles: Styles) -> str:
     where, other = f"On {group_title(row['group'])}{at}", styles[base].title if base else ""
     share, _, least = measure.partition("@")
     if share == "beyond" and rule == Rule.ABOVE:
-        return f"{where}: of the problems that {model} solves, {other} gave over {limit} % less than {chance(least)}."
+        return (
+            f"{where}: over {limit} % of the problems that {model} solves had less than {chance(least)} with {other}."
+        )
     if share == "new" and rule == Rule.ABOVE:
         solved = f"over {limit} % of all problems are new: {model} solves them"
         return f"{where}, {solved}, and {other} gave them less than {chance(least)}."
