@@ -44,6 +44,15 @@ def installed(package: str, requirement: str) -> Iterator[None]:
         raise UserError(f"{package} is not installed; pip install '{requirement}'") from error
 
 
+def system_error(error: OSError | MemoryError) -> str:
+    """Return one line for an error of the system: a full disk, a read-only folder, no memory."""
+    if isinstance(error, MemoryError):
+        return f"out of memory{f' ({error})' if str(error) else ''}; free some, or use smaller batches or files"
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return f"{' and '.join(names)}: {reason}" if names else reason
+
+
 def without_secrets(text: str) -> str:
     """Replace users and keys in URLs, and the values of secret variables, by ***.
 

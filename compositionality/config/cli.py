@@ -34,7 +34,7 @@ from compositionality.config.profile import (
     with_key,
 )
 from compositionality.data.artefact import UNCHECKED
-from compositionality.errors import INTERRUPTED, UserError, without_secrets
+from compositionality.errors import INTERRUPTED, UserError, system_error, without_secrets
 from compositionality.ranges import REQUIRED
 from compositionality.train.run_folder import flatten
 from compositionality.validation import kind_of, phrases, range_of, typed_text, unknown_setting, validated
@@ -117,15 +117,6 @@ def exit_after(body: Callable[[], object]) -> NoReturn:
 def escape_controls(text: str) -> str:
     """Escape line breaks and other control characters: ``text`` may quote a path or a server."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def system_error(error: OSError | MemoryError) -> str:
-    """Return one line for an error of the system: a full disk, a read-only folder, no memory."""
-    if isinstance(error, MemoryError):
-        return f"out of memory{f' ({error})' if str(error) else ''}; free some, or use smaller batches or files"
-    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
-    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-    return f"{' and '.join(names)}: {reason}" if names else reason
 
 
 def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Layer] = ()) -> Settings:

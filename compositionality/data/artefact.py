@@ -200,11 +200,14 @@ def _refuse_other(target: Path, changed: Sequence[str]) -> None:
 
 
 def check_place(target: Path, recipe: Recipe) -> None:
-    """Raise UserError if ``target`` has no name, is a link, is in an input, or is or contains an input."""
+    """Raise UserError if ``target`` has no name, is a link, is in a result or an input, or is or contains an input."""
     hidden_sibling(target, MANIFEST)
     if target.is_symlink():
         raise UserError(f"{target}: is a link; give the path that it points to")
     place = target.resolve()
+    for folder in place.parents:
+        if (folder / MANIFEST).is_file() and read_manifest(folder):
+            raise UserError(f"{target}: is inside the result {folder}, which it would change; choose another path")
     for path in recipe.inputs.values():
         source = path.resolve()
         if place == source or place in source.parents:

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from compositionality.errors import UserError
+from compositionality.errors import UserError, system_error
 from compositionality.train.settings import MeshSettings
 
 Item = TypeVar("Item")
@@ -72,7 +72,10 @@ def own_part(items: Sequence[Item]) -> Sequence[Item]:
 
 
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:
-    """Return on every rank the results of ``action`` on all, in order; a UserError of one is raised by all."""
+    """Return on every rank the results of ``action`` on all, in order; a UserError of one is raised by all.
+
+    So is an error of its disk or memory: the others would wait for it, and end with an error of the network.
+    """
     if not dist.is_initialized():
         return [action()]
     result, error = None, None
@@ -80,6 +83,8 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
         result = action()
     except UserError as raised:
         error = str(raised)
+    except (OSError, MemoryError) as raised:
+        error = system_error(raised)
     outcomes: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(outcomes, (result, error))
     for _, error in outcomes:

@@ -376,6 +376,17 @@ def test_p21_a_result_may_not_be_hold_or_lie_in_its_input_nor_replace_a_link(tmp
     assert (link / "weights").read_text() == "w"
 
 
+def test_p21_a_result_may_not_lie_in_another_result(tmp_path: Path) -> None:
+    model, foreign = tmp_path / "model", tmp_path / "app"
+    make_folder(model, recipe(tmp_path), weights="w")
+    for target in (model / "out", model / "deep" / "out.parquet"):
+        with pytest.raises(UserError, match=rf"{target}: is inside the result {model}, which it would change"):
+            is_done(target, recipe(tmp_path), force=True)
+    foreign.mkdir()
+    (foreign / "manifest.json").write_text('{"name": "webapp"}')
+    assert not is_done(foreign / "out", recipe(tmp_path))
+
+
 def test_files_added_to_an_input_with_a_manifest_do_not_change_it(tmp_path: Path) -> None:
     model = tmp_path / "model"
     make_folder(model, recipe(tmp_path), weights="w")

@@ -146,13 +146,13 @@ def refused(small: Path, out: Path, *changes: str) -> str:
     return ""
 
 
-def refused_on_one_rank(small: Path, out: Path) -> str:
+def refused_on_one_rank(small: Path, out: Path, error: Exception) -> str:
     """The second rank cannot sample; what this rank hears of it."""
     original = grpo.RolloutWorker._generate
 
     def fail(self, *arguments):
         if grpo.rank() == 1:
-            raise UserError("the second rank cannot")
+            raise error
         return original(self, *arguments)
 
     grpo.RolloutWorker._generate = fail
@@ -162,13 +162,16 @@ def refused_on_one_rank(small: Path, out: Path) -> str:
         grpo.RolloutWorker._generate = original
 
 
-def runs_on_two(small: Path, folder: Path) -> str:
+FAILURES = {"refused": UserError("the second rank cannot"), "full": OSError(28, "No space left on device", "rows")}
+
+
+def runs_on_two(small: Path, folder: Path) -> list[str]:
     for name, change in MESHES.items():
         run(small, folder / name, *BRIEF, change)
     run_until(small, folder / "two-then-one", 1, *BRIEF)
     run(small, folder / "one-then-two", *BRIEF, "mesh.tensor=2")
     run(small, folder / "bfloat16", *BRIEF, "model.dtype=bfloat16")
-    return refused_on_one_rank(small, folder / "refused")
+    return [refused_on_one_rank(small, folder / name, error) for name, error in FAILURES.items()]
 
 
 def runs_on_three(small: Path, folder: Path) -> list[str]:
@@ -248,7 +251,7 @@ def test_bfloat16_on_one_process_stays_near_float32(random_models):
 
 
 def test_an_error_on_one_rank_is_told_by_all(on_two):
-    assert on_two == "the second rank cannot"
+    assert on_two == ["the second rank cannot", "rows: No space left on device"]
 
 
 @pytest.mark.slow
