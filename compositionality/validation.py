@@ -6,7 +6,7 @@ import inspect
 import io
 import textwrap
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -223,3 +223,10 @@ def phrases(schema: type[Any]) -> dict[str, str]:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 texts[node.target.id] = comments.get(node.end_lineno or 0, "")
     return texts | {entry.name: entry.metadata["help"] for entry in fields(schema) if "help" in entry.metadata}
+
+
+def choices(name: str, known: Iterable[str]) -> str:
+    """Return what there is instead of an unknown ``name``, and what was probably meant."""
+    names = list(dict.fromkeys(known))
+    near = difflib.get_close_matches(name, names, 2, 0.75)
+    return f"there are: {', '.join(names) or 'none'}" + (f"; did you mean {' or '.join(near)}?" if near else "")

@@ -24,7 +24,7 @@ from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed
 from compositionality.train.metrics import FLOPS, GROUPS, PAPER_FLOPS, SAMPLED, read_metrics
-from compositionality.validation import check_ranges
+from compositionality.validation import check_ranges, choices
 
 STEP = "fit_scaling"
 COLUMNS = ["run", "size", "step", "resource", "loss"]
@@ -104,7 +104,7 @@ def check(settings: ScalingSettings, *, dry: bool = True) -> tuple[list[str], pd
         raise UserError("points: give at least one, as points=[FILE.csv,NAME:FOLDER]")
     for name in settings.laws:
         if name not in LAWS:
-            raise UserError(f"laws: {name} unknown; there are: {', '.join(LAWS)}")
+            raise UserError(f"laws: {name} unknown; {choices(name, LAWS)}")
     artefact.hidden_sibling(settings.output, "lock")  # refuses a path without a name
     for file in ("scaling.json", "scaling_points.csv"):
         artefact.check_maker(settings.output / file, STEP, force=settings.force)

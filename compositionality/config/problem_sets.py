@@ -27,7 +27,7 @@ from compositionality.data.create_problems import CreateProblems, check, create_
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeInt, PositiveInt, Seed
 from compositionality.tasks.registry import find_task
-from compositionality.validation import validated
+from compositionality.validation import choices, validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "problems"
@@ -81,7 +81,7 @@ class ProblemFiles:
             name for name in self.files if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
         ]
         if absent := [pattern for pattern in patterns if not chosen or not ("*" in pattern or pattern in chosen)]:
-            raise UserError(f"{self.source}: no file {absent[0]}; there are: {', '.join(self.files)}")
+            raise UserError(f"{self.source}: no file {absent[0]}; {choices(absent[0], self.files)}")
         return chosen
 
 
@@ -93,7 +93,7 @@ def read_set(name: str, profile: Profile | None) -> ProblemFiles:
     problems.source = shown(path) + (f" with problems.{name} of the profile" if changes else "")
     for pattern, change in changes.items():
         if not (names := fnmatch.filter(problems.files, pattern)):
-            raise UserError(f"{problems.source}: no file {pattern}; there are: {', '.join(problems.files)}")
+            raise UserError(f"{problems.source}: no file {pattern}; {choices(pattern, problems.files)}")
         if not isinstance(change, dict | None):
             raise UserError(f"{problems.source}: {pattern}: give a mapping of keys to values, or null")
         for file in names:
@@ -229,6 +229,6 @@ def _layer(problems: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -
         values["function_split"] = run.function_split
     paths = {file: Path(run.output, f"{file}.parquet") for file in problems.files}
     if absent := [file for file in entry.get("avoid", []) if file not in paths]:
-        raise UserError(f"{where}: avoid: {absent[0]}: not a file of this set; there are: {', '.join(paths)}")
+        raise UserError(f"{where}: avoid: {absent[0]}: not a file of this set; {choices(absent[0], paths)}")
     avoided = [file for file in entry.get("avoid", []) if file in chosen or paths[file].is_file()]
     return Layer(where, values | {"output": str(paths[name]), "avoid": [str(paths[file]) for file in avoided]})

@@ -20,7 +20,7 @@ from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveInt
 from compositionality.train.run_folder import flatten
-from compositionality.validation import validated
+from compositionality.validation import choices, validated
 from compositionality.yaml_files import flow_list, named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
@@ -128,9 +128,9 @@ def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
     files, path = _files(name), FOLDER / f"{name}.yaml"
     engine = engine or next((str(data["engine"]) for data in reversed(files.values()) if "engine" in data), "")
     if not files:
-        raise UserError(f"no profile {word}; there are: {' '.join(profile_names())}")
+        raise UserError(f"no profile {word}; {choices(name, profile_names())}")
     if engine not in ENGINES:
-        raise UserError(f"no engine {engine}; there are: {' '.join(ENGINES)} (sampling.engine is another key)")
+        raise UserError(f"no engine {engine} (sampling.engine is another key); {choices(engine, ENGINES)}")
     engines = [data.get("engines") or {} for data in files.values()]
     if not any(engine in numbers for numbers in engines):
         raise UserError(f"{path}: engines: profile {name} has no numbers for {engine}; give PROFILE={name}")
@@ -206,7 +206,7 @@ def expand_files(profile: Profile, word: str) -> str:
     if not folder or not re.fullmatch(r"\w+", name):
         return word
     if name not in profile.files:
-        raise UserError(f"{word}: no files.{name} in the profile; there are: {' '.join(profile.files)}")
+        raise UserError(f"{word}: no files.{name} in the profile; {choices(name, profile.files)}")
     return f"{key}={flow_list(f'{folder}/{file}.parquet' for file in profile.files[name])}"
 
 
@@ -259,7 +259,7 @@ def _files(name: str) -> dict[Path, Keys]:
     while name:
         path = FOLDER / f"{name}.yaml"
         if not path.is_file():
-            raise UserError(f"no profile {name}; there are: {' '.join(profile_names())}")
+            raise UserError(f"no profile {name}; {choices(name, profile_names())}")
         if path in files:
             raise UserError(f"{path}: base: {name} builds on itself; give another base")
         files = {path: read_yaml_mapping(path), **files}

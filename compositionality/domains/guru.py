@@ -34,7 +34,7 @@ from compositionality.tasks.draws import Draws
 from compositionality.tasks.registry import all_tasks, task_of
 from compositionality.tasks.task import row_info
 from compositionality.types import Message, Problem, Reason
-from compositionality.validation import check_ranges
+from compositionality.validation import check_ranges, choices
 
 STEP = "prepare_guru"
 COLUMNS = ("data_source", "prompt", "reward_model")
@@ -107,12 +107,12 @@ def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
     """Raise UserError for settings that fit nothing; in a dry run also for what is wrong with files that exist."""
     check_ranges(settings)
     tasks = list(all_tasks())
-    for key, names, choices in (
+    for key, names, known in (
         ("domains", settings.domains, tasks),
         ("train_domains", settings.train_domains, settings.domains or tasks),
     ):
-        if unknown := [name for name in names if name not in choices]:
-            raise UserError(f"{key}: no domain {unknown[0]!r}; there are: {', '.join(choices)}")
+        if unknown := [name for name in names if name not in known]:
+            raise UserError(f"{key}: no domain {unknown[0]!r}; {choices(unknown[0], known)}")
     if not settings.files:
         raise UserError("files: give one file or more, as files=[A.parquet,B.parquet]")
     if settings.report_only:

@@ -16,7 +16,7 @@ from compositionality.evaluate.seeds import summary_of, table_files
 from compositionality.evaluate.types import Metric
 from compositionality.ranges import REQUIRED, OneOf
 from compositionality.report.theme import Styles, arm_styles, rendered, renderer_versions, spec_of
-from compositionality.validation import check_ranges
+from compositionality.validation import check_ranges, choices
 
 if TYPE_CHECKING:
     import altair as alt
@@ -150,7 +150,7 @@ def chosen_laws(settings: FigureSettings) -> tuple[dict[str, Any], Row, Row]:
         raise UserError(f"{path}: no law could be fitted")
     for name in filter(None, (settings.fitted, settings.predicting)):
         if name not in laws:
-            raise UserError(f"{name}: no such law was fitted; there are: {', '.join(laws)}")
+            raise UserError(f"{name}: no such law was fitted; {choices(name, laws)}")
     fitted, predicting = best_laws(content["laws"])
     return content, laws.get(settings.fitted, fitted), laws.get(settings.predicting, predicting)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from compositionality.config.makers import BASH
 from compositionality.config.profile import Profile, load_profile, merge
 from compositionality.errors import UserError
-from compositionality.validation import validated
+from compositionality.validation import choices, validated
 from compositionality.yaml_files import read_yaml_mapping
 
 FOLDER = Path(__file__).parents[1] / "config" / "study"
@@ -196,7 +196,7 @@ def load_study(name: str) -> Study:
     """Return the study of this name. UserError, naming file and key, for invalid entries."""
     path = FOLDER / f"{name}.yaml"
     if not path.is_file():
-        raise UserError(f"no study {name}; there are: {' '.join(study_names())}")
+        raise UserError(f"no study {name}; {choices(name, study_names())}")
     study = validated(Study, _values(path), str(path))
     arms = {"evaluated": study.evaluated, "trained": study.trained, "ladder": [*study.ladder]}
     scripts = {f"stages.{name}": stage.script for name, stage in study.stages.items()}
@@ -225,7 +225,7 @@ def _values(path: Path, children: tuple[Path, ...] = ()) -> dict[str, Any]:
 def find_arm(study: Study, name: str, where: str = "") -> Arm:
     """Return the arm of this name. UserError for an unknown one."""
     if name not in study.arms:
-        raise UserError(f"{where}no arm {name}; there are: {' '.join(study.arms)}")
+        raise UserError(f"{where}no arm {name}; {choices(name, study.arms)}")
     return study.arms[name]
 
 

@@ -13,6 +13,7 @@ from compositionality.evaluate.registration import read_registration, registrati
 from compositionality.study.model import Replicate, Request, study_folder
 from compositionality.study.replicate import ReplicatePlan
 from compositionality.study.steps import Step, add_words
+from compositionality.validation import choices
 from compositionality.yaml_files import flow_list
 
 Command = tuple[str, str, dict[str, Any]]
@@ -27,7 +28,7 @@ def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
     """
     study = request.loaded
     if unknown := [name for name in request.variants if name not in study.variants]:
-        raise UserError(f"variants: no {unknown[0]}; there are: {' '.join(study.variants) or 'none'}")
+        raise UserError(f"variants: no {unknown[0]}; {choices(unknown[0], study.variants)}")
     steps: list[Step] = []
     for variant in request.variants or tuple(study.variants) or ("",):
         variant_steps, seeds = list[Step](), set[int]()
@@ -43,7 +44,7 @@ def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
     if only:
         names = [step.name for step in steps]
         if absent := [pattern for pattern in only if not fnmatch.filter(names, pattern)]:
-            raise UserError(f"only={absent[0]}: unknown step; there are: {' '.join(dict.fromkeys(names))}")
+            raise UserError(f"only={absent[0]}: unknown step; {choices(absent[0], names)}")
         steps = [step for step in steps if any(fnmatch.fnmatch(step.name, pattern) for pattern in only)]
     return sort_steps(steps)
 

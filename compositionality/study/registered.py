@@ -39,6 +39,7 @@ from compositionality.study.steps import STEP_VARIABLES, Step
 from compositionality.study.test_seeds import REGISTERED, check_test_seed, note_test_seed
 from compositionality.train.completions import SAMPLES
 from compositionality.train.run_folder import flatten
+from compositionality.validation import choices
 from compositionality.yaml_files import flow_list
 
 ROOT = Path(__file__).parents[2]
@@ -297,7 +298,7 @@ def check_fits(path: Path, registration: Registration) -> None:
         arms = {*study.evaluated, *registration.arms, *registration.controls}
         for key, name in [(part, claim) for part in ("primary", "secondary") for claim in getattr(registration, part)]:
             if name not in claims:
-                raise UserError(f"{key}: no claim {name} in {registration.claims}; there are: {', '.join(claims)}")
+                raise UserError(f"{key}: no claim {name} in {registration.claims}; {choices(name, claims)}")
             for comparison in claims[name].comparisons:
                 if (kind := comparison.results) not in RESULT_KINDS:
                     raise UserError(f"{key}: {name} needs the results {kind}, which this study does not make")

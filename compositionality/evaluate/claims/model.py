@@ -11,7 +11,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.table import CLAIMED, is_claimed, is_paired
 from compositionality.evaluate.types import ALL_LEVELS, CORRECT, DEEPEST, Metric
 from compositionality.ranges import Fraction, NonEmptyStr, OneOf
-from compositionality.validation import validated
+from compositionality.validation import choices, validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
@@ -329,7 +329,7 @@ def _named(where: str, entries: Sequence[Any], gates: Mapping[str, tuple[Gate, .
     names = [str(name) for name in entries]
     for name in names:
         if name not in gates:
-            raise UserError(f"{where}no gate {name}; there are: {', '.join(gates) or 'none'}")
+            raise UserError(f"{where}no gate {name}; {choices(name, gates)}")
     return tuple(dict.fromkeys(gate for name in names for gate in gates[name]))
 
 
