@@ -79,8 +79,7 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
     batch = largest_batch(rows, length, actor.ppo_max_token_len_per_gpu, tail, packed=model.use_remove_padding)
     entropy = bool(actor.entropy_coeff or actor.get("calculate_entropy"))
     spec = batch_spec(actor.fsdp_config, model, batch, entropy=entropy, tempered=rollout.temperature != 1.0)
-    reference = actor.use_kl_loss or config.algorithm.use_kl_in_reward
-    update = memory.training(shape, sharding, spec, reference=reference)
+    update = memory.training(shape, sharding, spec, reference=has_reference(config))
     vllm = memory.Vllm(
         share=rollout.gpu_memory_utilization,
         length=rollout.max_model_len,
@@ -116,6 +115,13 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
         *update_needs("GRPO, update", name, shape, run, sharding, update, host),
         Need("GRPO", DISK, disk, FEWER_CHECKPOINTS),
     ]
+
+
+def has_reference(config: Any) -> bool:
+    """Return whether verl makes a reference (``_init_resource_pool_mgr``); with LoRA it is the actor without adapters."""
+    actor, model = config.actor_rollout_ref.actor, config.actor_rollout_ref.model
+    adapters = model.lora.rank > 0 or model.lora_rank > 0 or model.lora_adapter_path is not None
+    return bool(actor.use_kl_loss or config.algorithm.use_kl_in_reward) and not adapters
 
 
 def completion_files(config: Any, tail: Tail, sizes: Mapping[str, int]) -> float:
