@@ -256,14 +256,18 @@ def gathered(shape: ModelShape, sharding: Sharding, c: int) -> tuple[float, floa
 
 
 def parked(shape: ModelShape, sharding: Sharding) -> float:
-    """Return the bytes of a rank's states in host memory between updates (all states if none is on the GPU).
+    """Return the bytes of a rank's states in host memory between updates (all states if none is on the GPU)."""
+    return (sharding.parked_weights + 2 * sharding.parked_moments if sharding.resident else 4) * pinned(shape, sharding)
 
-    They are pinned, and torch's allocator rounds each tensor's shard up to a power of two
-    (``CachingHostAllocatorImpl::allocate`` in c10; verl copies with ``non_blocking=True``, utils/fsdp_utils.py).
+
+def pinned(shape: ModelShape, sharding: Sharding) -> float:
+    """Return the bytes of a rank's weights in pinned host memory, in float32.
+
+    torch's allocator rounds each tensor's shard up to a power of two (``CachingHostAllocatorImpl::allocate`` in c10;
+    verl copies with ``non_blocking=True``, utils/fsdp_utils.py, and FSDP2's ``CPUOffloadPolicy`` pins).
     """
-    count = sharding.parked_weights + 2 * sharding.parked_moments if sharding.resident else 4
     sizes = (math.ceil(size / sharding.ways) * WEIGHT for size in shape.tensors)
-    return float(count * sum(1 << (size - 1).bit_length() for size in sizes))
+    return float(sum(1 << (size - 1).bit_length() for size in sizes))
 
 
 def activations(shape: ModelShape, spec: BatchSpec) -> dict[str, float]:

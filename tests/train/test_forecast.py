@@ -13,7 +13,7 @@ from live_bytes import LiveBytes
 
 from compositionality import memory
 from compositionality.errors import UserError
-from compositionality.memory import BatchSize, BatchSpec, ModelShape, Sharding
+from compositionality.memory import HOST, BatchSize, BatchSpec, ModelShape, Sharding
 from compositionality.reward.verl_reward import score_dict
 from compositionality.rollout.model_folder import shape_of, shape_of_model
 from compositionality.train import memory as train_memory
@@ -148,6 +148,34 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
         shape_of_model(model), keep=2, best=False, dtype="float32", whole_model=True, saving=False
     )
     assert sum(parts.values()) == pytest.approx(weights, rel=0.2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ([], False),
+        (["algorithm.kl=k3", "algorithm.kl_coef=0.1"], True),
+        (["verl.algorithm.use_kl_in_reward=true"], True),
+        (["verl.algorithm.use_kl_in_reward=true", "model.lora.rank=8"], False),
+    ],
+)
+def test_a_reference_of_verl_is_in_host_memory_and_none_with_adapters(words: list[str], made: bool) -> None:
+    from compositionality.config.cli import parse
+    from compositionality.train.engines import settle_cluster
+    from compositionality.train.grpo_settings import GrpoSettings
+    from compositionality.train.verl.configure import grpo_config
+    from compositionality.train.verl.memory import training_needs
+
+    shape, given = shape_of(CONFIG, "test"), ["engine=verl", "model.path=m", "data.train_files=[p]", "trainer.output=o"]
+    for device in ("gpu", "cpu"):
+        settings = parse(GrpoSettings, [*given, f"run.device={device}", "run.processes=4", *words])
+        settle_cluster(settings, imagined=True)
+        needs = training_needs(grpo_config(settings), shape)
+        held = {need.place: need.parts["reference model"] for need in needs if "reference model" in need.parts}
+        assert held.keys() == ({HOST} if made else set())
+        for size in held.values():  # four shards, pinned beside a GPU: each tensor up to the next power of two
+            assert shape.parameters * 4 <= size <= shape.parameters * 4 * (2 if device == "gpu" else 1)
 
 
 @pytest.mark.full

@@ -79,7 +79,7 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
     batch = largest_batch(rows, length, actor.ppo_max_token_len_per_gpu, tail, packed=model.use_remove_padding)
     entropy = bool(actor.entropy_coeff or actor.get("calculate_entropy"))
     spec = batch_spec(actor.fsdp_config, model, batch, entropy=entropy, tempered=rollout.temperature != 1.0)
-    update = memory.training(shape, sharding, spec, reference=has_reference(config))
+    update = memory.training(shape, sharding, spec)
     vllm = memory.Vllm(
         share=rollout.gpu_memory_utilization,
         length=rollout.max_model_len,
@@ -95,6 +95,9 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
         "Ray and verl's workers": RAY + workers * memory.PYTHON,
         "a batch in Ray's store": 8.0 * TOKEN_FIELDS * (run.generation_batch_size * rollout.n) * length,
     }
+    if has_reference(config):  # at rest on no GPU, which it visits a block at a time (FSDPEngine._build_fsdp_module)
+        plain = shape.parameters / sharding.ways * memory.WEIGHT
+        host["reference model"] = run.processes * (memory.pinned(shape, sharding) if run.device == "gpu" else plain)
     needs = []
     if run.device == "gpu":
         weight = 4 * (not sharding.parked_weights) + 8 * (not sharding.parked_moments) if sharding.resident else 0
