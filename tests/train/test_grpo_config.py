@@ -23,7 +23,7 @@ from compositionality.train.engines import settle_cluster, train_grpo
 from compositionality.train.grpo_checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.run_folder import flatten
-from compositionality.train.verl import configure, grpo, hooks, launch, memory, preflight
+from compositionality.train.verl import configure, grpo, hooks, launch, memory, preflight, start
 from compositionality.train.verl.configure import GRPO_LACKS, grpo_keys, grpo_run
 from compositionality.types import Problem
 
@@ -65,7 +65,7 @@ def compose(settings, out="OUT"):
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
     variables = launch.environment(config, Path(out))
-    grpo.settle(config, variables)
+    config = start.final(config, start.find(config, variables, dry=True))
     preflight.check_grpo_settings(config)
     return config, variables
 
