@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
 
@@ -20,7 +20,7 @@ from compositionality.types import STOP, Completion, SamplingOptions
 CONCURRENCY = 256
 TIMEOUT_S = 3600.0
 RETRIES = 5
-SAMPLED = TypeAdapter(tuple[list[NonNegativeInt], list[FiniteFloat], Literal["stop", "length"]], config={"strict": True})
+REPLY = TypeAdapter(tuple[list[NonNegativeInt], list[FiniteFloat], Literal["stop", "length"]], config={"strict": True})
 """Token ids, log-probs and finish reason of a completion."""
 
 
@@ -135,7 +135,7 @@ def _read_completion(reply: Json, limit: int) -> Completion:
     if len(tokens) != len(log_probs) or not 0 < len(tokens) <= limit:
         raise ServerError(f"{len(tokens)} tokens came with {len(log_probs)} log-probs, of at most {limit}")
     try:
-        tokens, log_probs, reason = SAMPLED.validate_python((tokens, log_probs, reason))
+        tokens, log_probs, reason = REPLY.validate_python((tokens, log_probs, reason))
     except ValidationError as error:
         first = error.errors()[0]
         raise ServerError(first["msg"], repr(first["input"])) from error
@@ -146,5 +146,5 @@ def _files_of_tensors(model: Path) -> dict[str, str]:
     """Return the file of each tensor in the safetensors files of a model folder."""
     from safetensors import safe_open
 
-    files = sorted(model.glob("*.safetensors"))
-    return {name: path.name for path in files for name in sorted(safe_open(path, "pt").keys())}
+    opened: Any = {path.name: safe_open(path, "pt") for path in sorted(model.glob("*.safetensors"))}
+    return {name: file for file, tensors in opened.items() for name in sorted(tensors.keys())}
