@@ -205,6 +205,7 @@ class BatchSpec:
     entropy: bool = False  # verl: entropy of all tokens, with a gradient
     tempered: bool = False  # verl: logits are divided by a temperature, into a copy
     tensor: int = 1  # ranks that share a layer
+    head: bool = True  # False: of a critic, one value a token
 
     @property
     def masked(self) -> bool:
@@ -235,6 +236,13 @@ def states(shape: ModelShape, sharding: Sharding, *, reference: bool = False) ->
     if sharding.deferred:
         parts["whole gradients"] = shape.parameters / sharding.tensor * GRADIENT * sharding.trained
     return parts
+
+
+def at_rest(shape: ModelShape, sharding: Sharding) -> float:
+    """Return the bytes of a process between updates where these are made: what is not parked, without gradients."""
+    moments = MOMENTS * sharding.trained * (not sharding.parked_moments)
+    bytes_each = WEIGHT * (not sharding.parked_weights) + moments
+    return shape.parameters / sharding.ways * bytes_each if sharding.resident else 0.0
 
 
 def trained_share(shape: ModelShape, lora_rank: int) -> float:
@@ -316,6 +324,8 @@ def head_bytes(shape: ModelShape, spec: BatchSpec) -> int:
     single-file trainers: five float32 numbers per logit, with activation checkpointing for 2,048 tokens at a time.
     """
     vocabulary, c, batch = shape.vocabulary // spec.tensor, spec.bytes_each, spec.batch
+    if not spec.head:
+        return 0
     if spec.engine == "single":
         tokens = min(batch.computed, HEAD_TOKENS) if spec.checkpointing else batch.computed
         return 5 * 4 * tokens * vocabulary
