@@ -238,13 +238,6 @@ def states(shape: ModelShape, sharding: Sharding, *, reference: bool = False) ->
     return parts
 
 
-def at_rest(shape: ModelShape, sharding: Sharding) -> float:
-    """Return the bytes of a process between updates where these are made: what is not parked, without gradients."""
-    moments = MOMENTS * sharding.trained * (not sharding.parked_moments)
-    bytes_each = WEIGHT * (not sharding.parked_weights) + moments
-    return shape.parameters / sharding.ways * bytes_each if sharding.resident else 0.0
-
-
 def trained_share(shape: ModelShape, lora_rank: int) -> float:
     """Return an upper bound of the trained share: two factors of this rank per square matrix; 1 without LoRA."""
     return min(1.0, 2 * lora_rank / shape.width) if lora_rank else 1.0
@@ -269,10 +262,8 @@ def parked(shape: ModelShape, sharding: Sharding) -> float:
 
 
 def pinned(shape: ModelShape, sharding: Sharding) -> float:
-    """Return the bytes of a rank's weights in pinned host memory, in float32.
-
-    torch's allocator rounds each tensor's shard up to a power of two (``CachingHostAllocatorImpl::allocate`` in c10;
-    verl copies with ``non_blocking=True``, utils/fsdp_utils.py, and FSDP2's ``CPUOffloadPolicy`` pins).
+    """Return the bytes of a rank's weights in pinned host memory: each tensor's shard, up to the next power of two
+    (``CachingHostAllocatorImpl::allocate`` in c10; verl copies ``non_blocking``, FSDP2's ``CPUOffloadPolicy`` pins).
     """
     sizes = (math.ceil(size / sharding.ways) * WEIGHT for size in shape.tensors)
     return float(sum(1 << (size - 1).bit_length() for size in sizes))
@@ -289,7 +280,7 @@ def activations(shape: ModelShape, spec: BatchSpec) -> dict[str, float]:
     block = (2 * norm + block_bytes(shape, spec)) * tokens
     end = norm * tokens
     backward = c * (2 * shape.feed_forward // spec.tensor + 2 * shape.width) * tokens
-    head = head_bytes(shape, spec)
+    head = head_bytes(shape, spec) if spec.head else 0
     mask = spec.batch.mask * (1 + c) if spec.masked else 0
     if not spec.checkpointing:
         kept = shape.layers * block + max(end, backward - head)
@@ -324,8 +315,6 @@ def head_bytes(shape: ModelShape, spec: BatchSpec) -> int:
     single-file trainers: five float32 numbers per logit, with activation checkpointing for 2,048 tokens at a time.
     """
     vocabulary, c, batch = shape.vocabulary // spec.tensor, spec.bytes_each, spec.batch
-    if not spec.head:
-        return 0
     if spec.engine == "single":
         tokens = min(batch.computed, HEAD_TOKENS) if spec.checkpointing else batch.computed
         return 5 * 4 * tokens * vocabulary

@@ -99,12 +99,12 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
         plain = shape.parameters / sharding.ways * memory.WEIGHT
         host["reference model"] = run.processes * (memory.pinned(shape, sharding) if run.device == "gpu" else plain)
     critic = config.algorithm.adv_estimator == "gae"
-    resting, updates = memory.at_rest(shape, sharding), {"GRPO, update": update}
+    resting, updates = at_rest(shape, sharding), {"GRPO, update": update}
     if critic:  # in the processes of the policy, and updated after it
         own = sharding_of(config.critic.fsdp, config.critic.model, shape, run)
         parts = memory.training(shape, own, replace(spec, entropy=False, tempered=False, head=False))
         updates["PPO, update of the critic"] = {**parts, "policy at rest": resting}
-        update["critic at rest"] = memory.at_rest(shape, own)
+        update["critic at rest"] = at_rest(shape, own)
         resting += update["critic at rest"]
         host["critic moved off the GPUs"] = run.processes * memory.parked(shape, own)
     needs = []
@@ -126,6 +126,13 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
     for step, parts in updates.items():
         needs += update_needs(step, name, shape, run, sharding, parts, host)
     return [*needs, Need("GRPO", DISK, disk, FEWER_CHECKPOINTS)]
+
+
+def at_rest(shape: ModelShape, sharding: memory.Sharding) -> float:
+    """Return the bytes of a process between updates where these are made: what is not parked, without gradients."""
+    moments = memory.MOMENTS * sharding.trained * (not sharding.parked_moments)
+    bytes_each = memory.WEIGHT * (not sharding.parked_weights) + moments
+    return shape.parameters / sharding.ways * bytes_each if sharding.resident else 0.0
 
 
 def has_reference(config: Any) -> bool:
