@@ -205,6 +205,7 @@ class BatchSpec:
     entropy: bool = False  # verl: entropy of all tokens, with a gradient
     tempered: bool = False  # verl: logits are divided by a temperature, into a copy
     tensor: int = 1  # ranks that share a layer
+    head: bool = True  # False: of a critic, one value a token
 
     @property
     def masked(self) -> bool:
@@ -256,14 +257,16 @@ def gathered(shape: ModelShape, sharding: Sharding, c: int) -> tuple[float, floa
 
 
 def parked(shape: ModelShape, sharding: Sharding) -> float:
-    """Return the bytes of a rank's states in host memory between updates (all states if none is on the GPU).
+    """Return the bytes of a rank's states in host memory between updates (all states if none is on the GPU)."""
+    return (sharding.parked_weights + 2 * sharding.parked_moments if sharding.resident else 4) * pinned(shape, sharding)
 
-    They are pinned, and torch's allocator rounds each tensor's shard up to a power of two
-    (``CachingHostAllocatorImpl::allocate`` in c10; verl copies with ``non_blocking=True``, utils/fsdp_utils.py).
+
+def pinned(shape: ModelShape, sharding: Sharding) -> float:
+    """Return the bytes of a rank's weights in pinned host memory: each tensor's shard, up to the next power of two
+    (``CachingHostAllocatorImpl::allocate`` in c10; verl copies ``non_blocking``, FSDP2's ``CPUOffloadPolicy`` pins).
     """
-    count = sharding.parked_weights + 2 * sharding.parked_moments if sharding.resident else 4
     sizes = (math.ceil(size / sharding.ways) * WEIGHT for size in shape.tensors)
-    return float(count * sum(1 << (size - 1).bit_length() for size in sizes))
+    return float(sum(1 << (size - 1).bit_length() for size in sizes))
 
 
 def activations(shape: ModelShape, spec: BatchSpec) -> dict[str, float]:
@@ -277,7 +280,7 @@ def activations(shape: ModelShape, spec: BatchSpec) -> dict[str, float]:
     block = (2 * norm + block_bytes(shape, spec)) * tokens
     end = norm * tokens
     backward = c * (2 * shape.feed_forward // spec.tensor + 2 * shape.width) * tokens
-    head = head_bytes(shape, spec)
+    head = head_bytes(shape, spec) if spec.head else 0
     mask = spec.batch.mask * (1 + c) if spec.masked else 0
     if not spec.checkpointing:
         kept = shape.layers * block + max(end, backward - head)

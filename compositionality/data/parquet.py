@@ -1,6 +1,7 @@
 """Read and write parquet (read JSON lines too), with errors that name the file and the fix."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,8 +29,7 @@ def read_table(
     missing, damaged or empty file or column, and for a wrong type.
     """
     check_file(path)
-    kind = "JSON lines" if path.suffix == JSON_LINES else "parquet"
-    try:
+    with _readable(path):
         lines = _read_json_lines(path) if path.suffix == JSON_LINES else None
         schema = pq.read_schema(path) if lines is None else lines.schema
         if repeated := [name for name in schema.names if schema.names.count(name) > 1]:
@@ -39,10 +39,6 @@ def read_table(
             raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}{fix}")
         names = [*columns, *(name for name in optional if name in schema.names)] if columns else None
         table = pq.read_table(path, columns=names) if lines is None else lines.select(names or schema.names)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(
-            f"{path}: not a readable {kind} file; give one (.parquet or .jsonl), or make a truncated one again"
-        ) from error
     if table.num_rows == 0:
         raise UserError(f"{path}: has no rows")
     return _typed(path, table, types, gaps) if types else table
@@ -58,12 +54,26 @@ def check_file(path: Path) -> None:
 
 def column_names(path: Path) -> list[str]:
     """Return the columns of a file that ``read_table`` reads."""
-    return list((_read_json_lines(path).schema if path.suffix == JSON_LINES else pq.read_schema(path)).names)
+    with _readable(path):
+        return list((_read_json_lines(path).schema if path.suffix == JSON_LINES else pq.read_schema(path)).names)
 
 
 def count_rows(path: Path) -> int:
     """Return the number of rows of a file that ``read_table`` reads."""
-    return int(_read_json_lines(path).num_rows if path.suffix == JSON_LINES else pq.read_metadata(path).num_rows)
+    with _readable(path):
+        return int(_read_json_lines(path).num_rows if path.suffix == JSON_LINES else pq.read_metadata(path).num_rows)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Raise UserError for a file that is damaged, or none of its kind."""
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        kind = "JSON lines" if path.suffix == JSON_LINES else "parquet"
+        raise UserError(
+            f"{path}: not a readable {kind} file; give one (.parquet or .jsonl), or make a truncated one again"
+        ) from error
 
 
 def _read_json_lines(path: Path) -> pa.Table:

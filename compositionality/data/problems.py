@@ -126,7 +126,7 @@ def is_rl_schema(path: Path, row_format: RowFormat) -> bool:
     """Return whether the file can be read as verl's RL schema without changes."""
     if path.suffix == JSON_LINES or replace(row_format, any_source=False) != RL_SCHEMA:
         return False
-    return _is_list(pq.read_schema(path).field("prompt").type)
+    return "prompt" in column_names(path) and _is_list(pq.read_schema(path).field("prompt").type)
 
 
 def _read_columns(path: Path, row_format: RowFormat, fix: str) -> pa.Table:

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,15 +33,14 @@ SLOW_ATTENTION = (
 def train_grpo(settings: GrpoSettings) -> None:
     """Train ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
     grpo_checks.check_settings(settings)
-    grpo_checks.settle_length(settings)
+    settle_files(settings)
     _train(settings, grpo_settings.make_recipe)
 
 
 def train_sft(settings: SftSettings) -> None:
     """Fine-tune ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
     sft_settings.check_settings(settings)
-    sft_settings.settle_length(settings)
-    sft_settings.settle_validation(settings)
+    settle_files(settings)
     if not settings.data.val_files and "RANK" not in os.environ:
         print("no data.val_files: no validation loss is reported", flush=True)
     _train(settings, sft_settings.make_recipe)
@@ -58,15 +58,33 @@ def tag_run(settings: GrpoSettings | SftSettings) -> None:
     os.environ["WANDB_TAGS"] = ",".join(tags_of({**facts_of(Path(settings.trainer.output)), **facts}))
 
 
+def settle_files(settings: GrpoSettings | SftSettings) -> None:
+    """Fill in what the files of rows and other runs say: how long to train, on what to validate."""
+    if isinstance(settings, GrpoSettings):
+        grpo_checks.settle_length(settings)
+    else:
+        sft_settings.settle_length(settings)
+        sft_settings.settle_validation(settings)
+
+
 def show_verl(settings: GrpoSettings | SftSettings) -> str:
-    """Return verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
+    """Return the configuration with which verl would start now, as YAML; what is not there yet stays as it is named.
+
+    Empty with engine=single: its settings are all there is.
+    """
     if settings.engine != "verl":
         return ""
+    given, settings.dry_run = settings.dry_run, True
+    settle_files(settings)
+    settings.dry_run = given
     settle_cluster(settings, imagined=True)
     config = _verl_config(settings)  # before omegaconf is imported here: it refuses a wrong antlr4
     from omegaconf import OmegaConf
 
-    return OmegaConf.to_yaml(config)
+    from compositionality.train.verl.start import shown
+
+    with redirect_stdout(sys.stderr):
+        return OmegaConf.to_yaml(shown(config))
 
 
 def _verl_config(settings: GrpoSettings | SftSettings) -> Any:

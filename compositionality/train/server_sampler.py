@@ -1,37 +1,31 @@
 """An SGLang or vLLM server as the sampler of the single-file trainer; it gets new weights as a model folder."""
 
 import json
-import math
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, Literal
 
-from torch import Tensor
+from pydantic import FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
 
 from compositionality.errors import UserError
-from compositionality.http_json import Json, JsonClient, ServerError
+from compositionality.http_json import Json, JsonClient, Result, ServerError
 from compositionality.rollout.engines.base import run_concurrently
 from compositionality.train.dist import on_first_rank, rank
 from compositionality.train.samplers import LARGEST_SEED, Weights
-from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
+from compositionality.types import STOP, Completion, SamplingOptions
 
-Result = TypeVar("Result")
 CONCURRENCY = 256
 TIMEOUT_S = 3600.0
 RETRIES = 5
+REPLY = TypeAdapter(tuple[list[NonNegativeInt], list[FiniteFloat], Literal["stop", "length"]], config={"strict": True})
+"""Token ids, log-probs and finish reason of a completion."""
 
 
 class ServerSampler:
-    """An SGLang or vLLM server that sees the same file system; new weights reach it as a model folder.
-
-    SGLang: ``python -m sglang.launch_server --model-path M --enable-deterministic-inference`` (else seeds do nothing);
-    leave SGLANG_RETURN_ORIGINAL_LOGPROB unset.
-    vLLM: ``VLLM_SERVER_DEV_MODE=1 vllm serve M --logprobs-mode processed_logprobs`` (its build for CPUs: ``python -m
-    vllm.entrypoints.openai.api_server --model M``, see examples/collect_rollouts.py); the variable opens the call that
-    reloads weights, and anybody who reaches the port can make it, so keep the port closed to others.
+    """An SGLang or vLLM server that sees the same file system; bash/single_file/README.md has the commands.
 
     Under torchrun rank 0 hands over the weights, in the first ``sample`` after ``load``, while the others wait.
     """
@@ -42,15 +36,18 @@ class ServerSampler:
         self._name, self._is_sglang = self._call("/v1/models", None, _served)
         self._sent: TemporaryDirectory[str] | None = None
         self._coming: TemporaryDirectory[str] | None = None
-        self._files: dict[str, str] = {}
         self._waiting = False
 
     def load(self, weights: Weights) -> None:
         """Keep ``weights`` for the server; it gets them with the next ``sample``, all at once."""
+        from safetensors.torch import save_file
+
         bucket = {name: tensor.detach().cpu().contiguous() for name, tensor in weights}
         self._waiting = True
         if rank() == 0:
-            self._write(bucket)
+            self._coming = self._coming or TemporaryDirectory(prefix="weights-")
+            folder = Path(self._coming.name)
+            save_file(bucket, folder / f"model-{len([*folder.iterdir()]):05d}.safetensors", {"format": "pt"})
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
@@ -64,59 +61,38 @@ class ServerSampler:
         if self._waiting:
             on_first_rank(self._give)
             self._waiting = False
-        ask = self._ask_sglang if self._is_sglang else self._ask_vllm
-        calls = [partial(ask, list(p), s, options) for p, s in zip(prompts, seeds, strict=True)]
+        calls = [partial(self._ask, list(p), s, options) for p, s in zip(prompts, seeds, strict=True)]
         return run_concurrently(calls, CONCURRENCY)
 
     def close(self) -> None:
         """The server stays as it is."""
 
-    def _ask_sglang(self, prompt: list[int], seed: int, options: SamplingOptions) -> Completion:
-        sampling = {
-            "temperature": options.temperature,
-            "top_p": options.top_p,
-            "top_k": options.top_k or -1,
-            "max_new_tokens": options.max_tokens,
-            "stop_token_ids": self._eos_ids,
-            "sampling_seed": seed & LARGEST_SEED,
-        }
-        content = {"input_ids": prompt, "sampling_params": sampling, "return_logprob": True}
-        return self._checked(self._call("/generate", content, partial(_read_sglang, limit=options.max_tokens)))
-
-    def _ask_vllm(self, prompt: list[int], seed: int, options: SamplingOptions) -> Completion:
-        content = {
-            "model": self._name,
-            "prompt": prompt,
-            "temperature": options.temperature,
-            "max_tokens": options.max_tokens,
-            "seed": seed & LARGEST_SEED,
-            "logprobs": 0,
-            "return_token_ids": True,
-            "ignore_eos": True,
-            "stop_token_ids": self._eos_ids,
-        }
-        return self._checked(self._call("/v1/completions", content, partial(_read_vllm, limit=options.max_tokens)))
-
-    def _checked(self, sampled: Completion) -> Completion:
-        last = sampled.token_ids[-1]
-        if sampled.finish_reason == STOP and last not in self._eos_ids:
+    def _ask(self, prompt: list[int], seed: int, options: SamplingOptions) -> Completion:
+        limit, seed = options.max_tokens, seed & LARGEST_SEED
+        sampling: Json = {"temperature": options.temperature, "stop_token_ids": self._eos_ids}
+        if self._is_sglang:
+            sampling |= {"top_p": options.top_p, "top_k": options.top_k or -1}
+            sampling |= {"max_new_tokens": limit, "sampling_seed": seed}
+            path, content = "/generate", {"input_ids": prompt, "sampling_params": sampling, "return_logprob": True}
+        else:
+            path, content = "/v1/completions", {"model": self._name, "prompt": prompt, "max_tokens": limit, **sampling}
+            content |= {"seed": seed, "logprobs": 0, "return_token_ids": True, "ignore_eos": True}
+        sampled = self._call(path, content, partial(_read_completion, limit=limit))
+        if sampled.finish_reason == STOP and (last := sampled.token_ids[-1]) not in self._eos_ids:
             raise UserError(f"{self._server.name}: a completion ended with token {last}, which is no EOS of the model")
         return sampled
 
-    def _write(self, bucket: dict[str, Tensor]) -> None:
-        from safetensors.torch import save_file
-
-        if self._coming is None:
-            self._coming, self._files = TemporaryDirectory(prefix="weights-"), {}
-        name = f"model-{len(set(self._files.values())):05d}.safetensors"
-        save_file(bucket, Path(self._coming.name) / name, {"format": "pt"})
-        self._files |= dict.fromkeys(bucket, name)
-
     def _give(self) -> None:
-        """Make the server read what ``load`` was given; the folder before it is removed."""
+        """Make the server read what ``load`` was given, a whole model; the folder before it is removed."""
         coming = self._coming
         assert coming is not None
-        self._complete(Path(coming.name))
+        folder, files = Path(coming.name), _files_of_tensors(Path(coming.name))
+        if missing := _files_of_tensors(self._model).keys() - files.keys():
+            raise UserError(f"a server takes whole models only; {len(missing)} tensors are missing: {min(missing)}, …")
+        for file in self._model.iterdir():
+            if file.is_file() and not file.name.endswith((".safetensors", ".bin", ".index.json")):
+                shutil.copy(file, folder)
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": files}))
         if self._is_sglang:
             self._call("/update_weights_from_disk", {"model_path": coming.name}, _read_success)
         else:
@@ -125,17 +101,6 @@ class ServerSampler:
         if self._sent is not None:
             self._sent.cleanup()
         self._sent, self._coming = coming, None
-
-    def _complete(self, folder: Path) -> None:
-        """Turn the weights in ``folder`` into a model folder; UserError unless they are the whole model."""
-        missing = _weight_names(self._model) - self._files.keys()
-        if missing:
-            raise UserError(f"a server takes whole models only; {len(missing)} tensors are missing: {min(missing)}, …")
-        for file in self._model.iterdir():
-            if file.is_file() and not file.name.endswith((".safetensors", ".bin", ".index.json")):
-                shutil.copy(file, folder)
-        index = {"metadata": {}, "weight_map": self._files}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
     def _call(self, path: str, content: Json | None, read: Callable[[Json], Result]) -> Result:
         """POST ``content`` (None: GET) → what ``read`` makes of the reply; UserError if the server fails or refuses."""
@@ -159,38 +124,27 @@ def _read_success(reply: Json) -> None:
         raise ServerError("it does not take the weights", reply)
 
 
-def _read_sglang(reply: Json, limit: int) -> Completion:
-    meta = reply["meta_info"]
-    pairs = [(token, logp) for logp, token, *_ in meta["output_token_logprobs"]]
-    return _read_completion(
-        [token for token, _ in pairs], [logp for _, logp in pairs], meta["finish_reason"]["type"], limit
-    )
-
-
-def _read_vllm(reply: Json, limit: int) -> Completion:
-    choice = reply["choices"][0]
-    return _read_completion(choice["token_ids"], choice["logprobs"]["token_logprobs"], choice["finish_reason"], limit)
-
-
-def _read_completion(tokens: list[Any], log_probs: list[Any], finish_reason: Any, limit: int) -> Completion:
+def _read_completion(reply: Json, limit: int) -> Completion:
     """Return a completion of one to ``limit`` tokens; ServerError for what is none."""
+    if meta := reply.get("meta_info"):  # SGLang
+        log_probs, tokens = ([pair[place] for pair in meta["output_token_logprobs"]] for place in (0, 1))
+        reason = meta["finish_reason"]["type"]
+    else:
+        choice = reply["choices"][0]
+        tokens, log_probs, reason = choice["token_ids"], choice["logprobs"]["token_logprobs"], choice["finish_reason"]
     if len(tokens) != len(log_probs) or not 0 < len(tokens) <= limit:
         raise ServerError(f"{len(tokens)} tokens came with {len(log_probs)} log-probs, of at most {limit}")
-    if finish_reason not in (STOP, LENGTH):
-        raise ServerError("finish_reason", repr(finish_reason))
-    if not all(type(token) is int and token >= 0 for token in tokens):
-        raise ServerError("tokens that are no whole numbers", tokens)
-    if not all(isinstance(logp, float | int) and math.isfinite(logp) for logp in log_probs):
-        raise ServerError("log-probs that are no finite numbers", log_probs)
-    return Completion("", len(tokens), finish_reason, tokens, [float(logp) for logp in log_probs])
+    try:
+        tokens, log_probs, reason = REPLY.validate_python((tokens, log_probs, reason))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ServerError(first["msg"], repr(first["input"])) from error
+    return Completion("", len(tokens), reason, tokens, log_probs)
 
 
-def _weight_names(model: Path) -> set[str]:
-    """Return the names of the tensors in the safetensors files of a model folder."""
+def _files_of_tensors(model: Path) -> dict[str, str]:
+    """Return the file of each tensor in the safetensors files of a model folder."""
     from safetensors import safe_open
 
-    names: set[str] = set()
-    for path in model.glob("*.safetensors"):
-        with safe_open(path, "pt") as file:
-            names.update(file.keys())
-    return names
+    opened: Any = {path.name: safe_open(path, "pt") for path in sorted(model.glob("*.safetensors"))}
+    return {name: file for file, tensors in opened.items() for name in sorted(tensors.keys())}

@@ -13,7 +13,7 @@ from live_bytes import LiveBytes
 
 from compositionality import memory
 from compositionality.errors import UserError
-from compositionality.memory import BatchSize, BatchSpec, ModelShape, Sharding
+from compositionality.memory import DISK, GPU, HOST, BatchSize, BatchSpec, ModelShape, Sharding
 from compositionality.reward.verl_reward import score_dict
 from compositionality.rollout.model_folder import shape_of, shape_of_model
 from compositionality.train import memory as train_memory
@@ -148,6 +148,65 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
         shape_of_model(model), keep=2, best=False, dtype="float32", whole_model=True, saving=False
     )
     assert sum(parts.values()) == pytest.approx(weights, rel=0.2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ([], False),
+        (["algorithm.kl=k3", "algorithm.kl_coef=0.1"], True),
+        (["verl.algorithm.use_kl_in_reward=true"], True),
+        (["verl.algorithm.use_kl_in_reward=true", "model.lora.rank=8"], False),
+    ],
+)
+def test_a_reference_of_verl_is_in_host_memory_and_none_with_adapters(words: list[str], made: bool) -> None:
+    shape = shape_of(CONFIG, "test")
+    for device in ("gpu", "cpu"):
+        needs = verl_needs(shape, device, *words)
+        held = {need.place: need.parts["reference model"] for need in needs if "reference model" in need.parts}
+        assert held.keys() == ({HOST} if made else set())
+        for size in held.values():  # four shards, pinned beside a GPU: each tensor up to the next power of two
+            assert shape.parameters * 4 <= size <= shape.parameters * 4 * (2 if device == "gpu" else 1)
+
+
+@pytest.mark.full
+def test_a_critic_of_verl_is_a_second_model_that_is_trained_whole() -> None:
+    """Beside adapters of the policy, too; on the GPU it takes the policy's place where both are moved off it."""
+    shape = shape_of({**CONFIG, "vocab_size": 64}, "test")
+    whole, part = 16 * shape.parameters / 4, 4 * shape.parameters / 4
+    places = "param_offload", "optimizer_offload"
+    resident = [f"verl.actor_rollout_ref.actor.fsdp_config.{name}=false" for name in places]
+    for more, resting in ([], 0.0), (resident, part):
+        policy, critic = (
+            need.parts for need in verl_needs(shape, "gpu", "algorithm.advantage=gae", "model.lora.rank=1", *more)
+            if need.place == GPU and "update" in need.step
+        )  # fmt: skip
+        assert critic["weights, gradients and Adam"] == whole
+        assert resting <= critic["policy at rest"] <= 1.2 * resting
+        assert policy["critic at rest"] == 3 * resting
+        assert policy["weights, gradients and Adam"] < 1.3 * part
+    for device in ("gpu", "cpu"):
+        plain, ppo = (verl_needs(shape, device, *words) for words in ([], ["algorithm.advantage=gae"]))
+        disks, hosts = ([need for needs in (plain, ppo) for need in needs if need.place == at] for at in (DISK, HOST))
+        assert disks[1].parts["2 checkpoints"] == 2 * disks[0].parts["2 checkpoints"]
+        assert hosts[1].total - hosts[0].total >= 12 * shape.parameters
+
+
+def verl_needs(shape: ModelShape, device: str, *words: str) -> list[memory.Need]:
+    """What GRPO with verl needs on four GPUs, or on this machine alone."""
+    from compositionality.config.cli import parse
+    from compositionality.train.engines import settle_cluster
+    from compositionality.train.grpo_settings import GrpoSettings
+    from compositionality.train.verl.configure import grpo_config
+    from compositionality.train.verl.memory import training_needs
+
+    place = [f"run.device={device}", "run.processes=4"]
+    settings = parse(
+        GrpoSettings, ["engine=verl", "model.path=m", "data.train_files=[p]", "trainer.output=o", *place, *words]
+    )
+    settle_cluster(settings, imagined=True)
+    return training_needs(grpo_config(settings), shape)
 
 
 @pytest.mark.full

@@ -23,13 +23,14 @@ from compositionality.train.engines import settle_cluster, train_grpo
 from compositionality.train.grpo_checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.run_folder import flatten
-from compositionality.train.verl import configure, grpo, hooks, launch, preflight
+from compositionality.train.verl import configure, grpo, hooks, launch, memory, preflight, start
 from compositionality.train.verl.configure import GRPO_LACKS, grpo_keys, grpo_run
 from compositionality.types import Problem
 
 pytestmark = pytest.mark.full
 
 PAPER = ["profile=paper"]
+PRECISION = "actor_rollout_ref.actor.fsdp_config.mixed_precision"
 CPU = ["run.device=cpu", "data.max_prompt_tokens=64", "rollout.max_tokens=128"]
 
 
@@ -64,7 +65,7 @@ def compose(settings, out="OUT"):
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
     variables = launch.environment(config, Path(out))
-    grpo.settle(config, variables)
+    config = start.final(config, start.find(config, variables, dry=True))
     preflight.check_grpo_settings(config)
     return config, variables
 
@@ -150,11 +151,36 @@ def test_p09_the_same_key_means_the_same_to_verl(word, key, value):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_reference_is_computed_in_the_precision_of_the_policy(dtype):
-    config, _ = composed("run.device=cpu", "algorithm.kl=k3", "algorithm.kl_coef=0.1", f"model.dtype={dtype}")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["algorithm.kl=k3", "algorithm.kl_coef=0.1"],
+        ["verl.algorithm.use_kl_in_reward=true"],
+        ["verl.actor_rollout_ref.actor.use_kl_loss=true"],
+        ["verl.algorithm.use_kl_in_reward=true", f"verl.{PRECISION}.param_dtype=fp16"],
+    ],
+)
+def test_the_reference_is_computed_in_the_precision_of_the_policy(words, dtype):
+    config, _ = composed("run.device=cpu", f"model.dtype={dtype}", *words)
     actor, reference = (config.actor_rollout_ref[role].fsdp_config for role in ("actor", "ref"))
     usual = {"param_dtype": "bf16"}  # verl's
     assert reference.get("mixed_precision", usual)["param_dtype"] == actor.mixed_precision.param_dtype
+
+
+def test_a_reference_has_keys_of_ours_only_where_verl_makes_one():
+    """By verl's own function, which chooses the workers; a precision that is given stays."""
+    from verl.trainer.ppo.utils import Role
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    kl = "verl.algorithm.use_kl_in_reward=true"
+    for words, made in (([], False), ([kl], True), ([kl, "model.lora.rank=4"], False)):
+        config, _ = composed("run.device=cpu", *words)
+        trainer = SimpleNamespace(config=config)
+        PPOTrainer._init_resource_pool_mgr(trainer)
+        assert memory.has_reference(config) == (Role.ActorRolloutRef in trainer.role_worker_mapping) == made
+        assert ("mixed_precision" in config.actor_rollout_ref.ref.fsdp_config) == made
+    config, _ = composed("run.device=cpu", kl, f"+verl.{PRECISION.replace('actor.', 'ref.')}={{param_dtype: fp16}}")
+    assert config.actor_rollout_ref.ref.fsdp_config.mixed_precision.param_dtype == "fp16"
 
 
 def test_a_critic_is_like_the_policy_and_only_there_with_gae():

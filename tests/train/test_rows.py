@@ -14,6 +14,7 @@ from user_rows import KEYS, ROWS, inputs, make, text, words
 from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
 from compositionality.data.problems import read_problems
+from compositionality.data.row_format import RowFormat
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.model_folder import load_tokenizer
@@ -25,7 +26,7 @@ from compositionality.train.engines import train_on_rank as train
 from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.metrics import read_metrics
-from compositionality.train.verl.prompts import PromptStream, files_for_verl
+from compositionality.train.verl.prompts import PromptStream, files_for_verl, write_rows
 
 PLAIN = (*(f"data.{key.partition('=')[0]}" for key in KEYS), "data.apply_chat_template")
 
@@ -74,10 +75,18 @@ def test_the_template_of_no_text_is_a_choice_for_a_model_that_is_not_trained(bas
 
 def test_verl_gets_the_file_as_it_is_only_in_its_own_schema(base: Path, tmp_path: Path) -> None:
     form = parse(GrpoSettings, words(base, tmp_path)).row_format()
-    [made] = files_for_verl([str(base / "rows.jsonl")], form, tmp_path / "rows")
+    [made] = written([str(base / "rows.jsonl")], form, tmp_path / "rows")
     plain = GrpoSettings().row_format()
     assert read_problems(Path(made)).equals(read_problems(base / "rows.jsonl", form))
-    assert files_for_verl([made], plain, tmp_path / "other") == [made]
+    assert written([made], plain, tmp_path / "other") == [made]
+    assert not (tmp_path / "other").exists()
+
+
+def written(paths: list[str], form: RowFormat, folder: Path) -> list[str]:
+    """What verl reads of these files."""
+    files = files_for_verl(paths, form, folder)
+    write_rows(paths, form, files)
+    return files
 
 
 @pytest.mark.full
@@ -88,7 +97,7 @@ def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
     """From its data set to its store by its configuration, without Ray; rows as text, or templates with a thought."""
     from verl.utils.dataset.rl_dataset import RLHFDataset
 
-    from compositionality.train.verl import configure, group_loop, grpo
+    from compositionality.train.verl import configure, group_loop, start
 
     given = words(base, tmp_path / "run", "data.shuffle=false", "engine=verl", "run.device=cpu")
     if template:
@@ -101,7 +110,7 @@ def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
     read = read_grpo_inputs(settings)
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
-    grpo.settle_template(config)
+    config = start.final(config, start.find(config, {}, dry=False))
     store, response = AsyncMock(), SimpleNamespace(token_ids=[1, 2], log_probs=[-1.0, -2.0], extra_fields={})
     server = SimpleNamespace(generate=SimpleNamespace(remote=AsyncMock(return_value=response)))
     for name in ("async_kv_put", "async_kv_batch_put"):
@@ -110,7 +119,7 @@ def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
     client = SimpleNamespace(_acquire_server=AsyncMock(return_value=("", server)), _release_server=Mock())
     worker = group_loop.GroupWorker(config, client)
     assert worker.tokenizer.chat_template == read.tokenizer.chat_template
-    files = files_for_verl(list(config.run.train_files), settings.row_format(), tmp_path / "rows")
+    files = written(list(config.run.train_files), settings.row_format(), tmp_path / "rows")
     rows = PromptStream(RLHFDataset(files, worker.tokenizer, config.data), seed=1, shuffle=False).take(3)
     for row in rows:
         asyncio.run(worker._run_prompt({**row, "global_steps": 1}, {}, {"validate": False}))

@@ -49,6 +49,7 @@ BOTH = [  # words, what is said
     ("data.train_files=[NOWHERE]", "NOWHERE: no such file"),
     ("data.val_files=[NOWHERE]", "NOWHERE: no such file"),
     ("data.train_files=[CUT]", "CUT: not a readable parquet file"),
+    ("data.val_files=[CUT]", "CUT: not a readable parquet file"),
     ("data.train_files=[BAD]", "BAD: row 30: the last of its messages must be an assistant's"),
     (
         "data.train_files=[LONG]",

@@ -25,6 +25,7 @@ from compositionality.train.run_folder import flatten
 from compositionality.train.settings import LoraSettings, ModelSettings, OptimSettings
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import hooks
+from compositionality.train.verl.memory import has_reference
 from compositionality.train.verl.prompts import run_keys
 from compositionality.train.wandb_runs import run_name
 
@@ -52,7 +53,10 @@ def grpo_config(settings: GrpoSettings) -> DictConfig:
     keys = {**hooks.GRPO_KEYS, **(hooks.GRPO_CPU_KEYS if device == "cpu" else {}), **grpo_keys(settings)}
     config = compose_config("grpo", device, keys, grpo_run(settings), settings.verl)
     rollout, data, ray = config.actor_rollout_ref.rollout, config.data, config.ray_kwargs.ray_init
+    precision = f"{ACTOR}.fsdp_config.mixed_precision"
     with open_dict(config):
+        if has_reference(config) and OmegaConf.select(config, f"{precision}.param_dtype") != VERLS_PRECISION:
+            config.actor_rollout_ref.ref.fsdp_config.setdefault("mixed_precision", f"${{{precision}}}")
         if rollout.max_model_len is None:
             rollout.max_model_len = data.max_prompt_length + data.max_response_length
         if device == "cpu":  # a prompt that the token budget splits kills vLLM's CPU build when its request has a seed
@@ -77,8 +81,8 @@ _SAME_NAMES = ("grpo", GAE, "rloo", hooks.RAFT, "reinforce_plus_plus", "reinforc
 ADVANTAGES = {**{name: (name, True) for name in _SAME_NAMES}, "dr_grpo": ("grpo", False)}
 """Our name → verl's estimator (raft: that of extensions.py), and whether its grpo divides by the group's deviation."""
 LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
-REFERENCE_KEYS = {"++actor_rollout_ref.ref.fsdp_config.mixed_precision": f"${{{ACTOR}.fsdp_config.mixed_precision}}"}
-"""Without it verl computes the reference in bfloat16, at a distance from the start before the first update."""
+VERLS_PRECISION = "bf16"
+"""Of a reference without ``mixed_precision``, which is then at a distance from a float32 start before any update."""
 GRPO_LACKS = {
     "mesh.shard": "FSDP always shards",
     "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
@@ -136,7 +140,6 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         **_model_keys(settings.model, device, "actor_rollout_ref.model"),
         **_optim_keys(settings.optim, f"{ACTOR}.optim"),
         **_algorithm_keys(algorithm, rollout.max_tokens),
-        **(REFERENCE_KEYS if algorithm.kl != "none" and settings.model.dtype == "float32" else {}),
         **({"algorithm.filter_groups.metric": "score"} if settings.reward.by_reward() else {}),
         **(_critic_keys(settings) if algorithm.advantage == GAE else {}),
     }

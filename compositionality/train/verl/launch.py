@@ -19,7 +19,6 @@ from omegaconf import DictConfig, OmegaConf
 from compositionality.console import natural_key
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.log import Progress
 from compositionality.train.metrics import accuracies
 from compositionality.train.run_folder import WANDB_ID
@@ -104,11 +103,6 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
         defaults["TQ_NUM_THREADS"] = "1"  # of the store; it warns at every access if there are fewer cores
     inherited = {name: value for name, value in os.environ.items() if name != SERVICE}
     return {**defaults, **inherited, **fixed}
-
-
-def settle_model(run: DictConfig, model: DictConfig) -> None:
-    """Make ``run.model`` an absolute folder, which a Hub id's may first have to be downloaded to."""
-    run.model = model.path = str(resolve_model(run.model).absolute())
 
 
 def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ By the configuration that verl gets: what decides (offloading, packing, sizes of
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,7 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
     batch = largest_batch(rows, length, actor.ppo_max_token_len_per_gpu, tail, packed=model.use_remove_padding)
     entropy = bool(actor.entropy_coeff or actor.get("calculate_entropy"))
     spec = batch_spec(actor.fsdp_config, model, batch, entropy=entropy, tempered=rollout.temperature != 1.0)
-    reference = actor.use_kl_loss or config.algorithm.use_kl_in_reward
-    update = memory.training(shape, sharding, spec, reference=reference)
+    update = memory.training(shape, sharding, spec)
     vllm = memory.Vllm(
         share=rollout.gpu_memory_utilization,
         length=rollout.max_model_len,
@@ -96,26 +95,51 @@ def _grpo_needs(config: Any, shape: ModelShape, tail: Tail, sizes: Mapping[str, 
         "Ray and verl's workers": RAY + workers * memory.PYTHON,
         "a batch in Ray's store": 8.0 * TOKEN_FIELDS * (run.generation_batch_size * rollout.n) * length,
     }
+    if has_reference(config):  # at rest on no GPU, which it visits a block at a time (FSDPEngine._build_fsdp_module)
+        plain = shape.parameters / sharding.ways * memory.WEIGHT
+        host["reference model"] = run.processes * (memory.pinned(shape, sharding) if run.device == "gpu" else plain)
+    critic = config.algorithm.adv_estimator == "gae"
+    resting, updates = at_rest(shape, sharding), {"GRPO, update": update}
+    if critic:  # in the processes of the policy, and updated after it
+        own = sharding_of(config.critic.fsdp, config.critic.model, shape, run)
+        parts = memory.training(shape, own, replace(spec, entropy=False, tempered=False, head=False))
+        updates["PPO, update of the critic"] = {**parts, "policy at rest": resting}
+        update["critic at rest"] = at_rest(shape, own)
+        resting += update["critic at rest"]
+        host["critic moved off the GPUs"] = run.processes * memory.parked(shape, own)
     needs = []
     if run.device == "gpu":
-        weight = 4 * (not sharding.parked_weights) + 8 * (not sharding.parked_moments) if sharding.resident else 0
-        states = shape.parameters / sharding.data * weight  # of the update, on the GPU while vLLM samples
-        needs.append(vllm.need(shape, "GRPO, sampling", beside=states + memory.CONTEXT))
+        needs.append(vllm.need(shape, "GRPO, sampling", beside=resting + memory.CONTEXT))
         awake = 0.0 if rollout.free_cache_engine else sum(vllm.need(shape, "").parts.values())
-        update["vLLM asleep" if rollout.free_cache_engine else "vLLM"] = max(memory.GRAPHS + memory.CONTEXT, awake)
+        for parts in updates.values():
+            parts["vLLM asleep" if rollout.free_cache_engine else "vLLM"] = max(memory.GRAPHS + memory.CONTEXT, awake)
         host["vLLM"] = run.processes * memory.VLLM_HOST
     else:
         host["vLLM"] = run.processes * (vllm.weights(shape) + CPU_CACHE + 2 * memory.PYTHON)
     disk = memory.run_folder(shape, keep=run.kept, best=True, dtype=run.export_dtype, whole_model=False)
+    if critic:  # of which each checkpoint holds the states, too
+        disk |= {name: 2 * size for name, size in disk.items() if "checkpoint" in name}
     if not run.keep_best:
         disk["final/ and best/"] /= 2
     disk["completions"] = completion_files(config, tail, sizes)
     name = "verl.actor_rollout_ref.actor.fsdp_config"
-    return [
-        *needs,
-        *update_needs("GRPO, update", name, shape, run, sharding, update, host),
-        Need("GRPO", DISK, disk, FEWER_CHECKPOINTS),
-    ]
+    for step, parts in updates.items():
+        needs += update_needs(step, name, shape, run, sharding, parts, host)
+    return [*needs, Need("GRPO", DISK, disk, FEWER_CHECKPOINTS)]
+
+
+def at_rest(shape: ModelShape, sharding: memory.Sharding) -> float:
+    """Return the bytes of a process between updates where these are made: what is not parked, without gradients."""
+    moments = memory.MOMENTS * sharding.trained * (not sharding.parked_moments)
+    bytes_each = memory.WEIGHT * (not sharding.parked_weights) + moments
+    return shape.parameters / sharding.ways * bytes_each if sharding.resident else 0.0
+
+
+def has_reference(config: Any) -> bool:
+    """Return whether verl makes a reference (``_init_resource_pool_mgr``); with LoRA that is the actor."""
+    actor, model = config.actor_rollout_ref.actor, config.actor_rollout_ref.model
+    adapters = model.lora.rank > 0 or model.lora_rank > 0 or model.lora_adapter_path is not None
+    return bool(actor.use_kl_loss or config.algorithm.use_kl_in_reward) and not adapters
 
 
 def completion_files(config: Any, tail: Tail, sizes: Mapping[str, int]) -> float:

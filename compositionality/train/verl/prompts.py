@@ -87,11 +87,20 @@ def row_format_of_run(run: Any) -> RowFormat:
     return RowSettings(**run.rows).row_format(any_source=run.reward_function is not None)
 
 
+def problem_files(run: Any) -> dict[str, list[str]]:
+    """Return the files of a run by verl's keys: verl reads one to validate on even where it never validates."""
+    return {"train_files": [*run.train_files], "val_files": [*(run.val_files or run.train_files[:1])]}
+
+
 def files_for_verl(paths: Sequence[str], form: RowFormat, folder: Path) -> list[str]:
-    """Return the files as verl reads them: as they are if all have its schema, else written as ``folder``/N.parquet."""
+    """Return the files that verl reads: these if all have its schema, else ``folder``/N.parquet (``write_rows``)."""
     if all(is_rl_schema(Path(path), form) for path in paths):
         return [str(Path(path).absolute()) for path in paths]
-    targets = [folder.absolute() / f"{number}.parquet" for number in range(len(paths))]
+    return [str(folder.absolute() / f"{number}.parquet") for number in range(len(paths))]
+
+
+def write_rows(paths: Sequence[str], form: RowFormat, targets: Sequence[str]) -> None:
+    """Write the rows of ``paths`` in verl's schema as ``targets``, where these are other files."""
     for path, target in zip(paths, targets, strict=True):
-        write_table(read_problems(Path(path), form), target)
-    return [*map(str, targets)]
+        if target != str(Path(path).absolute()):
+            write_table(read_problems(Path(path), form), Path(target))

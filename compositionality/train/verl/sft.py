@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.data.parquet import count_rows
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.train.launch import free_port
-from compositionality.train.log import loggers
 from compositionality.train.run_folder import check_run, flatten, is_finished, latest_step, resume
 from compositionality.train.sft_settings import order_of, train_inputs
 from compositionality.train.training_report import sft_report
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_sft_inputs, check_sft_settings
+from compositionality.train.verl.start import Found, final, find, find_run
 from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.sft_trainer"
@@ -48,29 +48,29 @@ def train(config: DictConfig) -> None:
     """Train ``run.model`` on ``run.train_files``; the result is the model folder ``final`` in ``run.output``."""
     run, out = config.run, Path(config.run.output).absolute()
     variables = launch.environment(config, out)
-    settle(config, variables)
     check_nodes(config)
     command = start_command(config, out / "config.yaml")
     ranks = run.processes * run.nodes
     check_sft_settings(config, ranks)
     if run.dry_run:
         check_sft_inputs(config)
-        check_run(out, make_recipe(config, ranks), force=run.force)
+    found = find(config, variables, dry=run.dry_run)
+    recipe = make_recipe(final(config, found), ranks)
+    if run.dry_run:
+        check_run(out, recipe, force=run.force)
         print(launch.shell_line(command, variables))
         return
-    launch.settle_model(run, config.model)
-    recipe = make_recipe(config, ranks)
     if is_finished(out / "final", recipe, force=run.force):
         return
     if run.node_rank > 0:  # node 0 checks, writes the configuration and exports; torchrun waits for it
         _run(config, command, variables, out, name=f"SFT on node {run.node_rank}")
         return
     with exclusive(out):  # no artefact.make: its checkpoints outlive a kill
-        check_sft_inputs(config)
+        check_sft_inputs(final(config, found))
         if run.ray_address:
             gpus, files = run.processes if run.device == "gpu" else 0, config.data.train_files
-            cluster.check_cluster(run.ray_address, run.nodes, gpus, out, [Path(run.model), *map(Path, files)])
-        _train_and_export(config, recipe, command, variables, out)
+            cluster.check_cluster(run.ray_address, run.nodes, gpus, out, [Path(found.model), *map(Path, files)])
+        _train_and_export(config, found, recipe, command, variables, out)
         send_models(out, "sft", recipe)
 
 
@@ -81,29 +81,6 @@ def make_recipe(config: DictConfig, ranks: int) -> Recipe:
     settings |= {"processes": ranks, "export_dtype": config.run.export_dtype, "decay_power": config.run.decay_power}
     settings |= order_of(config.run.train_files)
     return Recipe("train_sft", settings, {"model": Path(config.run.model), **train_inputs(config.run.train_files)})
-
-
-def settle(config: DictConfig, variables: dict[str, str]) -> None:
-    """Fill in what follows from our own settings and the environment."""
-    validate = enough_for_validation(config)
-    with open_dict(config):
-        config.trainer.logger = loggers(list(config.trainer.logger), variables)
-        config.data.val_files = [str(Path(path).absolute()) for path in config.run.val_files] if validate else None
-        if not validate:
-            config.trainer.test_freq = -1  # verl reads the validation set whenever this is positive
-
-
-def enough_for_validation(config: DictConfig) -> bool:
-    """Tell whether there is a batch to validate: verl drops an incomplete one and fails without any."""
-    paths = [Path(path) for path in config.run.val_files]
-    batch: int = config.data.train_batch_size
-    if not all(path.is_file() for path in paths):
-        return True  # the checks report a missing file; in a dry run it may be made later
-    rows = sum(map(count_rows, paths))
-    if paths and rows < batch:
-        files = ", ".join(config.run.val_files)
-        print(f"{files}: {rows} rows, less than one batch of {batch}: no validation loss", flush=True)
-    return rows >= batch
 
 
 def check_nodes(config: DictConfig) -> None:
@@ -138,13 +115,10 @@ def torchrun_words(config: DictConfig, config_file: str, rank: int, address: str
 
 
 def _train_and_export(
-    config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
+    config: DictConfig, found: Found, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
 ) -> None:
     resumed = resume(out, recipe, force=config.run.force, repaired=False)  # verl's checkpoints bear no mark
-    if resumed:
-        config.trainer.resume_mode = "resume_path"
-        config.trainer.resume_from_path = str(out / "steps" / f"global_step_{resumed}")
-    launch.write_config(config, out / "config.yaml")
+    launch.write_config(final(config, find_run(config, found, dry=False)), out / "config.yaml")
     if resumed < count_steps(config):  # else the run was ended while exporting
         _run(config, command, variables, out, name="SFT")
     step = latest_step(out / "steps")
