@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Set
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
@@ -107,6 +108,14 @@ def test_the_locks_have_what_the_project_asks_for() -> None:
 
 
 @pytest.mark.full
+def test_extras_are_named_as_their_packages_name_them() -> None:
+    """The pip of Python 3.11 leaves out one that is spelt otherwise, with a warning, and what it would have brought."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for asked in map(Requirement, [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]):
+        with suppress(PackageNotFoundError):
+            assert asked.extras <= {*(metadata(asked.name).get_all("Provides-Extra") or ())}, asked
+
+
 def test_flash_attn_is_the_one_that_verl_pins() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (ours,) = extras["flash-attn"]

@@ -349,7 +349,7 @@ def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        if not path.exists():  # for filelock a read-only folder looks like a lock of another process
+        if not path.exists():  # for filelock a place that takes no file looks like a lock of another process
             path.touch()
         raise UserError(busy) from error
     except OSError as error:

@@ -53,7 +53,11 @@ def send_runs(settings: SendSettings) -> None:
     for name in RUN_VARIABLES:  # the sender's, which say nothing of these runs
         os.environ.pop(name, None)
     places = {path for place in map(Path, settings.runs) for path in artefacts(place)}
-    known = {combined_hash(path, made.files): path for path in sorted(places) if (made := read_manifest(path))}
+    found = {path: made for path in sorted(places) if (made := read_manifest(path))}
+    known = {
+        digest: path / name for path, made in found.items() if path.is_dir() for name, digest in made.files.items()
+    }
+    known |= {combined_hash(path, made.files): path for path, made in found.items()}
     for folder in trainings:  # a fit has read their metrics
         known |= {file_hash(folder / "metrics.jsonl"): model for model in models_in(folder)[:1]}
     for folder in trainings:

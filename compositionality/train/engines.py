@@ -18,10 +18,9 @@ from compositionality.train import grpo_checks, grpo_settings, sft_settings
 from compositionality.train.chat_rows import read_messages
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
-from compositionality.train.run_folder import check_run, facts_at_start, skips
+from compositionality.train.run_folder import check_run, skips
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
-from compositionality.train.wandb_runs import facts_of, tags_of
 from compositionality.yaml_files import as_yaml
 
 SLOW_ATTENTION = (
@@ -50,12 +49,6 @@ def pretrain_tiny(settings: PretrainSettings) -> None:
     """Make the model ``settings.output``; UserError for settings that no run can have."""
     if not skips(Path(settings.output), make_recipe(settings), force=settings.force):
         on_ranks(settings.run, lambda: _be_a_rank(settings))
-
-
-def tag_run(settings: GrpoSettings | SftSettings) -> None:
-    """Give the tags of the run to its process in the environment: verl opens the run in wandb, and sets none."""
-    facts = facts_at_start("verl", map(Path, settings.data.train_files))
-    os.environ["WANDB_TAGS"] = ",".join(tags_of({**facts_of(Path(settings.trainer.output)), **facts}))
 
 
 def settle_files(settings: GrpoSettings | SftSettings) -> None:
@@ -149,7 +142,6 @@ def _train(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
     """
     if settings.engine == "verl":
         settle_cluster(settings, imagined=settings.dry_run)
-        tag_run(settings)
         config = _verl_config(settings)  # before the launchers are imported: it refuses a wrong antlr4
         from compositionality.train.verl import grpo, sft
 

@@ -202,6 +202,12 @@ def test_p08_two_at_once_do_not_make_one_result(tmp_path: Path) -> None:
         artefact.make(tmp_path / "out", recipe(tmp_path), lambda partial: partial.write_text("x"))
 
 
+def test_p18_a_place_that_cannot_be_written_is_no_other_process() -> None:
+    """Not even root may make a file there."""
+    with pytest.raises(FileNotFoundError, match=r"/proc/self/\.out\.lock"), exclusive(Path("/proc/self/out")):
+        pass
+
+
 def test_a_result_that_several_processes_need_is_waited_for(tmp_path: Path) -> None:
     words = (tmp_path / "out", recipe(tmp_path), lambda partial: partial.write_text("x"))
     with ThreadPoolExecutor(1) as other:

@@ -214,6 +214,19 @@ def test_results_are_sent_afterwards_as_their_own(
     }
 
 
+def test_a_training_that_is_sent_afterwards_was_made_from_a_file_of_a_folder(tmp_path: Path) -> None:
+    """Its recipe has the hash of the one file; the manifest is that of the folder."""
+    rows = made(tmp_path / "data/s/seed0/rft/data", "filter_rollouts")
+    training = tmp_path / "checkpoints/s/seed0/stage1-rft"
+    training.mkdir(parents=True)
+    recipe = {"step": "train_sft", "settings": {}, "inputs": {"train": file_hash(rows / "config.json")}}
+    for name, text in {"recipe.json": json.dumps(recipe), "wandb.id": "abc", "metrics.jsonl": '{"step": 1}\n'}.items():
+        (training / name).write_text(text)
+    send_runs(SendSettings([str(tmp_path)]))
+    (used,) = artifacts(only(training))
+    assert (used.name, used.use_after_commit) == ("s-seed0-rft-data-config.json", True)
+
+
 @pytest.mark.full
 def test_results_and_trainings_are_written_for_tensorboard(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,7 @@ from compositionality.errors import UserError
 from compositionality.train.engines import settle_cluster, train_grpo
 from compositionality.train.grpo_checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
-from compositionality.train.run_folder import flatten
+from compositionality.train.run_folder import RUN_VARIABLES, flatten
 from compositionality.train.verl import configure, grpo, hooks, launch, memory, preflight, start
 from compositionality.train.verl.configure import GRPO_LACKS, grpo_keys, grpo_run
 from compositionality.types import Problem
@@ -459,6 +459,20 @@ def test_a_run_is_called_in_wandb_as_it_lies_or_as_it_is_told(monkeypatch):
     assert [variables[name] for name in names] == [name.lower() for name in names]
     monkeypatch.setenv("WANDB_SERVICE", "of what starts it")
     assert "WANDB_SERVICE" not in composed()[1]
+
+
+def test_a_run_has_its_own_tags_in_wandb_and_those_given_also_after_another_in_one_process(monkeypatch, tmp_path):
+    for name in RUN_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WANDB_TAGS", "own")
+    monkeypatch.setenv("PROFILE", "tiny")
+    rows = problem_file(tmp_path / "rows.parquet")
+    words = ("run.device=cpu", "trainer.steps=1", f"data.train_files=[{rows}]")
+    for seed, arm in ((3, "rl-level2"), (4, "rl-level1")):
+        out = tmp_path / f"mine/seed{seed}/stage2-{arm}"
+        train_grpo(settings_of("dry_run=true", *words, out=out))
+        _, variables = composed(*words, out=out)
+        assert variables["WANDB_TAGS"] == f"tiny,verl,string,{arm},seed{seed},split0,own"
 
 
 def test_completions_of_steps_and_validations_are_kept_in_the_run_folder():

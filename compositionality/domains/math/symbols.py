@@ -178,7 +178,7 @@ def _check_symbols() -> None:
     except Exception as error:  # noqa: BLE001 - antlr4 raises Exception itself
         why = f"{type(error).__name__}: {error}"
     versions = ", ".join(f"{name} {version(name)}" for name in PARSERS)
-    fix = "pip install 'math-verify[antlr4_9_3]'"
+    fix = "pip install math-verify antlr4-python3-runtime==4.9.3"
     raise UserError(f"math-verify cannot compare by symbols with {versions} ({why}); {fix}")
 
 

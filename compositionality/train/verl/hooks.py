@@ -68,7 +68,7 @@ SUBCLASSES = {
     ),
     "trainer.VerlGrpoTrainer": (
         "_compute_metrics _compute_values _init_dataloader _next_train_batch _save_checkpoint _update_actor "
-        "_val_metrics_update _validate config global_steps logger on_train_begin step steps_per_epoch tokenizer "
+        "_val_metrics_update _validate config global_steps logger on_train_begin step tokenizer "
         "total_training_steps train_dataloader train_dataset val_dataset"
     ),
     "trainer.Seal": "config on_save",

@@ -21,9 +21,9 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.train.log import Progress
 from compositionality.train.metrics import accuracies
-from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.run_folder import WANDB_ID, facts_at_start
 from compositionality.train.verl import hooks
-from compositionality.train.wandb_runs import SERVICE, facts_of
+from compositionality.train.wandb_runs import SERVICE, facts_of, tags_of
 
 FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"
 TAIL_LINES = 400
@@ -72,8 +72,11 @@ def write_config(config: DictConfig, path: Path) -> None:
 
 
 def environment(config: DictConfig, out: Path) -> dict[str, str]:
-    """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
-    device, grpo = config.run.device, "algorithm" in config
+    """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go.
+
+    verl opens the run in wandb, and gives it no group, job type or tags.
+    """
+    device, grpo, known = config.run.device, "algorithm" in config, facts_of(out)
     modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), *hooks.EVERY_MODULE]
     if grpo and config.algorithm.adv_estimator == "gae":
         modules.append(hooks.CRITIC_MODULE)
@@ -84,11 +87,12 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
         "TENSORBOARD_DIR": str((out / "tensorboard").resolve()),
         FAILURE_FILE: str((out / "failure.txt").resolve()),
         "PYTHONUNBUFFERED": "1",
+        "WANDB_TAGS": ",".join(tags_of(known | facts_at_start("verl", map(Path, config.run.train_files)))),
     }
     defaults = {
         "WANDB_DIR": str(out.resolve()),
         "WANDB_JOB_TYPE": "rl" if grpo else "sft",
-        **({"WANDB_RUN_GROUP": study} if (study := facts_of(out).get("study")) else {}),
+        **({"WANDB_RUN_GROUP": known["study"]} if "study" in known else {}),
         "TOKENIZERS_PARALLELISM": "false",
         "RAY_USAGE_STATS_ENABLED": "0",
         "HYDRA_FULL_ERROR": "1",

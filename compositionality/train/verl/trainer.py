@@ -46,6 +46,7 @@ from compositionality.train.metrics import (
     numbers,
     step_row,
 )
+from compositionality.train.prompts import epoch_of
 from compositionality.train.run_folder import complete_steps, folder, mark_complete, prune, record_score
 from compositionality.train.verl import extensions, hooks
 from compositionality.train.verl.metrics import log_completions
@@ -103,7 +104,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         metrics[UPDATES] = actor.ppo_epochs * (self.config.data.train_batch_size // actor.ppo_mini_batch_size)
         self.row = dict(metrics)
         timings = {**timing_raw, "step": time.monotonic() - began}
-        self._compute_metrics(batch, self.row, timings, self.global_steps, self.global_steps // self.steps_per_epoch)
+        self._compute_metrics(batch, self.row, timings, self.global_steps, epoch=0)
         responses = len(responses_of(batch))
         self._end_with_the_data(self.global_steps)
         counts = {
@@ -140,8 +141,12 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         ]
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *rest: Any, **names: Any) -> None:
-        """Add verl's metrics of a step, with the share of responses that the limit cut: no end token is their last."""
+        """Add verl's metrics of a step, with the share of responses that the limit cut: no end token is their last.
+
+        The epoch is that of the prompts asked, which run on where verl's would start a pass anew.
+        """
         super()._compute_metrics(batch, metrics, *rest, **names)
+        metrics["training/epoch"] = epoch_of(self.train_dataloader.position, len(self.train_dataset))
         for name in BY_THE_LONGEST:
             metrics.pop(name, None)
         responses, limit, cut = responses_of(batch), self.config.data.max_response_length, 0

@@ -31,12 +31,15 @@ from compositionality.train.grpo_report import (
     validation_metrics,
 )
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.prompts import epoch_of
 from compositionality.train.verl import configure
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
 GROUPS, SAMPLES, WIDTH = 5, 4, 7
 END = 2
 """The token that ends a response."""
+ASKED = 2 * GROUPS + 1
+"""Prompts, the last one in the third pass."""
 
 
 def flat(values, mask):
@@ -211,6 +214,7 @@ def verls_step(monkeypatch, groups, samples, limit=WIDTH):
     )
     trainer.use_critic, trainer.ends, trainer._rollout_moe_lb_metrics_accumulator = False, {END}, None
     trainer.resource_pool_manager = SimpleNamespace(get_n_gpus=lambda: 2)
+    trainer.train_dataloader, trainer.train_dataset = SimpleNamespace(position=ASKED), range(GROUPS)
     return trainer, KVBatchMeta([*rows][::-1], tags[::-1], "train")
 
 
@@ -258,6 +262,7 @@ def test_p09_metrics_under_verls_names_are_those_that_verls_trainer_reports(monk
     assert (theirs["response_length/clip_ratio"] > 0) == (limit == WIDTH)
     assert {name for name in theirs if name.endswith("clip_ratio")} == {"response_length/clip_ratio"}
     assert metrics["rollout/response_length/mean"] > metrics["response_length/mean"]
+    assert theirs["training/epoch"] == epoch_of(ASKED, GROUPS) == 2, "of the prompts asked, in place of verl's steps"
 
 
 @pytest.mark.full
