@@ -26,7 +26,7 @@ _STYLED = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt|normal)?|math(?:rm|bf|it|sf|tt)|boldsymbol|bm|mbox|emph)\s*"
     r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 )
-_SPACE_SIGN = re.compile(r"\\[,;:! ]|\\q?quad(?![a-zA-Z])|(?<=[\w})%.])~")  # of LaTeX; ~12 is about 12
+_SPACE_SIGN = re.compile(r"\\[,;:! ]|\\q?quad(?![a-zA-Z])|(?<=[\w})%&.])~")  # of LaTeX; ~12 is about 12
 _BOLD = re.compile(r"(?<!\S)(\*\*?)(?=[^\s*])([^*]+)\1")
 
 
