@@ -286,7 +286,7 @@ def test_p04_a_ratio_has_the_gold_parts_in_their_order(gold: tuple[int, ...]) ->
     wrong |= {str(gold[0] / math.prod(gold[1:])), f"1/{math.prod(gold[1:])}", "\\frac{1}{3}", "".join(map(str, gold))}
     wrong |= {",".join(map(str, gold)), f"({','.join(map(str, gold))})"}
     assert [answer for answer in sorted(wrong) if right(text, answer)] == []
-    assert all(right(text, form) for form in (text, text.replace(":", " : "), f"a = {text}"))
+    assert all(right(text, form) for form in (text, text.replace(":", " : "), text.replace(":", "{:}"), f"a = {text}"))
     assert right(text, f"\\frac{{{gold[0]}}}{{{gold[1]}}}") == right(text, f"{gold[0]}/{gold[1]}") == (len(gold) == 2)
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from compositionality.domains.math.units import unit_of
 from compositionality.errors import UserError
-from compositionality.tasks.answers import last_box, read_json, with_plain_spaces, without_styles
+from compositionality.tasks.answers import last_box, read_literal, with_plain_spaces, without_styles
 from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
 from compositionality.tasks.stream import check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
@@ -98,7 +98,7 @@ class TableTask(Task):
         del extra_info
         value = ground_truth
         if isinstance(value, str):
-            read = read_json(value)
+            read = read_literal(value)
             value = read if isinstance(read, list | dict) else value  # any other text is the answer itself
         elif value is not None:
             value = json.loads(truth_text(value))
