@@ -15,15 +15,19 @@ from typing import Any, NamedTuple
 
 OPEN, CLOSE = "<answer>", "</answer>"
 THOUGHT_START, THOUGHT_END = "<think>", "</think>"
-MAX_LITERAL, MAX_DEPTH = 20_000, 16
+MAX_LITERAL, MAX_DEPTH, MAX_STYLES = 20_000, 16, 3
 UNREADABLE = object()  # what is returned for text that is no literal
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
 _FENCE_OF_LITERAL = re.compile(r"```[a-zA-Z]*")
 _NO_BLANK = re.compile(r"\S")
-_STYLED = re.compile(r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|boldsymbol|mbox)\s*\{([^{}]*)\}")
-_ANSWER_LINE = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)\s*(.*)", re.IGNORECASE)
+_STYLED = re.compile(
+    r"\\(?:text(?:bf|rm|it|sf|tt|normal)?|math(?:rm|bf|it|sf|tt)|boldsymbol|bm|mbox|emph)\s*"
+    r"\{((?:[^{}]|\{[^{}]*\})*)\}"
+)
+_SPACE_SIGN = re.compile(r"\\[,;:! ]|\\q?quad(?![a-zA-Z])|(?<=[\w})%&.])~")  # of LaTeX; ~12 is about 12
+_BOLD = re.compile(r"(?<!\S)(\*\*?)(?=[^\s*])([^*]+)\1")
 
 
 def after_thought(response: str) -> str | None:
@@ -94,14 +98,24 @@ def has_box(response: str) -> bool:
 
 def without_styles(text: str) -> str:
     r"""Return ``text`` with the content of ``\text{…}``, ``\mathrm{…}`` and their kin in place of them."""
-    return _STYLED.sub(r"\1", text).strip()
+    for _ in range(MAX_STYLES):
+        text = _STYLED.sub(r"\1", text)
+    return text.strip()
 
 
-def answer_line(response: str) -> str | None:
-    """Return what the last line gives after ``Answer:``, ``The final answer is`` and the like, without asterisks."""
-    last_line = response.rstrip().rpartition("\n")[2].replace("*", "").strip()
-    marked = _ANSWER_LINE.fullmatch(last_line)
-    return marked[1] if marked else None
+def with_plain_spaces(text: str) -> str:
+    r"""Return ``text`` with one space for spaces of any width, ``\,`` and ``~`` too, and none for ``\!``."""
+    return " ".join(_SPACE_SIGN.sub(lambda sign: "" if sign[0] == "\\!" else " ", text).split())
+
+
+def answer_line(response: str, mark: re.Pattern[str]) -> str | None:
+    """Return what stands after ``mark`` on the last line, which begins with it; None where it does not.
+
+    Asterisks around bold print are not seen: ``**Answer:** 5``, ``Answer: **5**``, ``**Answer: 5**``.
+    """
+    line = _BOLD.sub(r"\2", response.rstrip().rpartition("\n")[2]).strip()
+    found = mark.match(line)
+    return line[found.end() :].strip() if found else None
 
 
 # ---- programs
@@ -286,13 +300,19 @@ def read_literal(text: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text, mode="eval")
-            value = ast.literal_eval(tree)
+            value = literal_value(ast.parse(text, mode="eval"))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return UNREADABLE
-    objects = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)]
-    has_twice = any(len(ast.literal_eval(node)) < len(node.keys) for node in objects)
-    return UNREADABLE if has_twice or text.count("#") > repr(value).count("#") else value
+    return UNREADABLE if text.count("#") > repr(value).count("#") else value
+
+
+def literal_value(node: ast.expr | ast.Expression) -> Any:
+    """Return what ``ast.literal_eval`` does; RepeatedKeyError if an object in it gives a key twice."""
+    value = ast.literal_eval(node)
+    objects = (inner for inner in ast.walk(node) if isinstance(inner, ast.Dict))
+    if any(len(ast.literal_eval(inner)) < len(inner.keys) for inner in objects):
+        raise RepeatedKeyError
+    return value
 
 
 class RepeatedKeyError(ValueError):

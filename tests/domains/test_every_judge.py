@@ -47,11 +47,12 @@ READ = [
     ("stem", "C", {"question": "Which?", "answer_type": None}, ("C", 10)),
     ("stem", "C", {"question": "Element?", "answer_type": "String"}, ("Element?", "C", "", False)),
     *(("stem", text, {"question": QUESTION}, (QUESTION, str(text), "", False))
-      for text in ("19.6 m/s", 19.6, "12", '{"x": 1}')),
+      for text in ("19.6 m/s", 19.6, "12", '{"x": 1}', np.float64(19.6))),
     ("stem", FREE, {}, (QUESTION, "19.6 m/s", "", False)),
     *(("table", text, {}, ("a", "b")) for text in ("a|b", "a | b", ["a", "b"])),
     *(("table", text, {}, ("12",)) for text in ("12", 12)),
-    ("table", 1.5, {}, ("1.5",)), ("table", '["a", 2]', {}, ("a", "2")), ("table", np.array(["a"]), {}, ("a",)),
+    ("table", 1.5, {}, ("1.5",)), ("table", '["a", 2]', {}, ("a", "2")), ("table", "['a', 2]", {}, ("a", "2")),
+    ("table", "(1, 2)", {}, ("(1, 2)",)), ("table", np.array(["a"]), {}, ("a",)),
     ("table", np.float64(2.5), {}, ("2.5",)), ("table", {"answers": ["a"]}, {}, ("a",)),
     ("table", "{broken", {}, ("{broken",)),
     ("simulation", '"output": {"a": 1}', {}, SimulationTruth("output", {"a": 1})),
@@ -64,6 +65,8 @@ READ = [
     ("code", {"functional": f"{PREFIX}\n{TESTS}"}, {"prefix": PREFIX}, CodeTruth(f"{PREFIX}\n{TESTS}")),
     ("code", {"inputs": ["1"], "outputs": ["2"]}, {"prefix": PREFIX}, CodeTruth(inputs=("1",), outputs=("2",))),
     ("math", "so 3*4=12 #### 12", {}, ["12"]), ("math", 34, {}, ["34"]), ("math", ["a", "b"], {}, ["a", "b"]),
+    *(("math", one, {}, ["34", "0.5"]) for one in ([34, 0.5], np.array(["34", "0.5"]), ["so #### 34", "\\boxed{0.5}"])),
+    ("math", np.int64(34), {}, ["34"]), ("math", np.array([34]), {}, ["34"]), ("math", "[34]", {}, ["[34]"]),
     ("math", "So it is \\boxed{\\frac{1}{2}}.", {}, ["\\frac{1}{2}"]),
 ]  # fmt: skip
 """Task, ground truth and extra_info of a row, and what the judge reads out of it."""
@@ -81,7 +84,10 @@ NO_TRUTHS = {
         '{"fn_name": "a b", "inputs": [[1]], "outputs": [1]}', '{"fn_name": "f", "inputs": ["x"], "outputs": ["1"]}',
         '{"functional": 3}', '{"solution_file": "def f(): pass"}',
     ],
-    "math": ["", " ", "{", "\\frac{1}{2", "1" * 500, '["a", 3', None, True, float("nan"), float("-inf")],
+    "math": [
+        "", " ", "{", "\\frac{1}{2", "1" * 500, '["a", 3', None, True, float("nan"), float("-inf"), [], [[1]], [None],
+        np.array([]), [True],
+    ],
 }  # fmt: skip
 
 

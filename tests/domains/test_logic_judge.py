@@ -32,6 +32,7 @@ RIGHT = {
         json.dumps(TRUTHS["zebra"], indent=1),
         json.dumps({"header": HEADER, "rows": [[1, "Eric", "tea"], [2, "Anna", "milk"]]}),
         json.dumps({"rows": ROWS}),
+        ONE_LINE.lower(),
         f"```json\n{ONE_LINE}\n```",
         f"{{}}</answer> no: <answer>{ONE_LINE}",
         f"\n{ONE_LINE}\n",
@@ -115,11 +116,16 @@ def test_a_node_may_have_a_longer_name(name):
     assert TASK.verdict("<answer>K</answer>", truth).reason is Reason.WRONG
 
 
-@pytest.mark.parametrize("kind", ["ordering", "graph"])
+@pytest.mark.parametrize("kind", ["ordering", "graph", "zebra"])
 def test_p04_another_sign_of_the_same_look_or_lower_case_is_another_name(kind):
     """Kelvin sign, Cyrillic, full width, with an invisible sign: each instead of a letter of the answer."""
     for gold in ("Kask", "task"):
-        truth = json.dumps([gold, "b"] if kind == "ordering" else gold)
+
+        def written(name):
+            rows = {"header": ["House", "name"], "rows": [["1", name]]}
+            return name if kind == "graph" else json.dumps(rows if kind == "zebra" else [name, "b"], ensure_ascii=False)
+
+        truth = written(gold)
         for old, new in (
             ("k", "\u212a"),
             ("a", "\u0430"),
@@ -129,10 +135,8 @@ def test_p04_another_sign_of_the_same_look_or_lower_case_is_another_name(kind):
             ("k", "q"),
         ):
             name = gold.replace(old, new)
-            answer = json.dumps([name, "b"], ensure_ascii=False) if kind == "ordering" else name
-            assert TASK.verdict(f"<answer>{answer}</answer>", truth).score == 0, name
-        answer = json.dumps([gold.upper(), "B"]) if kind == "ordering" else gold.upper()
-        assert TASK.verdict(f"<answer>{answer}</answer>", truth).score == 1
+            assert TASK.verdict(f"<answer>{written(name)}</answer>", truth).score == 0, name
+        assert TASK.verdict(f"<answer>{written(gold.upper())}</answer>", truth).score == 1
 
 
 def test_p04_an_object_that_gives_two_answers_gives_none():

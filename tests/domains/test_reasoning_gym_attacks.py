@@ -160,6 +160,19 @@ def test_p16_polynomials_that_reach_sympy(text: str, legal: bool) -> None:
     assert is_polynomial_text(text, {"z", "y"}) is legal
 
 
+def test_p04_a_product_without_variables_is_a_number() -> None:
+    assert [is_polynomial_text(text, set()) for text in ("0", "-12", "z", "", "0*z")] == [True, True, *[False] * 3]
+
+
+def test_p04_a_conclusion_is_one_formula() -> None:
+    """The library's parser stops at the end of the first one."""
+    entry = {"answer": None, "question": "¬∨∧→↔", "metadata": {"variables": ["P", "Q"]}}
+    whole = ("P", "¬P", "¬(P∨Q)", "(P ∨ ¬Q)", "(P→Q)∧P", "P ↔ ¬¬Q")
+    assert [one for one in whole if not forms.is_readable("propositional_logic", one, entry)] == []
+    pairs = [f"{one}{between}{other}" for one in whole for other in whole for between in ("", " ", "\n")]
+    assert [pair for pair in pairs if forms.is_readable("propositional_logic", pair, entry)] == []
+
+
 def test_negations_are_as_deep_as_brackets() -> None:
     entry = {"answer": None, "question": "¬", "metadata": {"variables": ["P"]}}
     readable = [forms.is_readable("propositional_logic", "¬ " * deep + "P", entry) for deep in (64, 65)]

@@ -19,10 +19,13 @@ CHOICE = json.dumps({"letter": "C", "options": 10})
 RIGHT = [
     "\\boxed{C}", "so \\boxed{ C }.", "\\boxed{c}", "\\boxed{(C)}", "\\boxed{\\text{C}}", "\\boxed{C.}",
     "$\\boxed{\\mathrm{C}}$", "\\boxed{B} no, \\boxed{C}", "<think>\\boxed{A}</think> \\boxed{C}",
-    "Reasons.\nAnswer: C", "Answer: (C)", "**Answer:** C", "\\boxed{C}\nAnswer: B", "\\boxed{C. Paris}",
-    "\\boxed{(C) Paris}", "\\boxed{\\text{C. Paris}}", "\\boxed{C: 5}", "\\boxed{$C$}", "\\boxed{{C}}",
-    "\\boxed{\\bf C}", "\\boxed{Option C}", "\\boxed{C. A decrease}", "\\boxed{**C**}", "\\boxed{Answer: C}",
-    "Final Answer: C", "**Final answer: (C)**", "The correct answer is C.", "\\boxed{C} and \\boxed{unclosed",
+    "Reasons.\nAnswer: C", "Answer: (C)", "**Answer:** C", "Answer: **C**", "\\boxed{C}\nAnswer: B",
+    "\\boxed{C. Paris}", "\\boxed{\\,C\\,}", "\\boxed{\\left(C\\right)}", "\\boxed{\\displaystyle C}", "\\boxed{'C'}",
+    "\\boxed{`C`}", "Answer: `C`", "\\boxed{\\text{C. $\\frac{1}{2}$}}", "\\boxed{\\text{(C)}~Paris}",
+    "\\boxed{C. False}", "\\boxed{(C) Paris}", "\\boxed{\\text{C. Paris}}", "\\boxed{C: 5}", "\\boxed{$C$}",
+    "\\boxed{{C}}", "\\boxed{\\bf C}", "\\boxed{Option C}", "\\boxed{C. A decrease}", "\\boxed{**C**}",
+    "\\boxed{Answer: C}", "Final Answer: C", "**Final answer: (C)**", "The correct answer is C.",
+    "\\boxed{C} and \\boxed{unclosed",
 ]  # fmt: skip
 WRONG = [
     "\\boxed{B}", "\\boxed{C} no, \\boxed{B}", "\\boxed{C and D}", "\\boxed{CD}", "\\boxed{Carbon}", "\\boxed{not C}",
@@ -31,6 +34,7 @@ WRONG = [
     "\\boxed{C, since D is false}", "\\boxed{C. D}", "\\boxed{C) or D)}", "\\boxed{C. Paris D. Rome}",
     "\\boxed{C. or D}", "\\boxed{C dog}", "\\boxed{A. C}", "<think>\\boxed{C}</think> no idea",
     "<think>\\boxed{A}\nAnswer: C</think>", "The answer is a mystery.", "\\boxed{C. Vitamin B and more}",
+    "\\boxed{C'}", "\\boxed{`C'}", "\\boxed{C. is wrong}", "\\boxed{(C) is not correct}",
 ]  # fmt: skip
 QUESTION = "How fast does a stone fall after 2 s?"
 FREE = json.dumps({"question": QUESTION, "answer": "19.6 m/s"})
@@ -48,19 +52,28 @@ def test_p04_anything_else_scores_nothing(text):
     assert verdict.reason in (Reason.WRONG, Reason.NO_ANSWER, Reason.MALFORMED)
 
 
-@pytest.mark.parametrize("style", ["\\text", "\\mathrm", "\\mathbf", "\\boldsymbol", "\\textit", "\\textbf"])
+@pytest.mark.parametrize("style", ["text", "textit", "textbf", "textsf", "mathrm", "mathbf", "mathsf", "boldsymbol"])
 def test_a_letter_may_stand_in_any_style(style):
     for letter, score in (("C", 1), ("(C)", 1), ("D", 0), ("C, D", 0)):
-        assert TASK.verdict(f"\\boxed{{{style}{{{letter}}}}}", CHOICE).score == score
+        assert TASK.verdict(f"\\boxed{{\\{style}{{{letter}}}}}", CHOICE).score == score
 
 
-@pytest.mark.parametrize("between", [",", "{,}", "\\,"])
+@pytest.mark.parametrize("between", [",", "{,}", "\\,", ",\\!", "~", " ", "\u202f"])
 def test_thousands_may_be_separated(between):
     truth = json.dumps({"question": QUESTION, "answer": "1250", "exact": True})
     assert TASK.verdict(f"\\boxed{{1{between}250}}", truth).score == 1
     assert TASK.verdict(f"\\boxed{{12{between}50}}", truth).score == 0
     pair = json.dumps({"question": QUESTION, "answer": f"(1{between}250)", "exact": True})
     assert TASK.verdict("\\boxed{(1250)}", pair).score == 0
+
+
+def test_a_unit_may_follow_a_number_at_any_distance():
+    for unit, other in (("J", "kJ"), ("m/s", "m"), ("Ω", "K")):
+        truth = json.dumps({"question": QUESTION, "answer": "1250", "unit": unit, "exact": True})
+        for between in ("", " ", "~", "\\,", "\\:", "\\;", "\\ ", "\\quad "):
+            for form, score in (("1250{}{}", 1), ("1250{}\\mathrm{{{}}}", 1), ("1251{}{}", 0), ("~1250{}{}", 0)):
+                assert TASK.verdict(f"\\boxed{{{form.format(between, unit)}}}", truth).score == score, (form, between)
+            assert TASK.verdict(f"\\boxed{{1250{between}{other}}}", truth).score == 0
 
 
 FIRST = ("C. {}", "(C) {}", "C: {}", "c) {}", "\\text{{C. }} {}")

@@ -59,6 +59,22 @@ def test_a_unit_can_be_left_out_and_not_be_taken_for_money(unit):
     assert judged(f"5 {unit}", "$5").score == judged("$5", f"5 {unit}").score == 0
 
 
+@pytest.mark.parametrize("between", [",", "{,}", "\\,", ",\\!", "~", " ", "\u202f", "\u2009"])
+def test_thousands_may_be_separated(between):
+    assert judged("1234567", between.join(("1", "234", "567"))).score == 1
+    assert judged("1234.5 km", f"1{between}234.5~\\text{{km}}").score == 1
+    for parts in (("12", "34567"), ("1", "2345", "67"), ("1234", "567"), ("1", "234", "568"), ("", "234", "567")):
+        assert judged("1234567", between.join(parts)).score == 0, parts
+    assert judged("1234567", f"1,234{between}567").score == (between in (",", "{,}", ",\\!"))
+
+
+def test_p04_a_tilde_is_a_space_between_words_and_about_before_a_number():
+    assert judged("North Dakota|5 kg", "North~Dakota~|~5~\\text{kg}").score == 0  # ~5 is about 5
+    assert judged("North Dakota|5 kg", "5~kg~|North~Dakota").score == 1
+    for about in ("~12", "$~12$", "x|~12", "(~12)"):
+        assert judged("12", about).score == judged("x|12", about).score == 0
+
+
 def test_the_last_closed_box_counts_by_its_braces():
     assert judged("12", "11} then \\boxed{12").reason is Reason.CORRECT
     assert judged("12", "12} no, \\boxed{11").reason is Reason.WRONG

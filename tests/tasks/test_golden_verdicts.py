@@ -19,11 +19,16 @@ from compositionality.tasks.registry import BUILT_IN, find_task
 from compositionality.types import Problem
 
 GOLDEN_FILE = Path(__file__).parents[1] / "golden" / "verdicts.json"
-PROBLEMS = 8
-"""Of each style or kind."""
-LEFT_OUT = {"code", "simulation", "reasoning_gym"}
-"""Judges that run programs under a limit of time, of which a busy machine may make an error, or another's package."""
-NAMES = [name for name in BUILT_IN if name not in LEFT_OUT]
+LIBRARY = "reasoning_gym"
+DATASETS = (
+    "basic_arithmetic", "coin_flip", "cryptarithm", "game_of_life", "leg_counting", "number_sorting", "puzzle24",
+    "simple_integration", "time_intervals", "tower_of_hanoi", "word_sorting",
+)  # fmt: skip
+"""Of reasoning-gym, whose package is not everywhere: forms, checks and solutions of each kind."""
+PROBLEMS = {"code": 1, "simulation": 1, LIBRARY: 2}
+"""Of each style, kind or data set, where that is fewer than MOST: an answer may take a start of the sandbox."""
+MOST = 8
+MARKS = {"code": [pytest.mark.slow], "simulation": [pytest.mark.slow], LIBRARY: [pytest.mark.full]}
 EDITS = 4
 LETTERS = "019ax-+.,/\\{}()=: \n"
 
@@ -32,9 +37,28 @@ def problems_of(name: str) -> Iterator[Problem]:
     task = find_task(name)
     mode = next(iter(task.modes.values()))
     chosen: list[dict[str, Any]] = [*({"style": one} for one in task.styles), *({"kind": one} for one in task.kinds)]
+    if name == LIBRARY:
+        chosen = [{"dataset": one} for one in DATASETS]
     for changes in chosen or [{}]:
         options = mode.options(**changes)
-        yield from (task.problem(options, "test", 5, index) for index in range(PROBLEMS))
+        yield from (task.problem(options, "test", 5, index) for index in range(PROBLEMS.get(name, MOST)))
+
+
+def programs(gold: str) -> list[str]:
+    """Return a program that is right, and changed: none that could run until a limit of time."""
+    head, body = gold.removesuffix("```").split("\n", 1)
+    ends = (
+        "import os; os._exit(0)",
+        "raise SystemExit",
+        "exit()",
+        "1/0",
+        "print(7)",
+        "import builtins; builtins.len = 7",
+    )
+    texts = [gold, "", body, gold.replace("python", "json"), gold.replace("python", ""), f"{head}\n{body}"]
+    texts += [f"<think>{gold}</think>", f"{gold}\n```python\nprint(7)\n```", f"{head}\n{body.replace('x', 'y', 1)}```"]
+    texts += [f"{head}\n{body.replace('return ', 'return not ')}```", f"{head}\n{body.replace('print(', 'repr(')}```"]
+    return texts + [text for end in ends for text in (f"{head}\n{end}\n{body}```", f"{head}\n{body}\n{end}\n```")]
 
 
 def responses(gold: str, other: str, draws: Random) -> list[str]:
@@ -54,19 +78,22 @@ def verdicts(name: str) -> dict[str, Any]:
     golds = [task.gold(problem) for problem in problems]
     reasons, digest = Counter[str](), sha256()
     for number, (problem, gold) in enumerate(zip(problems, golds, strict=True)):
-        for text in responses(gold, golds[number - 1], Random(f"{name} {number}")):  # the same in every process
+        draws = Random(f"{name} {number}")  # the same in every process
+        for text in programs(gold) if name == "code" else responses(gold, golds[number - 1], draws):
             verdict = judge_with(task.verdict, text, problem.ground_truth)
             reasons[verdict.reason.value] += 1
             digest.update(json.dumps([text, verdict.score, verdict.reason.value, verdict.answer]).encode())
     return {"reasons": dict(sorted(reasons.items())), "sha256": digest.hexdigest()}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, [])) for name in BUILT_IN])
 def test_verdicts_are_those_committed(name: str) -> None:
+    if name == LIBRARY:
+        pytest.importorskip(LIBRARY, reason="reasoning-gym comes with the full set-up only")
     assert verdicts(name) == json.loads(GOLDEN_FILE.read_text())[name], (
         "on purpose? then write the file anew, see above"
     )
 
 
 if __name__ == "__main__":
-    GOLDEN_FILE.write_text(json.dumps({name: verdicts(name) for name in NAMES}, indent=1) + "\n")
+    GOLDEN_FILE.write_text(json.dumps({name: verdicts(name) for name in BUILT_IN}, indent=1) + "\n")

@@ -134,7 +134,7 @@ def _score_table(answer: str, truth: LogicTruth) -> float | None:
     if rows is None:
         return None
     header = table.get("header")
-    if header is not None and truth.header is not None and _names(header) != truth.header:
+    if header is not None and truth.header is not None and _lower(_names(header)) != _lower(truth.header):
         return 0.0
     if [len(row) for row in rows] != [len(row) for row in truth.value]:
         return 0.0
@@ -142,8 +142,9 @@ def _score_table(answer: str, truth: LogicTruth) -> float | None:
     numbered = {column for column, cells in enumerate(zip(*truth.value, strict=False)) if cells == numbers}
     cells = list[bool]()
     for right, row in zip(truth.value, rows, strict=True):
-        is_row = all(right[column] == row[column] for column in numbered)
-        cells += [is_row and right[column] == row[column] for column in range(len(row)) if column not in numbered]
+        same = [_lower(cell) == _lower(other) for cell, other in zip(right, row, strict=True)]
+        is_row = all(same[column] for column in numbered)
+        cells += [is_row and is_same for column, is_same in enumerate(same) if column not in numbered]
     cells = cells or [rows == truth.value]
     return sum(cells) / len(cells)
 

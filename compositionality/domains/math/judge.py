@@ -10,12 +10,12 @@ from compositionality.domains.math.inequalities import AND, EMPTY, LESS, OR, int
 from compositionality.domains.math.normal import normal
 from compositionality.domains.math.numbers import RELATIVE, number_of
 from compositionality.domains.math.parts import LETTER, bare, brackets, names, point, split_parts, unbraced, unnamed
-from compositionality.domains.math.residues import CLASS, class_of, same_class
+from compositionality.domains.math.residues import CLASS, classes_of, same_residues
 from compositionality.domains.math.symbols import TooLongError, rounds_to, same_by_symbols
 from compositionality.domains.math.units import apart
 from compositionality.errors import UserError
 from compositionality.reward.judge import processor_time
-from compositionality.tasks.answers import depths, has_box, last_box
+from compositionality.tasks.answers import answer_line, depths, has_box, last_box
 from compositionality.types import Reason, Verdict
 
 LONGEST = 400  # characters of an answer that is read; golds of the data sets have at most 100
@@ -23,13 +23,13 @@ PARTS = 20  # most parts of a tuple, a set or a list that are compared
 SIDES = 4  # most sides of an equation before its last
 SYMBOLS_S = 4.0  # processor time of all such comparisons, less than half of what a judging process has for an item
 
-_MARKED = re.compile(r"(?:\*\*)?(?:Answer:|####)(?:\*\*)?[ \t]*(\S.*)")
+_MARK = re.compile("Answer:|####")  # as DAPO's and GSM8K's prompts ask for it
 
 
 def judge_math(response: str, golds: Sequence[str]) -> Verdict:
     """Return CORRECT if the answer equals one of ``golds``; MALFORMED if it is no readable expression."""
     boxed = has_box(response)
-    answer = last_box(response) if boxed else _marked_line(response)
+    answer = last_box(response) if boxed else answer_line(response, _MARK)
     if (answer is None and boxed) or len(answer or "") > LONGEST:
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
@@ -47,13 +47,6 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
     except (TooLongError, MemoryError, RecursionError):
         pass
     return Verdict(0.0, Reason.WRONG, answer)
-
-
-def _marked_line(text: str) -> str | None:
-    """Return what the last line gives after ``Answer:`` or ``####``, as DAPO's and GSM8K's prompts ask for it."""
-    tail = text[-2 * LONGEST :].rstrip()
-    marked = _MARKED.fullmatch(tail[tail.rfind("\n") + 1 :].strip())
-    return marked[1].strip().removesuffix("**") if marked else None
 
 
 def read_golds(ground_truth: str) -> list[str]:
@@ -105,6 +98,10 @@ def _is_right(gold: str, text: str) -> bool:
     answer, about, decimal = text.partition("\\approx")
     if (sets := _memberships(gold)) and (found_sets := _memberships(answer)):  # in any order, each of its own letter
         return sets.keys() == found_sets.keys() and all(_is_right(sets[one], found_sets[one]) for one in sets)
+    if (CLASS in gold) != (CLASS in answer):
+        gold, answer = classes_of(gold), classes_of(answer)
+    if gold != answer and (same := same_residues(gold, answer)) is not None:
+        return same and not about
     if gold != answer and AND in gold + answer and OR in gold + answer:
         return False
     members = [_MEMBER.match(side) for side in (gold, answer)]
@@ -112,14 +109,10 @@ def _is_right(gold: str, text: str) -> bool:
         return False
     differ = {joint for joint in (AND, OR) if (joint in gold) != (joint in answer)}
     joined = gold if OR in gold else answer
-    if (AND in differ or (OR in differ and not (are_solutions(joined) or CLASS in joined))) and not LESS.search(
-        gold + answer
-    ):
+    if (AND in differ or (OR in differ and not are_solutions(joined))) and not LESS.search(gold + answer):
         return False  # of formulas; x=1 \lor x=2 is 1,2
     if AND in gold and "," in answer and not {AND, OR} & {*answer} and intervals(gold)[1] != EMPTY:
         answer = answer.replace(",", f",{AND}")  # x>1, x<3 for x>1 and x<3
-    if (CLASS in gold) != (CLASS in answer):
-        gold, answer = class_of(gold), class_of(answer)
     gold, answer, family = of_one_family(gold, answer)
     (variable, right), (other, found) = intervals(gold, family), intervals(answer, family)
     named = {letter or (member[1] if member else "") for letter, member in zip((variable, other), members, strict=True)}
@@ -177,7 +170,7 @@ def _same(gold: str, answer: str) -> bool:
         return False  # B=C is no C
     else:
         gold, answer = (bare(unnamed(text)) if "=" in text else unnamed(text) for text in (gold, answer))
-    if gold == answer or (CLASS in gold and same_class(gold, answer)):
+    if gold == answer or same_residues(gold, answer):
         return True
     if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and single:
         *sides, result = answer.split("=")

@@ -21,7 +21,8 @@ _WRITTEN = {
     **dict.fromkeys(_UNIT_SIGNS, _GAP), "\\%": "%",
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "{bmatrix}": "{pmatrix}",
     "\\dbinom": "\\binom", "\\tbinom": "\\binom",
-    "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "≈": "\\approx ", "{,}": ",", "\\varnothing": "\\emptyset",
+    "−": "-", "–": "-", "×": "\\times ", "π": "\\pi ", "≈": "\\approx ", "{,}": ",", "{:}": ":",
+    "\\varnothing": "\\emptyset",
     "\\lbrack": "[", "\\rbrack": "]", "\\lbrace": "\\{", "\\rbrace": "\\}",
     "∅": "\\emptyset ", "±": "\\pm ", "\\mathbb{R}": "(-\\infty,\\infty)", "\\lt": "<", "\\gt": ">",
     **dict.fromkeys(("≤", "⩽", "<=", "\\leqq"), "\\le "), **dict.fromkeys(("≥", "⩾", ">=", "\\geqq"), "\\ge "),
@@ -30,7 +31,7 @@ _WRITTEN = {
     "\\bigcup": "∪", "√": "\\sqrt", "\\backslash": "\\setminus", "≡": "\\equiv ",
 }  # fmt: skip
 _SIGN = re.compile(
-    r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:,|bmatrix)\}|\\[A-Za-z]+|\\.|[<>]=|[^\w\s\\]|[πℤ]",
+    r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:[,:]|bmatrix)\}|\\[A-Za-z]+|\\.|[<>]=|[^\w\s\\]|[πℤ]",
     re.DOTALL,
 )
 """What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""

@@ -1,20 +1,33 @@
-"""Residue classes in one form: ``x\\equiv2\\;(\\text{mod }6)`` as ``x=2\\pmod{6}``."""
+"""Residue classes in one form, ``x\\equiv2\\;(\\text{mod }6)`` as ``x=2\\pmod{6}``, and as sets of numbers."""
 
 import re
+from collections.abc import Sequence
+from math import gcd, lcm
+from typing import NamedTuple
 
+from compositionality.domains.math.inequalities import AND, OR
 from compositionality.domains.math.parts import LETTER, split_parts
 
 CLASS = "\\pmod"
+LARGEST = 10_000  # residues of a union, modulo the least common multiple of its moduli
 
-_NUMBER = rf"(?P<joint>[∧∨]?)(?:(?P<letter>{LETTER}) ?(?:\\equiv ?|=))?(?P<number>[+-]?\d{{1,15}})"
+_NUMBER = rf"(?P<joint>[{AND}{OR}]?)(?:(?P<letter>{LETTER}) ?(?:\\equiv ?|=))?(?P<number>[+-]?\d{{1,15}})"
 _LISTED = re.compile(_NUMBER)
 _CLASS = re.compile(rf"{_NUMBER}(?P<open>\()?\\?[pb]?mod ?(?:\{{(?P<n>\d{{1,15}})\}}|(?P<m>\d{{1,15}}))(?(open)\))")
-_FORM = re.compile(r"(-?\d+)\\pmod\{(\d+)\}")
 _MULTIPLES = re.compile(
-    rf"(?P<name>(?:{LETTER}=)?)(?:(?P<m>\d{{1,15}})(?P<k>[a-zA-Z])(?P<r>[+-]\d{{1,15}})?"
-    r"|(?P<first>-?\d{1,15})\+(?P<n>\d{1,15})(?P<l>[a-zA-Z])),(?P<whole>[a-zA-Z])\\in\\mathbb\{Z\}"
+    rf"(?P<joint>[{AND}{OR}]?)(?P<name>(?:{LETTER}=)?)(?:(?P<m>\d{{1,15}})(?P<k>[a-zA-Z])(?P<r>[+-]\d{{1,15}})?"
+    r"|(?P<first>-?\d{1,15})\+(?P<n>\d{1,15})(?P<l>[a-zA-Z]))"
 )
-"""A family of the numbers of a class: 6k+2, 2+6k, 6k."""
+"""The numbers of a class: 6k+2, 2+6k, 6k."""
+_WHOLE = re.compile(r"(.+),([a-zA-Z])\\in\\mathbb\{Z\}")
+
+
+class Residues(NamedTuple):
+    """Classes (number, modulus) of one letter, perhaps none: all of them hold (a system), or any."""
+
+    letter: str
+    classes: tuple[tuple[int, int], ...]
+    is_system: bool
 
 
 def spelled_classes(text: str) -> str:
@@ -31,22 +44,92 @@ def spelled_classes(text: str) -> str:
     for part in filter(None, known):
         letter = part["letter"] or (names[0] if listed else "")
         modulus = part if part.re is _CLASS else last
-        named = f"{part['joint']}{letter}{'=' * bool(letter)}"
+        joint = "" if listed else part["joint"]  # 1 and 5 (mod 6) are two numbers, no system
+        named = f"{joint}{letter}{'=' * bool(letter)}"
         written.append(f"{named}{int(part['number'])}{CLASS}{{{modulus['n'] or modulus['m']}}}")
     return ",".join(written)
 
 
-def same_class(gold: str, answer: str) -> bool | None:
-    """Return whether a class is the gold one, by its number or the least that is not negative; None if one is none."""
-    right, given = _FORM.fullmatch(gold), _FORM.fullmatch(answer)
-    if not right or not given:
-        return None
-    return right[2] == given[2] and int(given[1]) in (int(right[1]), int(right[1]) % max(1, int(right[2])))
+def classes_of(text: str) -> str:
+    """Return the residue classes that families of numbers, as ``6k+1,6k-1`` for whole k, are; other texts as they are.
 
-
-def class_of(text: str) -> str:
-    """Return the residue class that a family of numbers, as ``6k+2`` for whole k, is; other texts as they are."""
-    family = _MULTIPLES.fullmatch(text)
-    if not family or (family["k"] or family["l"]) != family["whole"] or family["name"][:-1] == family["whole"]:
+    Only those of one letter, which is not the letter of the numbers.
+    """
+    if not (whole := _WHOLE.fullmatch(text)):
         return text
-    return f"{family['name']}{int(family['r'] or family['first'] or 0)}{CLASS}{{{family['m'] or family['n']}}}"
+    written = []
+    for part in split_parts(whole[1]):
+        family = _MULTIPLES.fullmatch(part)
+        if not family or (family["k"] or family["l"]) != whole[2] or family["name"][:-1] == whole[2]:
+            return text
+        number, modulus = int(family["r"] or family["first"] or 0), family["m"] or family["n"]
+        written.append(f"{family['joint']}{family['name']}{number}{CLASS}{{{modulus}}}")
+    return ",".join(written)
+
+
+def same_residues(gold: str, answer: str) -> bool | None:
+    """Return whether two texts in the form of ``spelled_classes`` are the same set of whole numbers; None if one is
+    no such text.
+
+    The answer is solved: of each class it has the number of the gold answer, or one that is not negative and below the
+    modulus, or the one next to 0 (-1 for 5 modulo 6); and it is a system only where the gold answer is one.
+    """
+    right, given = _read(gold), _read(answer)
+    if right is None or given is None:
+        return None
+    if given.letter not in ("", right.letter) and right.letter:
+        return False
+    if right.is_system and _met(right.classes) is None:
+        right = right._replace(is_system=False)  # a gold answer has numbers
+    if given.is_system and not right.is_system:
+        return False
+    if any(not -modulus <= 2 * number < 2 * modulus for number, modulus in {*given.classes} - {*right.classes}):
+        return False
+    numbers, others = _numbers(right), _numbers(given)
+    return None if numbers is None or others is None else numbers == others
+
+
+def _read(text: str) -> Residues | None:
+    """Return the classes of a text. Commas join a system where the moduli differ and a number is in all classes."""
+    found = [_CLASS.fullmatch(part) for part in split_parts(text)]
+    matches = [match for match in found if match]
+    letters = {match["letter"] or "" for match in matches} - {""}
+    joints = {match["joint"] for match in matches[1:]} - {""}
+    classes = tuple((int(match["number"]), int(match["n"] or match["m"])) for match in matches)
+    moduli = {modulus for _, modulus in classes}
+    if not classes or len(matches) < len(found) or len(letters) > 1 or len(joints) > 1 or 0 in moduli:
+        return None
+    is_system = AND in joints or (not joints and len(moduli) > 1 and _met(classes) is not None)
+    return Residues("".join(letters), classes, is_system)
+
+
+def _numbers(residues: Residues) -> tuple[int, frozenset[int]] | None:
+    """Return the least modulus and the residues of a union or a system; None for more than LARGEST."""
+    classes = residues.classes
+    if residues.is_system:
+        met = _met(classes)
+        classes = (met,) if met else ()
+    modulus = lcm(*(modulus for _, modulus in classes))
+    if sum(modulus // own for _, own in classes) > LARGEST:
+        return None
+    numbers = frozenset(one for number, own in classes for one in range(number % own, modulus, own))
+    for factor in range(2, len(numbers) + 1):
+        while modulus % factor == len(numbers) % factor == 0:
+            period = modulus // factor
+            if any((number + period) % modulus not in numbers for number in numbers):
+                break
+            modulus, numbers = period, frozenset(number % period for number in numbers)
+    return modulus, numbers
+
+
+def _met(classes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """Return the class of the numbers that are in all of these; None if there are none."""
+    number, modulus = 0, 1
+    for other, its_modulus in classes:
+        common = gcd(modulus, its_modulus)
+        if (other - number) % common:
+            return None
+        rest = its_modulus // common
+        number += modulus * ((other - number) // common * pow(modulus // common, -1, rest) % rest)
+        modulus *= rest
+    return number, modulus

@@ -3,6 +3,7 @@
 Our own have exact answers: chains of fractions, linear equations, intervals, roots.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -61,13 +62,19 @@ class MathTask(Task):
         return judge_math(answer_text, read_golds(ground_truth))
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-        """Return numbers as text; else the answer after GSM8K's ``####``, or in the box of a whole solution."""
-        del extra_info
-        if isinstance(ground_truth, int | float):
-            if isinstance(ground_truth, bool) or (isinstance(ground_truth, float) and not isfinite(ground_truth)):
-                raise UserError(f"ground_truth {ground_truth} is no answer; give a number or text")
-            return str(ground_truth)
-        text = truth_text(ground_truth).rpartition("####")[2].strip()
+        """Return numbers as text; else the answer after GSM8K's ``####``, or in the box of a whole solution.
+
+        Of a list, as JSON text, those of its parts, each of which is right.
+        """
+        value = ground_truth.tolist() if hasattr(ground_truth, "tolist") else ground_truth
+        is_list = isinstance(value, list | tuple)
+        if is_list and value and not any(isinstance(one, list | tuple) for one in value):
+            return json.dumps([self.row_truth(one, extra_info) for one in value], ensure_ascii=False)
+        if is_list or isinstance(value, bool) or (isinstance(value, float) and not isfinite(value)):
+            raise UserError(f"ground_truth {str(value)[:60]} is no answer; give a number, text or a list of these")
+        if isinstance(value, int | float):
+            return str(value)
+        text = truth_text(value).rpartition("####")[2].strip()
         return last_box(text) or text
 
     def parse_truth(self, ground_truth: str) -> list[str]:

@@ -47,6 +47,8 @@ def unit_of(text: str) -> str | None:
         symbol = _known(name)
         if symbol is None:
             return None
+        if square and (power or raised):  # square feet^2
+            return None
         power = _POWERS[square.strip(" .").lower()] if square else power or {"²": "2", "³": "3"}.get(raised or "", "")
         unit, place = unit + symbol + power, word.end()
         if place == len(text):

@@ -108,9 +108,13 @@ def _makes_24(answer: str, entry: Entry) -> bool:
 
 
 def _conclusion(answer: str, entry: Entry) -> bool:
-    """Take the question's variables, and no long run of negations, whose square the scorer's time grows with."""
-    variables = set(entry["metadata"]["variables"])
-    return "¬" * (DEEPEST + 1) not in "".join(answer.split()) and set(re.findall("[A-Z]", answer)) <= variables
+    """Take one formula of the question's variables: the scorer reads no further than its end.
+
+    And no long run of negations, whose square the scorer's time grows with.
+    """
+    text, variables = "".join(answer.split()), set(entry["metadata"]["variables"])
+    is_one = re.search("[A-Z)][A-Z(¬]", text) is None
+    return is_one and "¬" * (DEEPEST + 1) not in text and set(re.findall("[A-Z]", text)) <= variables
 
 
 def _vertices_once(answer: str, entry: Entry) -> bool:
@@ -152,11 +156,10 @@ _LONGEST_NUMBER = 15
 def is_polynomial_text(text: str, variables: set[str]) -> bool:
     """Return whether ``text`` is a sum of terms like ``12*x**3*y``.
 
-    There are no parentheses, so that no product is left to multiply.
+    There are no parentheses, so that no product is left to multiply. Without variables it is a sum of numbers.
     """
-    if not variables:
-        return False
-    power = rf"[{''.join(sorted(variables))}](?:\s*\*\*\s*[0-9]{{1,3}})?"
+    letter = f"[{''.join(sorted(variables))}]" if variables else "(?!)"
+    power = rf"{letter}(?:\s*\*\*\s*[0-9]{{1,3}})?"
     powers = rf"{power}(?:\s*\*\s*{power})*"
     term = rf"(?:[0-9]{{1,{_LONGEST_NUMBER}}}(?:\s*\*\s*{powers})?|{powers})"
     return re.fullmatch(rf"(?:[+-]\s*)?{term}(?:\s*[+-]\s*{term})*", text) is not None

@@ -15,7 +15,14 @@ from typing import Any, ClassVar
 from compositionality.domains.code.judge import CodeTruth, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain, apply_all
 from compositionality.errors import UserError
-from compositionality.tasks.answers import MAX_LITERAL, last_object, last_program, read_json, with_distinct_keys
+from compositionality.tasks.answers import (
+    MAX_LITERAL,
+    last_object,
+    last_program,
+    literal_value,
+    read_json,
+    with_distinct_keys,
+)
 from compositionality.tasks.task import Mode, truth_text
 from compositionality.types import Problem, Reason, Verdict
 
@@ -264,12 +271,12 @@ def judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
 
 
 def _sides(text: str) -> tuple[str, str] | None:
-    """Return both sides of an assertion as Python text; None if it is none or holds more than literals."""
+    """Return both sides of an assertion as Python text; None if it is none, holds more than literals or a key twice."""
     try:
         match ast.parse(text).body:
             case [ast.Assert(ast.Compare(ast.Call(ast.Name("f")) as call, [ast.Eq()], [result]), None)]:
                 for part in [*call.args, *(keyword.value for keyword in call.keywords), result]:
-                    ast.literal_eval(part)
+                    literal_value(part)
                 return ast.unparse(call), ast.unparse(result)
     except (*_UNREADABLE, TypeError):
         return None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from compositionality.errors import UserError, without_secrets
 from compositionality.http_json import Json, JsonClient, ServerError
-from compositionality.tasks.answers import answer_line, last_box, without_styles
+from compositionality.tasks.answers import answer_line, last_box, with_plain_spaces, without_styles
 from compositionality.types import Reason, Verdict
 
 LETTERS = "ABCDEFGHIJ"
@@ -25,8 +25,13 @@ _LOG = logging.getLogger(__name__)
 _LETTER = re.compile(
     r"(?:option |choice |answer:? )?[({\[]?\s*([a-z])\s*(?:[)}\].:]+(?P<rest>(?:\s.*)?))?", re.IGNORECASE | re.DOTALL
 )
-_THOUSANDS = re.compile(r"^[+-]?[0-9]{1,3}(?:(?:,|\{,\}|\\,)[0-9]{3})+(?![0-9])")  # not of the pair (1,250)
-_FONT = re.compile(r"\\(?:bf|rm|it|sf)(?:series|family)?\b\s*")
+_MARK = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"^[+-]?[0-9]{1,3}(,| |\{,\})[0-9]{3}(?:\1[0-9]{3})*(?![0-9])")  # not of the pair (1,250)
+_FONT = re.compile(r"\\(?:(?:bf|rm|it|sf|tt)(?:series|family)?|left|right|displaystyle|textstyle)(?![a-zA-Z])\s*")
+_QUOTED = re.compile(r"([`'\"])([^`'\"]*)\1")
+_DENIED = re.compile(
+    r"\s*(?:is|are) (?:wrong|incorrect|false|not (?:right|correct|true|the (?:\w+ )?answer))\W*", re.IGNORECASE
+)
 _PROSE = r"[^=^_\\$<>*°\d]*"
 _OTHER_LETTER = re.compile(
     r"(?<!\w)(?:\(?[A-J]\)|[A-J][.:]\s|(?:or|and|not)\s+\(?[A-J]\b)|^\s*[A-Ja-j][).]?\s*$"
@@ -56,7 +61,7 @@ def judge_choice(response: str, truth: ChoiceTruth) -> Verdict:
     """Judge the one letter in the last box, perhaps before its option; without a box, a last line ``Answer: X``."""
     box = last_box(response)
     if box is None:
-        line = answer_line(response)
+        line = answer_line(response, _MARK)
         letter = None if line is None else _one_letter(line)
     else:
         letter = _one_letter(box)
@@ -72,11 +77,13 @@ def _one_letter(text: str) -> str | None:
     """Return the letter, in upper case, of ``(B)``, ``B. its text``, ``Option B``; None for more than one, or none."""
     if len(text) > MAX_EXACT:
         return None
-    letter = _LETTER.fullmatch(_FONT.sub("", without_styles(text)).strip(" $*"))
+    plain = with_plain_spaces(_FONT.sub("", without_styles(text))).strip(" $*")
+    letter = _LETTER.fullmatch(_QUOTED.sub(r"\2", plain) if _QUOTED.fullmatch(plain) else plain)
     option = (letter and letter["rest"]) or ""
     if (
         letter is None
         or not letter[1].isascii()
+        or _DENIED.fullmatch(option)
         or _OTHER_LETTER.search(option.upper() if letter[1].islower() else option)
     ):
         return None
@@ -92,7 +99,8 @@ def judge_free(response: str, truth: FreeTruth) -> Verdict:
     if not box:
         return Verdict(0.0, Reason.NO_ANSWER)
     answer = box[:MAX_EXACT]
-    if len(box) <= MAX_EXACT and _normal(box) in {_normal(truth.answer), _normal(f"{truth.answer} {truth.unit}")}:
+    glued = f"{truth.answer}{truth.unit if truth.answer[-1].isdigit() else ''}"
+    if len(box) <= MAX_EXACT and _normal(box) in {*map(_normal, (truth.answer, f"{truth.answer} {truth.unit}", glued))}:
         return Verdict(1.0, Reason.CORRECT, answer)
     if truth.exact:
         return Verdict(0.0, Reason.WRONG, answer)
@@ -113,10 +121,8 @@ def _normal(answer: str) -> str:
     That are dollar signs around it, styles of LaTeX, a full stop, thousands separators and the width of spaces. Case
     counts (mW is not MW).
     """
-    text = unicodedata.normalize("NFC", without_styles(answer)).replace("−", "-").strip().strip("$")
-    text = _THOUSANDS.sub(lambda number: re.sub(r"[^0-9+-]", "", number[0]), text)
-    text = re.sub(r"\\[,;! ]|~", " ", text)
-    return " ".join(text.split()).removesuffix(".")
+    text = with_plain_spaces(unicodedata.normalize("NFC", without_styles(answer)).replace("−", "-")).strip("$ ")
+    return _THOUSANDS.sub(lambda number: re.sub(r"[^0-9+-]", "", number[0]), text).removesuffix(".")
 
 
 @cache

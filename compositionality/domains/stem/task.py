@@ -73,7 +73,7 @@ class StemTask(Task):
 
         Any other text is a free answer, to ``extra_info.question``. Raise UserError where that is missing.
         """
-        value = ground_truth
+        value = ground_truth.tolist() if hasattr(ground_truth, "tolist") else ground_truth
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
             value = str(value)
         text = truth_text(value).strip()

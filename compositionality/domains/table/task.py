@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from compositionality.domains.math.units import unit_of
 from compositionality.errors import UserError
-from compositionality.tasks.answers import last_box, read_json, without_styles
+from compositionality.tasks.answers import last_box, read_literal, with_plain_spaces, without_styles
 from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
 from compositionality.tasks.stream import check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
@@ -30,7 +30,7 @@ TOLERANCE = Fraction(1, 1000)
 _PERCENT = "%"
 _NUMBER = re.compile(
     r"(?P<sign>[+-]?)\s*(?P<currency>[$€£¥]?)\s*"
-    r"(?P<digits>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?P<decimals>\.[0-9]*)?|(?P<point>\.[0-9]+))"
+    r"(?P<digits>(?:[0-9]{1,3}(?:(?:,[0-9]{3})+|(?: [0-9]{3})+)|[0-9]+)(?P<decimals>\.[0-9]*)?|(?P<point>\.[0-9]+))"
     r"(?P<power>e[+-]?[0-9]{1,3})?(?P<unit>\s*%|\s+[^\W\d_][^\d]*)?"
 )
 _SCALES = {
@@ -98,7 +98,7 @@ class TableTask(Task):
         del extra_info
         value = ground_truth
         if isinstance(value, str):
-            read = read_json(value)
+            read = read_literal(value)
             value = read if isinstance(read, list | dict) else value  # any other text is the answer itself
         elif value is not None:
             value = json.loads(truth_text(value))
@@ -164,8 +164,7 @@ def _entry(text: str) -> TableEntry:
     """Read one answer. Case, spaces, quotes, a last full stop and signs of LaTeX do not count."""
     text = unicodedata.normalize("NFC", _lower(without_styles(text))).translate(_PLAIN).replace("{,}", ",")
     text = re.sub(r"\\([%$&_#])", r"\1", text)
-    text = re.sub(r"\\[,;! ]", " ", text)
-    text = " ".join(text.split()).strip("'\"`")
+    text = with_plain_spaces(text).strip("'\"`")
     text = text.removesuffix(".").strip()
     if text.startswith("$") and text.endswith("$") and len(text) > 1:
         text = text[1:-1].strip()
@@ -185,7 +184,7 @@ def _amount(text: str) -> Amount | None:
     number = _NUMBER.fullmatch(text)
     if not number:
         return None
-    value = Fraction(number["sign"] + number["digits"].replace(",", "") + (number["power"] or ""))
+    value = Fraction(number["sign"] + re.sub("[, ]", "", number["digits"]) + (number["power"] or ""))
     whole = value.denominator == 1
     unit = (number["unit"] or "").strip()
     scale, _, rest = unit.partition(" ")
