@@ -6,6 +6,7 @@ with the bytes of one that was not. Dry runs and what lies in the way: test_refu
 """
 
 import hashlib
+import inspect
 import os
 import re
 import signal
@@ -162,6 +163,13 @@ def test_a_verb_names_the_step_in_its_manifests(entry: str) -> None:
     """Of the other verbs the results themselves show it, below."""
     module = import_module(f"compositionality.{VERBS[entry].step.rpartition('.')[0]}")
     assert MADE_BY.get(entry, entry) == getattr(module, "STEP", entry)
+
+
+def test_a_verb_is_declared_to_follow_its_inputs_where_its_step_does() -> None:
+    """The dry run of a study goes by the declaration, a start by the call."""
+    modules = {name: import_module(f"compositionality.{verb.step.rpartition('.')[0]}") for name, verb in VERBS.items()}
+    calls = {name for name, module in modules.items() if "follows=True)" in inspect.getsource(module)}
+    assert calls == {name for name, verb in VERBS.items() if verb.follows}
 
 
 @pytest.mark.parametrize("entry", [*STEPS, *FOLLOWS])

@@ -13,7 +13,8 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -30,7 +31,8 @@ OURS = {"step", "files", "inputs", "settings"}  # even a damaged manifest of thi
 LARGE = 64 << 20  # bytes; the hash of a larger file is cached in this process, by its size and times
 NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # file systems without flock, as some NFS
 UNCHECKED: dict[str, None] = {}  # missing inputs that a dry run of this process could not check, in order
-OUTDATED: set[Path] = set()  # results that an earlier step of the dry run makes anew: as inputs they are missing
+OUTDATED: ContextVar[Set[Path]] = ContextVar("OUTDATED", default=frozenset())
+"""Results that an earlier step of a study's dry run, which sets it, makes anew: as inputs they are missing."""
 
 
 class Manifest(BaseModel):
@@ -155,8 +157,9 @@ def verify(target: Path) -> Manifest:
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
     """Return whether to check these inputs: always at a start, in a dry run only if all of them exist."""
     places = [Path(path).expanduser() for path in inputs if dry]
-    outdated = {*OUTDATED, *(folder for result in OUTDATED for folder in result.parents)}
-    missing = [path for path in places if not path.exists() or path in outdated or OUTDATED.intersection(path.parents)]
+    results = OUTDATED.get()
+    outdated = {*results, *(folder for result in results for folder in result.parents)}
+    missing = [path for path in places if not path.exists() or path in outdated or not results.isdisjoint(path.parents)]
     UNCHECKED.update(dict.fromkeys(map(str, missing)))
     return not missing
 
