@@ -194,8 +194,9 @@ def test_a_step_is_made_once_refused_if_changed_and_replaced_if_forced(
         return
     capsys.readouterr()
     if named:
-        assert changed() == 2
-        assert named[0] in capsys.readouterr().err.strip().splitlines()[-1]
+        for more in ((), ("--dry-run",)):
+            assert changed(*more) == 2
+            assert named[0] in capsys.readouterr().err.strip().splitlines()[-1]
         assert written(tmp_path) == made
         assert changed("--force") in (0, None)
     else:

@@ -167,22 +167,23 @@ def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     """Return whether this recipe made ``target``. UserError if it was altered, or, unless ``force``, made otherwise."""
     _finish_publishing(target, recipe)
-    check_target(target, recipe, force=force)
-    manifest = read_manifest(target)
-    if force or manifest is None or not target.exists():
-        return False
-    _refuse_other(target, _changed_inputs(manifest.inputs, recipe.identity()[2]))
-    verify(target)
-    return True
+    return check_target(target, recipe, force=force, dry=False) is not None
 
 
-def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
-    """Raise the UserErrors of ``is_done`` that do not depend on the inputs, which may be missing. Writes nothing."""
+def check_target(target: Path, recipe: Recipe, *, force: bool = False, dry: bool = True) -> Manifest | None:
+    """Return the manifest of a result to keep. UserErrors are those of ``is_done``. Writes nothing.
+
+    In a dry run an input may be missing: then the inputs and the result's bytes are not checked.
+    """
     check_place(target, recipe)
     if manifest := check_maker(target, recipe.step, force=force):
         old, new = manifest.settings, json.loads(json.dumps(recipe.settings, default=str))
         keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         _refuse_other(target, [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in keys])
+        if is_to_be_checked(*recipe.inputs.values(), dry=dry):
+            _refuse_other(target, _changed_inputs(manifest.inputs, recipe.identity()[2]))
+            verify(target)
+    return manifest
 
 
 def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | None:
