@@ -9,7 +9,7 @@ from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
 from compositionality.evaluate.claims.run import by_origin, decision_words, holm_words, seeds_words, status_words
 from compositionality.evaluate.table import is_paired
 from compositionality.evaluate.tables import decimals
-from compositionality.evaluate.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST, QUERY_VALUES, Metric
+from compositionality.evaluate.types import ALL_LEVELS, CORRECT, DEEPEST, QUERY_VALUES, Metric
 from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import Styles, group_title
@@ -65,17 +65,6 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
         "notes": content["notes"],
         "claims_stamp": inputs.stamp([CLAIMS]) if claims else "",
     }
-
-
-def registered_comparison(inputs: Inputs) -> Row | None:
-    """Return the first comparison of a registered study's first primary claim, where it is of two models' shares."""
-    content = inputs.json(CLAIMS) if CLAIMS in inputs else {}
-    primary = [claim for claim in content.get("claims", ()) if claim["primary"] and "registration" in content]
-    if not primary:
-        return None
-    row: Row = primary[0]["comparisons"][0]
-    plain = row.get("times", 1) == 1 and not row.get("base_measure") and row.get("measure") in (CORRECT, *CHAIN)
-    return row if plain and row["base"] and row.get("difference") is not None and row["level"] > ALL_LEVELS else None
 
 
 def first_claim(inputs: Inputs) -> dict[str, str]:

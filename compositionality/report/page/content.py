@@ -18,7 +18,7 @@ from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.evaluate.types import CORRECT
 from compositionality.report import figures
 from compositionality.report.draw import with_level
-from compositionality.report.page.claims import MEASURES, first_claim, points, registered_comparison
+from compositionality.report.page.claims import MEASURES, first_claim, points
 from compositionality.report.page.figure import (
     ONE_SEED,
     WORDS,
@@ -75,7 +75,7 @@ def comparison(inputs: Inputs) -> HeadlineComparison | None:
     rows, arms = inputs.accuracy, all_arms()
     if not rows:
         return None
-    claimed = registered_comparison(inputs)
+    claimed = inputs.claimed
     if claimed and {claimed["model"], claimed["base"]} <= {*inputs.summary["models"]}:
         return HeadlineComparison(*(claimed[key] for key in ("model", "base", "group", "level", "measure")))
     groups = unique(rows, "group")

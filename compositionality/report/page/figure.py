@@ -87,6 +87,21 @@ def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
     return words | ({"n": figures.sizes(rows), "interval": rows[0]["interval"]} if measured else {})
 
 
+def shown_words(inputs: Inputs) -> str:
+    """Return the replicate that is shown first, and of a registered study the rule by which it was chosen."""
+    rule = ", the replicate with the median effect on the first primary claim"
+    return f"{inputs.shown}{rule if inputs.effects else ''}"
+
+
+def kept_words(inputs: Inputs) -> str:
+    """Return the replicate of which completions are kept, and its effect if another is shown first."""
+    name, effects = inputs.seeds[0], inputs.effects
+    if inputs.shown == name:
+        return shown_words(inputs)
+    pair = [f"{100 * effects[one]:+.1f}".replace("-", "−") for one in (name, inputs.shown)]
+    return f"{name} alone (effect on the first primary claim: {pair[0]} points; {inputs.shown}, the median: {pair[1]})"
+
+
 def arms_by_level(inputs: Inputs, models: Sequence[str]) -> tuple[list[str], str]:
     """Return the models that a chart by level shows, and a sentence on those that it leaves to the table."""
     shown = [model for model in models if model in SHOWN.get(inputs.settings.section, models)]

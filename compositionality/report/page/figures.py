@@ -33,6 +33,7 @@ from compositionality.report.page.figure import (
     drawn,
     figure_of,
     interval_table,
+    shown_words,
     styles_of,
     words_of,
 )
@@ -281,8 +282,8 @@ def gains(inputs: Inputs, name: str) -> PageFigure | None:
 
 
 def answers(inputs: Inputs, name: str) -> PageFigure | None:
-    """Return the share of right answers to each problem before and after RL, in the first replicate."""
-    rows = gold_figures.answer_rows(inputs.evaluated).to_dict("records")
+    """Return the share of right answers to each problem before and after RL, in the replicate shown first."""
+    rows = gold_figures.answer_rows(inputs.evaluated, inputs.shown).to_dict("records")
     return drawn(inputs, name, gold_figures.answers, rows, inputs.starting(f"{inputs.own}/"), {})
 
 
@@ -337,7 +338,7 @@ def reuse(inputs: Inputs, name: str) -> PageFigure | None:
 
 def gold(inputs: Inputs, name: str) -> PageFigure | None:
     """Return exact probabilities of the held-out problems before and after, or what each role gained."""
-    rows = gold_figures.gold_rows(inputs.evaluated).to_dict("records")
+    rows = gold_figures.gold_rows(inputs.evaluated, inputs.shown).to_dict("records")
     if not rows:
         return None
     exact = read_exact(inputs.evaluated, gold_figures.starts_of(inputs.evaluated))
@@ -349,7 +350,8 @@ def gold(inputs: Inputs, name: str) -> PageFigure | None:
             table = cell_table(said["title"], frame.assign(cell=cells), *said["index"].split())
             tables.append({**table, "note": said["note"], "name": function.__name__, "frame": frame})
     sources = inputs.starting(f"{inputs.own}/")
-    return drawn(inputs, name, gold_figures.FIGURES[name], rows, sources, {}, details=tables)
+    values = {"shown": shown_words(inputs)}
+    return drawn(inputs, name, gold_figures.FIGURES[name], rows, sources, values, details=tables)
 
 
 def hand_over(inputs: Inputs, name: str) -> PageFigure | None:
