@@ -19,10 +19,11 @@ from compositionality.report.dashboard import send_result, used_by
 from compositionality.report.draw import with_level
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.figure import PageFigure, kept_words
+from compositionality.report.page.figure import WORDS, PageFigure, kept_words
 from compositionality.report.page.figures import missing_parts, page_figures
 from compositionality.report.page.inputs import (
     AUDIT,
+    COMPOSITION,
     FINDING,
     MAIN,
     PAPERS,
@@ -178,6 +179,7 @@ def render(
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
         ending=ending,
+        setup=WORDS["headline"]["setup"] if inputs.settings.section == COMPOSITION else "",
         kept=kept_words(inputs),
         has_answers=bool(inputs.starting("rollouts/")),
         missing=missing_parts(inputs, [*specs, *(name for name, part in parts.items() if part)]),

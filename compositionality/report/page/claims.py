@@ -91,7 +91,7 @@ def figures_of(claim: Row, scale: float, styles: Styles) -> list[str]:
     several = len({row["base"] for row in claim["comparisons"]}) > 1
     shown = [comparison_row(row, scale, styles) for row in claim["comparisons"]]
     return [
-        f"{row['points']['value']} [{row['points']['low']}, {row['points']['high']}]"
+        f"{row['points']['value']}{row['points']['unit']} [{row['points']['low']}, {row['points']['high']}]"
         + (f" against {styles[row['base']].title}" if several and row["base"] else "")
         for row in shown
         if row["known"]
@@ -133,9 +133,10 @@ def comparison_row(row: Row, scale: float, styles: Styles) -> dict[str, Any]:
     seeds = [place(value) for value in row["values"] or () if value is not None]
     marks = {name: place(share) for name, share in shares.items()} | {"thresholds": map(place, ends), "seeds": seeds}
     numbers, by_seed = {name: points(share, decimals(row) or 1) for name, share in shares.items()}, seeds_words(row)
+    numbers["unit"] = "" if decimals(row) or row.get("metric") == Metric.SCALING else " points"
     if is_paired(row.get("measure", CORRECT)):  # a share of problems, no difference
         numbers, by_seed = {name: f"{100 * share:.1f}" for name, share in shares.items()}, by_seed.replace("+", "")
-        numbers["value"] += "\u00a0%"
+        numbers |= {"value": f"{numbers['value']}\u00a0%", "unit": ""}
     return {**shown, "marks": marks, "points": numbers, "by_seed": by_seed}
 
 

@@ -49,13 +49,20 @@ def figure_of(
     *sentences: str,
     details: Sequence[Mapping[str, Any]] = (),
 ) -> PageFigure:
-    """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it, then the paper's."""
+    """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it, then the paper's.
+
+    In the heads of ``details`` models have their titles.
+    """
     said = WORDS[name]
     stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
     caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
     title = said["title"].format(**values)
     finding = {str(key): said[key].format(**values) for key in ("sentence", "lead") if key in said}
-    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details, finding)
+    styles = styles_of(inputs, [title for table in details if table for title in table["titles"]])
+    tables = [
+        {**table, "titles": [styles[title].title for title in table["titles"]]} if table else {} for table in details
+    ]
+    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, tables, finding)
 
 
 def drawn(

@@ -46,12 +46,13 @@ from compositionality.report.page.inputs import (
     INFLUENCE,
     INJECTION,
     MAIN,
+    PAPERS,
     PASS_AT_K,
     POINTS,
     SCALING,
     Inputs,
 )
-from compositionality.report.theme import arm_styles, group_title, unique
+from compositionality.report.theme import Styles, arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
 from compositionality.train.metrics import COMPLETIONS, FLOPS, accuracies, read_metrics
@@ -90,7 +91,8 @@ def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
     if not rows:
         return None
     said, test = WORDS[name], paper.matching_test(rows)
-    stated = [said["stated"].format(figure=paper.PAPER["tests"][test]["figure"])] if test else []
+    title = PAPERS[inputs.settings.section]
+    stated = [said["stated"].format(figure=paper.PAPER["tests"][test]["figure"], paper=title)] if test else []
     completions = plural(results.replicates[0].sampling["n_samples"], "completion")
     models, left_out = arms_by_level(inputs, results.arms)
     styles = arm_styles(results.arms, inputs.settings.arms)
@@ -116,11 +118,11 @@ def passk(inputs: Inputs, name: str) -> PageFigure | None:
     return figure_of(
         inputs, name, figures.pass_at_k(rows, styles_of(inputs, unique(rows, "model"))), table,
         inputs.starting(f"{PASS_AT_K}/"), {**words_of(inputs, name, rows), **values},
-        details=[crossovers(results, table[table["base"] != ""])],
+        details=[crossovers(results, table[table["base"] != ""], styles_of(inputs, results.arms))],
     )  # fmt: skip
 
 
-def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
+def crossovers(results: Any, differences: pd.DataFrame, styles: Styles) -> dict[str, Any]:
     """Return the differences at k = 1 and the largest k, where their sign changes, and the base's budget factors."""
     rows = []
     for (arm, base, file, group, level, source), curve in differences.groupby(CURVE, sort=False):
@@ -129,10 +131,10 @@ def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
             f"{points(row.value)} [{points(row.low)}, {points(row.high)}]" if pd.notna(row.value) else "–"
             for row in (curve.iloc[0], curve.iloc[-1])
         )
-        changed = pass_at_k.crossover(curve)
+        changed, pair = pass_at_k.crossover(curve), f"{styles[arm].title} − {styles[base].title}"
         rows.append(
             [
-                group_title(group), level or "all", f"{arm} − {base}", curve["n_problems"].iloc[0],
+                group_title(group), level or "all", pair, curve["n_problems"].iloc[0],
                 first, f"{last} (k = {curve['k'].iloc[-1]})", f"k = {changed}" if changed else "–",
                 "; ".join(f"k = {row['k']}: {pass_at_k.factor_text(row)}" for row in factors).replace("\n", ", "),
             ]

@@ -4,6 +4,7 @@ Completions are those of the first replicate; problems those of the replicate sh
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -114,6 +115,7 @@ def worked_problem(inputs: Inputs, subject: HeadlineComparison) -> Row:
         return {
             **asked_for, "level": subject.level, "number": number, "chosen": bool(told_apart), "everybody": everybody,
             "model": styles[subject.model].title, "base": styles[subject.base].title, "of": shown_words(inputs),
+            "compact": re.match(r"(?:[a-z]+_\d+){2,}:", asked_for["prompt"]) is not None,
             "answers": [
                 {**completion_row(said, model), "title": styles[model].title}
                 for model in asked
