@@ -13,6 +13,7 @@ from typing import Any
 from compositionality.data import artefact
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
+from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import csv_text
 from compositionality.report.dashboard import send_result, used_by
@@ -23,7 +24,6 @@ from compositionality.report.page.figure import WORDS, PageFigure, kept_words
 from compositionality.report.page.figures import missing_parts, page_figures
 from compositionality.report.page.inputs import (
     AUDIT,
-    COMPOSITION,
     FINDING,
     MAIN,
     PAPERS,
@@ -179,7 +179,7 @@ def render(
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
         ending=ending,
-        setup=WORDS["headline"]["setup"] if inputs.settings.section == COMPOSITION else "",
+        setup=WORDS["headline"]["setup"] if subject and subject.group == HELDOUT else "",
         kept=kept_words(inputs),
         has_answers=bool(inputs.starting("rollouts/")),
         missing=missing_parts(inputs, [*specs, *(name for name, part in parts.items() if part)]),
