@@ -6,6 +6,7 @@ with the bytes of one that was not. Dry runs and what lies in the way: test_refu
 """
 
 import hashlib
+import inspect
 import os
 import re
 import signal
@@ -164,6 +165,13 @@ def test_a_verb_names_the_step_in_its_manifests(entry: str) -> None:
     assert MADE_BY.get(entry, entry) == getattr(module, "STEP", entry)
 
 
+def test_a_verb_is_declared_to_follow_its_inputs_where_its_step_does() -> None:
+    """The dry run of a study goes by the declaration, a start by the call."""
+    modules = {name: import_module(f"compositionality.{verb.step.rpartition('.')[0]}") for name, verb in VERBS.items()}
+    calls = {name for name, module in modules.items() if "follows=True)" in inspect.getsource(module)}
+    assert calls == {name for name, verb in VERBS.items() if verb.follows}
+
+
 @pytest.mark.parametrize("entry", [*STEPS, *FOLLOWS])
 def test_a_step_is_made_once_refused_if_changed_and_replaced_if_forced(
     entry: str, places: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -186,8 +194,9 @@ def test_a_step_is_made_once_refused_if_changed_and_replaced_if_forced(
         return
     capsys.readouterr()
     if named:
-        assert changed() == 2
-        assert named[0] in capsys.readouterr().err.strip().splitlines()[-1]
+        for more in ((), ("--dry-run",)):
+            assert changed(*more) == 2
+            assert named[0] in capsys.readouterr().err.strip().splitlines()[-1]
         assert written(tmp_path) == made
         assert changed("--force") in (0, None)
     else:

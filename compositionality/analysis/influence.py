@@ -139,10 +139,7 @@ def measure_influence(settings: InfluenceSettings) -> Path:
     _check_settings(settings)
     model = resolve_model(settings.model)
     check_answers(settings.rollouts, settings.problems, model)
-    path = settings.output / INFLUENCE
-    free = ("model", "rollouts", "problems", "output", "micro_batch_tokens", "force")
-    keys = {key: value for key, value in asdict(settings).items() if key not in free}
-    recipe = artefact.Recipe(STEP, keys, {"model": model, "rollouts": settings.rollouts, "problems": settings.problems})
+    path, recipe = settings.output / INFLUENCE, _recipe(settings, model)
 
     def write(partial: Path) -> dict[str, Any]:
         table, pairs = _measure(settings, model)
@@ -175,6 +172,15 @@ def check(settings: InfluenceSettings) -> None:
         read_problems(problems)
     if artefact.is_to_be_checked(settings.rollouts, dry=True):
         check_answers(settings.rollouts, problems, model)
+    recipe = _recipe(settings, model or Path(settings.model))
+    artefact.check_target(settings.output / INFLUENCE, recipe, force=settings.force)
+
+
+def _recipe(settings: InfluenceSettings, model: Path) -> artefact.Recipe:
+    free = ("model", "rollouts", "problems", "output", "micro_batch_tokens", "force")
+    keys = {key: value for key, value in asdict(settings).items() if key not in free}
+    inputs = {"model": model, "rollouts": settings.rollouts, "problems": settings.problems}
+    return artefact.Recipe(STEP, keys, inputs)
 
 
 def _check_settings(settings: InfluenceSettings) -> None:

@@ -23,6 +23,7 @@ class Verb(NamedTuple):
     show: str = ""  # returns the text for ``--cfg``
     main: str = ""  # reads the command line itself, if its words decide which settings there are
     sent: str = ""  # sends the result to wandb, if that is set up
+    follows: bool = False  # makes a result anew when its inputs change: a dry run cannot know what it will be
 
 
 class EntryPoint(NamedTuple):
@@ -35,33 +36,33 @@ class EntryPoint(NamedTuple):
 
 
 VERBS = {
-    "audit_data": Verb("data.audit.audit_data", "data.audit.check"),
-    "claims": Verb("evaluate.claims.run.decide_claims", "evaluate.claims.run.check", sent=SENT),
+    "audit_data": Verb("data.audit.audit_data", "data.audit.check", follows=True),
+    "claims": Verb("evaluate.claims.run.decide_claims", "evaluate.claims.run.check", sent=SENT, follows=True),
     "collect_rollouts": Verb("rollout.collect.collect", "rollout.collect.check", sent=SENT),
     "create_problems": Verb(
         "data.create_problems.create_problems", "data.create_problems.check", main="config.problem_sets.main"
     ),
-    "draw_figure": Verb("report.draw.draw_figure", "report.draw.check"),
-    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check", sent=SENT),
+    "draw_figure": Verb("report.draw.draw_figure", "report.draw.check", follows=True),
+    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check", sent=SENT, follows=True),
     "export_checkpoint": Verb("train.verl.export.export_step", "train.verl.export.check"),
-    "failure_modes": Verb("evaluate.failures.find_failures", "evaluate.failures.check", sent=SENT),
+    "failure_modes": Verb("evaluate.failures.find_failures", "evaluate.failures.check", sent=SENT, follows=True),
     "filter_problems": Verb("rft.filter.filter_problems", "rft.filter.check_problems"),
     "filter_rollouts": Verb("rft.filter.filter_rollouts", "rft.filter.check_rollouts"),
-    "fit_scaling": Verb("analysis.scaling.fit_scaling", "analysis.scaling.check", sent=SENT),
+    "fit_scaling": Verb("analysis.scaling.fit_scaling", "analysis.scaling.check", sent=SENT, follows=True),
     "gpu_check": Verb("report.gpu_check.gpu_check", "report.gpu_check.check"),
-    "influence": Verb("analysis.influence.measure_influence", "analysis.influence.check", sent=SENT),
+    "influence": Verb("analysis.influence.measure_influence", "analysis.influence.check", sent=SENT, follows=True),
     "make_domain_sample": Verb("domains.sample.make_domain_sample", "domains.sample.check"),
     "merge_data": Verb("rft.tables.merge_data", "rft.tables.check_merge"),
-    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check", sent=SENT),
+    "passk": Verb("evaluate.passk.passk", "evaluate.passk.check", sent=SENT, follows=True),
     "preflight": Verb("study.preflight.preflight", "study.preflight.forecast_of"),
     "prepare_guru": Verb("domains.guru.prepare_guru", "domains.guru.check"),
     "pretrain_tiny": Verb("train.engines.pretrain_tiny", "train.tiny.settings.check"),
     "publish": Verb("report.publish.publish", "report.publish.check"),
-    "report": Verb("report.page.build.report", "report.page.build.check_inputs"),
+    "report": Verb("report.page.build.report", "report.page.build.check_inputs", follows=True),
     "run_study": Verb("study.run.run_study", main="study.run.main"),
     "set_chat_template": Verb("train.chat_template.set_chat_template", "train.chat_template.check"),
     "split_chunks": Verb("rft.tables.split_chunks", "rft.tables.check_chunks"),
-    "summarise_seeds": Verb("evaluate.seeds.summarise", "evaluate.seeds.check"),
+    "summarise_seeds": Verb("evaluate.seeds.summarise", "evaluate.seeds.check", follows=True),
     "train_grpo": Verb("train.engines.train_grpo", show="train.engines.show_verl"),
     "train_sft": Verb("train.engines.train_sft", show="train.engines.show_verl"),
     "wandb": Verb("report.send_runs.send_runs", "report.send_runs.check", main="report.send_runs.main"),

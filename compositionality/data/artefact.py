@@ -13,7 +13,8 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -30,7 +31,8 @@ OURS = {"step", "files", "inputs", "settings"}  # even a damaged manifest of thi
 LARGE = 64 << 20  # bytes; the hash of a larger file is cached in this process, by its size and times
 NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # file systems without flock, as some NFS
 UNCHECKED: dict[str, None] = {}  # missing inputs that a dry run of this process could not check, in order
-OUTDATED: set[Path] = set()  # results that an earlier step of the dry run makes anew: as inputs they are missing
+OUTDATED: ContextVar[Set[Path]] = ContextVar("OUTDATED", default=frozenset())
+"""Results that an earlier step of a study's dry run, which sets it, makes anew: as inputs they are missing."""
 
 
 class Manifest(BaseModel):
@@ -155,8 +157,9 @@ def verify(target: Path) -> Manifest:
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
     """Return whether to check these inputs: always at a start, in a dry run only if all of them exist."""
     places = [Path(path).expanduser() for path in inputs if dry]
-    outdated = {*OUTDATED, *(folder for result in OUTDATED for folder in result.parents)}
-    missing = [path for path in places if not path.exists() or path in outdated or OUTDATED.intersection(path.parents)]
+    results = OUTDATED.get()
+    outdated = {*results, *(folder for result in results for folder in result.parents)}
+    missing = [path for path in places if not path.exists() or path in outdated or not results.isdisjoint(path.parents)]
     UNCHECKED.update(dict.fromkeys(map(str, missing)))
     return not missing
 
@@ -164,22 +167,23 @@ def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     """Return whether this recipe made ``target``. UserError if it was altered, or, unless ``force``, made otherwise."""
     _finish_publishing(target, recipe)
-    check_target(target, recipe, force=force)
-    manifest = read_manifest(target)
-    if force or manifest is None or not target.exists():
-        return False
-    _refuse_other(target, _changed_inputs(manifest.inputs, recipe.identity()[2]))
-    verify(target)
-    return True
+    return check_target(target, recipe, force=force, dry=False) is not None
 
 
-def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
-    """Raise the UserErrors of ``is_done`` that do not depend on the inputs, which may be missing. Writes nothing."""
+def check_target(target: Path, recipe: Recipe, *, force: bool = False, dry: bool = True) -> Manifest | None:
+    """Return the manifest of a result to keep. UserErrors are those of ``is_done``. Writes nothing.
+
+    In a dry run an input may be missing: then the inputs and the result's bytes are not checked.
+    """
     check_place(target, recipe)
     if manifest := check_maker(target, recipe.step, force=force):
         old, new = manifest.settings, json.loads(json.dumps(recipe.settings, default=str))
         keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         _refuse_other(target, [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in keys])
+        if is_to_be_checked(*recipe.inputs.values(), dry=dry):
+            _refuse_other(target, _changed_inputs(manifest.inputs, recipe.identity()[2]))
+            verify(target)
+    return manifest
 
 
 def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | None:

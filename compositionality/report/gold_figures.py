@@ -33,9 +33,9 @@ def starts_of(results: Results) -> dict[str, str]:
     return {model: arms[model].start if model in arms else results.arms[0] for model in results.arms}
 
 
-def gold_rows(results: Results) -> pd.DataFrame:
-    """Return held-out problems in the first replicate: P before and after, and what each role gained in nats."""
-    rows = results.rows[results.rows["replicate"] == results.replicates[0].name].dropna(subset="gold_log_prob")
+def gold_rows(results: Results, replicate: str) -> pd.DataFrame:
+    """Return held-out problems in one replicate: P before and after, and what each role gained in nats."""
+    rows = results.rows[results.rows["replicate"] == replicate].dropna(subset="gold_log_prob")
     rows, parts = rows[rows["group"] == HELDOUT], [pd.DataFrame(columns=["model", *ROLES])]
     for model, start, both in beside_starts(rows, starts_of(results)):
         lists = both[["gold_log_prob_by_step_role", "gold_log_prob_by_step_role_0"]].dropna()
@@ -59,9 +59,9 @@ def beside_starts(rows: pd.DataFrame, starts: Mapping[str, str]) -> Iterator[tup
         )
 
 
-def answer_rows(results: Results) -> pd.DataFrame:
-    """Return problems in the first replicate: the share right before RL and after it; ``step``: of one answer more."""
-    rows = results.rows[(results.rows["replicate"] == results.replicates[0].name) & (results.rows["judged"] > 0)]
+def answer_rows(results: Results, replicate: str) -> pd.DataFrame:
+    """Return problems in one replicate: the share right before RL and after it; ``step``: of one answer more."""
+    rows = results.rows[(results.rows["replicate"] == replicate) & (results.rows["judged"] > 0)]
     starts = {model: start for model, start in starts_of(results).items() if model.startswith(AFTER)}
     parts = [pd.DataFrame(columns=["model"])]
     for model, _, both in beside_starts(rows, starts):

@@ -60,7 +60,7 @@ def pair_maps(frame: pd.DataFrame, value: str, first: Sequence[str], columns: in
     short = dict(zip(names, short_names(names), strict=True))
     frame, order = frame.replace({"outer": short, "inner": short}), [*first, *short.values()]
     # a gradient would be an image, which the page's rules forbid
-    legend = alt.Legend(type="symbol", format="%", symbolStrokeColor=GRID, symbolStrokeWidth=1)
+    legend = alt.Legend(type="symbol", format="%", title=value, symbolStrokeColor=GRID, symbolStrokeWidth=1)
     cell = alt.Chart().mark_rect(stroke=GRID).encode(  # of a cell without a value nothing is drawn
         alt.X("inner:N", title="inner function", sort=order, axis=alt.Axis(labelAngle=-90, labelFontSize=9)),
         alt.Y("outer:N", title="outer function", sort=order, axis=alt.Axis(labelFontSize=9)),

@@ -80,10 +80,7 @@ def write_record(settings: RecordSettings) -> Path:
     kept if the claims, counted at a later commit, decide what they did.
     """
     recipe = recipe_of(settings)
-    counted = bool(settings.registration) and not settings.force and is_of_tables(settings.output, recipe)
-    if counted:
-        check_decisions(settings.output, Path(settings.claims))
-    there = counted or artefact.is_done(settings.output, recipe, force=settings.force)
+    there = is_counted(settings, recipe) or artefact.is_done(settings.output, recipe, force=settings.force)
     if not there:
         with artefact.new_artefact(settings.output, recipe) as partial:
             partial.mkdir()
@@ -103,11 +100,10 @@ def check(settings: RecordSettings) -> None:
         artefact.check_maker(settings.output, "write_record", force=settings.force)
         return
     recipe = recipe_of(settings)
-    artefact.check_target(settings.output, recipe, force=settings.force)
-    if artefact.is_to_be_checked(*places, dry=True):
-        recipe.identity()  # refuses an altered table
-        if settings.force or not is_of_tables(settings.output, recipe):
-            contents_of(settings)
+    counted = artefact.is_to_be_checked(*recipe.inputs.values(), dry=True) and is_counted(settings, recipe)
+    there = counted or artefact.check_target(settings.output, recipe, force=settings.force)
+    if artefact.is_to_be_checked(*places, dry=True) and not there:
+        contents_of(settings)
 
 
 def inputs_of(settings: RecordSettings) -> dict[str, Path]:
@@ -136,6 +132,14 @@ def recipe_of(settings: RecordSettings) -> artefact.Recipe:
     tables = {name.partition("/")[0]: known[path].model_dump() for name, path in files.items()}
     training = read_json_object(next(iter(files.values())).with_name(TRAINING), "run examples/evaluate.py again")
     return artefact.Recipe("write_record", {"tables": tables, "training": training}, files)
+
+
+def is_counted(settings: RecordSettings, recipe: artefact.Recipe) -> bool:
+    """Return True if a registered study has a record of these tables. UserError if its claims decide otherwise now."""
+    counted = bool(settings.registration) and not settings.force and is_of_tables(settings.output, recipe)
+    if counted:
+        check_decisions(settings.output, Path(settings.claims))
+    return counted
 
 
 def is_of_tables(folder: Path, recipe: artefact.Recipe) -> bool:

@@ -9,7 +9,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -19,6 +21,7 @@ from pydantic_core import to_jsonable_python
 from compositionality.config import cli
 from compositionality.config.makers import BASH
 from compositionality.config.profile import load_profile, use_device
+from compositionality.config.verbs import VERBS
 from compositionality.data.artefact import OUTDATED, write_text
 from compositionality.errors import UserError, check_installed
 from compositionality.evaluate.registration import FOLDER
@@ -35,8 +38,6 @@ from compositionality.train.verl.prompts import check_problems_last
 
 MOST_LANES, MOST_SEEDS = 4, 1000
 """Maximum of parallel steps on a CPU; maximum of SEEDS."""
-FOLLOW = {"claims", "evaluate", "failure_modes", "fit_scaling", "influence", "passk", "summarise_seeds"}
-"""Entry points that bring a result of theirs up to date, so that in a dry run it is not known what it will be."""
 
 
 @dataclass
@@ -296,13 +297,14 @@ def dry_run(steps: Sequence[Step]) -> None:
 
     Results that an earlier step makes anew are not checked as inputs. UserError for the first step that is refused.
     """
-    OUTDATED.clear()
+    outdated, context = set[Path](), copy_context()
+    context.run(OUTDATED.set, outdated)
     for step in steps:
         if step.entry_point:
             print(f"+ {step.shell()}", flush=True)
-            check_named(step, step.check)
-            if step.why() or step.entry_point in FOLLOW:
-                OUTDATED.update(map(Path, step.outputs))
+            check_named(step, partial(context.run, step.check))
+            if step.why() or VERBS[step.entry_point].follows:
+                outdated.update(map(Path, step.outputs))
         else:
             variables = {**os.environ, **step.variables, "DRY_RUN": "1"}
             completed = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)

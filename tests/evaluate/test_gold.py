@@ -236,7 +236,8 @@ def test_exact_probabilities_stand_beside_those_of_the_model_that_an_arm_starts_
         )
         for arm, by_cell in cells.items()
     ]
-    known = gold_figures.gold_rows(results_of([rows]))
+    results = results_of([rows])
+    known = gold_figures.gold_rows(results, results.replicates[0].name)
     assert known["model"].tolist() == ["rl-level2"] * 3
     assert known[[*ROLES]].sum(axis=1).tolist() == pytest.approx([8.45] * 3)
     styles = arm_styles([*cells])
@@ -255,6 +256,7 @@ def test_exact_probabilities_stand_beside_those_of_the_model_that_an_arm_starts_
 def on_page(results: Results) -> list[Any]:
     inputs: Any = SimpleNamespace(evaluated=results, summary={"models": results.arms}, own="accuracy", starting=list)
     inputs.settings = SimpleNamespace(arms={}, section="section41_42")
+    inputs.shown, inputs.effects = results.replicates[0].name, {}
     return [FIGURES[COMPOSITION][name](inputs, name) for name in (*gold_figures.FIGURES, "hand_over")]
 
 
@@ -368,6 +370,7 @@ def test_a_page_of_ten_replicates_stays_under_three_megabytes(tmp_path: Path) ->
     results = committed(tmp_path, 10)
     seeds, summary = tuple(place.name for place in results.replicates), {"models": results.arms}
     inputs: Any = SimpleNamespace(evaluated=results, seeds=seeds, summary=summary, files={}, problems={})
+    inputs.shown, inputs.effects = seeds[0], {}
     inputs.settings, inputs.starting = SimpleNamespace(arms={}, checkpoints=""), lambda prefix: ()
     drawn: Any = SimpleNamespace(name=DOTS, spec={"datasets": {}})
     made = explorer(inputs, [drawn])

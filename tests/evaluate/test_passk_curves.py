@@ -23,6 +23,7 @@ from compositionality.evaluate.passk import (
 )
 from compositionality.evaluate.results import Results
 from compositionality.report.page.figures import crossovers
+from compositionality.report.theme import arm_styles
 from compositionality.stats.estimate import band
 
 
@@ -113,7 +114,9 @@ def test_data_sources_of_a_level_have_rows_of_their_own() -> None:
     results = results_of([rows])
     table = curves(results, [("rl", "base")], lambda _: [1, 8])
     assert list(_curve_table(table[table["base"] == "base"]).index) == ["a L2, s", "a L2, t", "a, all levels"]
-    shown = crossovers(results, table[(table["base"] == "base") & (table["level"] == 2)])["rows"]
+    shown = crossovers(results, table[(table["base"] == "base") & (table["level"] == 2)], arm_styles(["base", "rl"]))[
+        "rows"
+    ]
     assert [row[4][:5] for row in shown] == ["+37.5", "\u221250.0"]
 
 

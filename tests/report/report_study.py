@@ -21,7 +21,7 @@ from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.passk import PasskSettings, passk
 from compositionality.evaluate.table import write
-from compositionality.evaluate.types import CHAIN
+from compositionality.evaluate.types import CHAIN, CORRECT
 from compositionality.report.page.inputs import INJECTION, ReportSettings
 from compositionality.report.record import RecordSettings
 from compositionality.rollout.settings import recipe
@@ -383,3 +383,10 @@ def claims(n_seeds: int) -> dict[str, Any]:
     ]  # fmt: skip
     seeds = [f"seed{seed}" for seed in range(n_seeds)]
     return {"claims": rows, "controls": rows[:1], "n_seeds": n_seeds, "seeds": seeds, "notes": ["A note."]}
+
+
+def registered_claims(*effects: float) -> dict[str, Any]:
+    """Those of a registered study, its seeds with these effects on the first primary claim."""
+    known = claims(len(effects)) | {"registration": {"registration": "tiny"}}
+    known["claims"][0]["comparisons"][0] |= {"measure": CORRECT, "values": [*effects], "splits": None}
+    return known

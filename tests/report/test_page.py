@@ -35,6 +35,7 @@ from report_study import (
     make_injection,
     make_study,
     of_seed,
+    registered_claims,
     solved,
     write_json,
     write_validation,
@@ -155,7 +156,7 @@ def test_the_first_screen_has_the_few_primary_claims_with_their_decisions(page: 
     shown = re.findall(r'</span> (\w+)</span> <a href="#claim-(\w+)">(Statement \d)', begin)
     assert shown == [("supported", "H1", "Statement 0")]
     assert '<tr id="claim-H1">' in html
-    assert "held-out ones are learned singly" in html
+    assert "held-out functions are learned singly" in begin
 
 
 def test_the_first_screen_says_why_a_primary_claim_is_not_testable(
@@ -173,7 +174,7 @@ def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: 
     study = re.sub(' data-title="[^"]*"', "", html[html.index('<section id="training-chapter">') :])
     warning = "rl-level1 in seed1: none of 20 updates had signal; its weights are unchanged"
     assert f"<strong>Warning:</strong> {warning}" in study
-    assert "<tr><td>rl-level2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
+    assert "<tr><td>RL on level 2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
     assert "rl-level2 in seed" not in study
     assert "Results handed on: the problem’s functions in order" in html
 
@@ -290,7 +291,7 @@ def test_of_many_models_charts_by_level_show_those_the_study_is_about(
         assert {row["arm"] for row in rows} == {arm_styles(MODELS)[name].title for name in MODELS if name != "rft"}
         assert not any(row.get("dot") for row in rows)
     assert shown[1] is not None
-    assert shown[1].details[0]["titles"] == ["group", "level", *MODELS]
+    assert shown[1].details[0]["titles"] == ["group", "level", *(arm_styles(MODELS)[name].title for name in MODELS)]
 
 
 def test_of_a_registered_study_problems_are_made_again_with_each_steps_probability(tmp_path: Path) -> None:
@@ -321,7 +322,7 @@ def test_of_a_registered_study_problems_are_made_again_with_each_steps_probabili
         assert math.prod(steps) == pytest.approx(whole, rel=0.1)
     explored = json.loads(unpacked(html, "explorer"))
     assert all(text["answers"] == [None] * len(MODELS) for text in explored["replicates"][0]["texts"].values())
-    assert "the answers’ texts are not here" in html
+    assert "of the answers only the verdicts are here" in html
     assert explored["runs"] == []
     for step in (0, 20):
         write_validation(section / "samples/stage2-rl-level2" / f"validation_{step}.jsonl", step)
@@ -374,6 +375,61 @@ def test_a_registered_study_begins_with_its_first_primary_claims_comparison(
     row |= {"base": "rl-level1"}
     del known["registration"]
     assert comparison(inputs) == main_arm
+
+
+@pytest.mark.parametrize(
+    ("effects", "changes", "shown"),
+    [
+        ((0.0, 0.5, 0.2), {}, "seed2"),
+        ((0.3, 0.5, 0.2, 0.0), {}, "seed2"),  # of the two middle ones the lower
+        ((0.3, 0.3), {}, "seed0"),
+        ((0.0, 0.5, 0.2), {"splits": [[0.1], [0.3, 0.2]]}, "seed2"),
+        ((0.0, 0.5, 0.2), {"values": [0.5, 0.2]}, "seed0"),  # a replicate has no value
+        ((0.0, 0.5, 0.2), {"difference": None}, "seed0"),
+    ],
+)
+def test_a_registered_study_shows_the_replicate_with_the_median_effect_first(
+    effects: tuple[float, ...], changes: dict[str, Any], shown: str, tmp_path: Path
+) -> None:
+    known = registered_claims(*effects)
+    known["claims"][0]["comparisons"][0] |= changes
+    inputs = Inputs(
+        ReportSettings(tmp_path, tmp_path), tuple(known["seeds"]), {"claims.json": tmp_path / "claims.json"}
+    )
+    inputs.files["claims.json"].write_text(json.dumps(known))
+    assert inputs.shown == shown
+    del known["registration"]
+    inputs.files["claims.json"].write_text(json.dumps(known))
+    assert inputs.shown == "seed0"
+
+
+def test_what_is_of_one_replicate_says_of_which(copied: ReportSettings) -> None:
+    """The problem, dots and tokens are those of the one shown first; completions are of the first alone."""
+    write_json(copied.study / "claims.json", registered_claims(0.4, 0.1), step="claims")
+    inputs = find_inputs(copied)
+    what = comparison(inputs)
+    assert what
+    shown = worked_problem(inputs, what)
+    assert (shown["of"], shown["answers"]) == (
+        "seed1, the replicate with the median effect on the first primary claim",
+        [],
+    )
+    number = inputs.evaluated.rows.query("replicate == 'seed1' and arm == 'rl-level2' and right == 1")["problem"]
+    assert shown["number"] in [*number]
+    dots = gold(inputs, "gold_probability")
+    assert dots
+    explored = explorer(inputs, [dots])
+    assert explored["first"] == "seed1"
+    texts = {one["name"]: [*one["texts"].values()] for one in explored["replicates"]}
+    assert [[answer is None for answer in texts[name][0]["answers"]] for name in ("seed0", "seed1")] == [
+        [False] * len(MODELS), [True] * len(MODELS)
+    ]  # fmt: skip
+    html = " ".join(report(copied).read_text().split())
+    kept = "seed0 alone (effect on the first primary claim: +40.0 points; seed1, the median: +10.0)"
+    for words in (f"verdict, of {kept}:", f"of the runs of {kept};", f"Shown first: {shown['of']}; choose another."):
+        assert words in html
+    for name in ("gold_probability", "gold_roles"):
+        assert f"{shown['of']}" in html[html.index(f'<section id="{name}"') :].partition("</section>")[0]
 
 
 def test_the_size_of_the_models_is_that_of_the_base_or_of_the_registered_recipe(
@@ -766,6 +822,8 @@ def test_figures_of_a_claim_say_against_which_model_where_there_are_two() -> Non
     assert figures_of({"comparisons": rows}, 1, styles) == two
     assert figures_of({"comparisons": [rows[0], {**rows[1], "difference": None}]}, 1, styles) == two[:1]
     assert figures_of({"comparisons": rows[:1]}, 1, styles) == [shown]
+    difference = {**row, "measure": "right_chain"}
+    assert figures_of({"comparisons": [difference]}, 1, styles) == ["+50.0 points [+40.0, +60.0]"]
 
 
 def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path: Path) -> None:

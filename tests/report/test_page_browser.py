@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from report_study import ATTACK, MODELS, PER_LEVEL
+from report_study import ATTACK, MODELS, PER_LEVEL, copied_to, registered_claims, write_json
 
+from compositionality.report.page.build import report
 from compositionality.report.page.inputs import ReportSettings
 
 if TYPE_CHECKING:
@@ -292,6 +293,23 @@ def test_a_problem_of_another_replicate_is_chosen_by_the_keyboard(opened: Any) -
     assert replicates.locator("option").all_inner_texts() == ["seed0, with the answers’ texts", "seed1"]
     replicates.select_option("seed0")
     assert page.locator("#dots select[name=dots-level]").input_value() == "2"
+
+
+def test_the_menus_begin_with_the_replicate_shown_first(
+    browser: "Browser", settings: ReportSettings, tmp_path: Path
+) -> None:
+    made = copied_to(tmp_path / "copy", settings.study.parents[1], settings)
+    write_json(made.study / "claims.json", registered_claims(0.4, 0.1), step="claims")
+    one = Opened(browser, report(made))
+    replicates = one.page.locator("#dots select[name=dots-replicate]")
+    assert replicates.input_value() == "seed1"
+    assert "choose another" in one.page.locator("#gold_probability").inner_text()
+    replicates.select_option("seed0")
+    assert one.page.url.endswith("?replicate=seed0")
+    replicates.select_option("seed1")
+    assert one.page.url.endswith("index.html")
+    assert one.errors == []
+    one.context.close()
 
 
 def test_pages_of_other_studies_have_their_figure_on_the_first_screen_at_any_width(

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from contextlib import nullcontext
+from contextvars import copy_context
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +15,7 @@ from plans import asked, by_key
 
 from compositionality.config.profile import profile_names
 from compositionality.config.verbs import MADE_BY, RESULTS
-from compositionality.data.artefact import Recipe, is_to_be_checked, new_artefact, remove
+from compositionality.data.artefact import OUTDATED, Recipe, is_to_be_checked, new_artefact, remove
 from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import ROOTS, Replicate, Request, load_study, study_names
@@ -435,13 +436,14 @@ def test_a_dry_run_reads_no_table_that_an_earlier_step_makes_anew(
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
     with new_artefact(tmp_path / "s/seed0/section41_42/results.parquet", Recipe("evaluate_accuracy", {})) as partial:
         partial.write_text("a table of another version")
-    request = asked(profile="tiny", arms=("rl-level2",))
+    request, context = asked(profile="tiny", arms=("rl-level2",)), copy_context()
     with pytest.raises(UserError, match=f"^summary: {tmp_path}"):
         dry_run(plan(request, ["summary"]))
     dry_run(plan(request, ["evaluate", "summary"]))
-    monkeypatch.setattr("compositionality.data.artefact.OUTDATED", {tmp_path / "a/b"})
-    assert not any(is_to_be_checked(tmp_path / name, dry=True) for name in ("", "a", "a/b"))
-    assert is_to_be_checked(tmp_path / "s", dry=True)
+    assert is_to_be_checked(tmp_path / "s/seed0/section41_42", dry=True), "the next dry run knows nothing of it"
+    context.run(OUTDATED.set, {tmp_path / "a/b"})
+    assert not any(context.run(is_to_be_checked, tmp_path / name, dry=True) for name in ("", "a", "a/b"))
+    assert context.run(is_to_be_checked, tmp_path / "s", dry=True)
 
 
 def test_why_a_step_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

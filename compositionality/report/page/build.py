@@ -13,13 +13,14 @@ from typing import Any
 from compositionality.data import artefact
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
+from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import csv_text
 from compositionality.report.dashboard import send_result, used_by
 from compositionality.report.draw import with_level
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.figure import PageFigure
+from compositionality.report.page.figure import WORDS, PageFigure, kept_words
 from compositionality.report.page.figures import missing_parts, page_figures
 from compositionality.report.page.inputs import (
     AUDIT,
@@ -178,6 +179,9 @@ def render(
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
         ending=ending,
+        setup=WORDS["headline"]["setup"] if subject and subject.group == HELDOUT else "",
+        kept=kept_words(inputs),
+        has_answers=bool(inputs.starting("rollouts/")),
         missing=missing_parts(inputs, [*specs, *(name for name, part in parts.items() if part)]),
         study_line=content.study_line(inputs),
         has_chains=bool(with_level(inputs.summary, "handed_on")),

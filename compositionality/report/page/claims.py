@@ -9,7 +9,7 @@ from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
 from compositionality.evaluate.claims.run import by_origin, decision_words, holm_words, seeds_words, status_words
 from compositionality.evaluate.table import is_paired
 from compositionality.evaluate.tables import decimals
-from compositionality.evaluate.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST, QUERY_VALUES, Metric
+from compositionality.evaluate.types import ALL_LEVELS, CORRECT, DEEPEST, QUERY_VALUES, Metric
 from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import Styles, group_title
@@ -67,17 +67,6 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def registered_comparison(inputs: Inputs) -> Row | None:
-    """Return the first comparison of a registered study's first primary claim, where it is of two models' shares."""
-    content = inputs.json(CLAIMS) if CLAIMS in inputs else {}
-    primary = [claim for claim in content.get("claims", ()) if claim["primary"] and "registration" in content]
-    if not primary:
-        return None
-    row: Row = primary[0]["comparisons"][0]
-    plain = row.get("times", 1) == 1 and not row.get("base_measure") and row.get("measure") in (CORRECT, *CHAIN)
-    return row if plain and row["base"] and row.get("difference") is not None and row["level"] > ALL_LEVELS else None
-
-
 def first_claim(inputs: Inputs) -> dict[str, str]:
     """Return sentence and lead of the first claim whose comparisons have figures; {} where none was decided."""
     for claim in inputs.json(CLAIMS)["claims"] if CLAIMS in inputs else ():
@@ -102,7 +91,7 @@ def figures_of(claim: Row, scale: float, styles: Styles) -> list[str]:
     several = len({row["base"] for row in claim["comparisons"]}) > 1
     shown = [comparison_row(row, scale, styles) for row in claim["comparisons"]]
     return [
-        f"{row['points']['value']} [{row['points']['low']}, {row['points']['high']}]"
+        f"{row['points']['value']}{row['points']['unit']} [{row['points']['low']}, {row['points']['high']}]"
         + (f" against {styles[row['base']].title}" if several and row["base"] else "")
         for row in shown
         if row["known"]
@@ -144,9 +133,10 @@ def comparison_row(row: Row, scale: float, styles: Styles) -> dict[str, Any]:
     seeds = [place(value) for value in row["values"] or () if value is not None]
     marks = {name: place(share) for name, share in shares.items()} | {"thresholds": map(place, ends), "seeds": seeds}
     numbers, by_seed = {name: points(share, decimals(row) or 1) for name, share in shares.items()}, seeds_words(row)
+    numbers["unit"] = "" if decimals(row) or row.get("metric") == Metric.SCALING else " points"
     if is_paired(row.get("measure", CORRECT)):  # a share of problems, no difference
         numbers, by_seed = {name: f"{100 * share:.1f}" for name, share in shares.items()}, by_seed.replace("+", "")
-        numbers["value"] += "\u00a0%"
+        numbers |= {"value": f"{numbers['value']}\u00a0%", "unit": ""}
     return {**shown, "marks": marks, "points": numbers, "by_seed": by_seed}
 
 

@@ -18,10 +18,9 @@ from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.evaluate.types import CORRECT
 from compositionality.report import figures
 from compositionality.report.draw import with_level
-from compositionality.report.page.claims import MEASURES, first_claim, points, registered_comparison
+from compositionality.report.page.claims import MEASURES, first_claim, points
 from compositionality.report.page.figure import (
     ONE_SEED,
-    WORDS,
     PageFigure,
     arms_by_level,
     figure_of,
@@ -75,7 +74,7 @@ def comparison(inputs: Inputs) -> HeadlineComparison | None:
     rows, arms = inputs.accuracy, all_arms()
     if not rows:
         return None
-    claimed = registered_comparison(inputs)
+    claimed = inputs.claimed
     if claimed and {claimed["model"], claimed["base"]} <= {*inputs.summary["models"]}:
         return HeadlineComparison(*(claimed[key] for key in ("model", "base", "group", "level", "measure")))
     groups = unique(rows, "group")
@@ -175,8 +174,7 @@ def headline(inputs: Inputs, subject: HeadlineComparison) -> PageFigure:
     chart = figures.headline(rows, styles_of(inputs, models), value, words)
     group = group_title(subject.group)
     values = {**words_of(inputs, "headline", rows), "group": group, "measure": words.capitalize()}
-    sentences = [left_out, WORDS["headline"].get(subject.group, "")]
-    return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values, *sentences)
+    return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values, left_out)
 
 
 def study_line(inputs: Inputs) -> str:
@@ -269,7 +267,8 @@ def training_table(inputs: Inputs) -> dict[str, Any]:
     if not any(reports.values()):
         return {}
     frame = training_frame(reports)
-    rows = [[arm, *cells] for arm, *cells in frame.itertuples()]
+    styles = styles_of(inputs, [*frame.index])
+    rows = [[styles[arm].title, *cells] for arm, *cells in frame.itertuples()]
     return {"titles": ["arm", *frame.columns], "rows": rows, "warnings": list(warnings(reports))}
 
 

@@ -49,13 +49,20 @@ def figure_of(
     *sentences: str,
     details: Sequence[Mapping[str, Any]] = (),
 ) -> PageFigure:
-    """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it, then the paper's."""
+    """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it, then the paper's.
+
+    In the heads of ``details`` models have their titles.
+    """
     said = WORDS[name]
     stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
     caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
     title = said["title"].format(**values)
     finding = {str(key): said[key].format(**values) for key in ("sentence", "lead") if key in said}
-    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details, finding)
+    styles = styles_of(inputs, [title for table in details if table for title in table["titles"]])
+    tables = [
+        {**table, "titles": [styles[title].title for title in table["titles"]]} if table else {} for table in details
+    ]
+    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, tables, finding)
 
 
 def drawn(
@@ -85,6 +92,21 @@ def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
     dots = "; dots: each seed" if n <= figures.MOST_DOTS else ""
     words = {"seeds": f"{plural(n, noun)} ({WORDS[name]['seeds'].format(dots=dots)})" if n > 1 else ONE_SEED}
     return words | ({"n": figures.sizes(rows), "interval": rows[0]["interval"]} if measured else {})
+
+
+def shown_words(inputs: Inputs) -> str:
+    """Return the replicate that is shown first, and of a registered study the rule by which it was chosen."""
+    rule = ", the replicate with the median effect on the first primary claim"
+    return f"{inputs.shown}{rule if inputs.effects else ''}"
+
+
+def kept_words(inputs: Inputs) -> str:
+    """Return the replicate of which completions are kept, and its effect if another is shown first."""
+    name, effects = inputs.seeds[0], inputs.effects
+    if inputs.shown == name:
+        return shown_words(inputs)
+    pair = [f"{100 * effects[one]:+.1f}".replace("-", "−") for one in (name, inputs.shown)]
+    return f"{name} alone (effect on the first primary claim: {pair[0]} points; {inputs.shown}, the median: {pair[1]})"
 
 
 def arms_by_level(inputs: Inputs, models: Sequence[str]) -> tuple[list[str], str]:

@@ -33,6 +33,7 @@ from compositionality.report.page.figure import (
     drawn,
     figure_of,
     interval_table,
+    shown_words,
     styles_of,
     words_of,
 )
@@ -45,12 +46,13 @@ from compositionality.report.page.inputs import (
     INFLUENCE,
     INJECTION,
     MAIN,
+    PAPERS,
     PASS_AT_K,
     POINTS,
     SCALING,
     Inputs,
 )
-from compositionality.report.theme import arm_styles, group_title, unique
+from compositionality.report.theme import Styles, arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
 from compositionality.study.model import load_study
 from compositionality.train.metrics import COMPLETIONS, FLOPS, accuracies, read_metrics
@@ -89,7 +91,8 @@ def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
     if not rows:
         return None
     said, test = WORDS[name], paper.matching_test(rows)
-    stated = [said["stated"].format(figure=paper.PAPER["tests"][test]["figure"])] if test else []
+    title = PAPERS[inputs.settings.section]
+    stated = [said["stated"].format(figure=paper.PAPER["tests"][test]["figure"], paper=title)] if test else []
     completions = plural(results.replicates[0].sampling["n_samples"], "completion")
     models, left_out = arms_by_level(inputs, results.arms)
     styles = arm_styles(results.arms, inputs.settings.arms)
@@ -115,11 +118,11 @@ def passk(inputs: Inputs, name: str) -> PageFigure | None:
     return figure_of(
         inputs, name, figures.pass_at_k(rows, styles_of(inputs, unique(rows, "model"))), table,
         inputs.starting(f"{PASS_AT_K}/"), {**words_of(inputs, name, rows), **values},
-        details=[crossovers(results, table[table["base"] != ""])],
+        details=[crossovers(results, table[table["base"] != ""], styles_of(inputs, results.arms))],
     )  # fmt: skip
 
 
-def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
+def crossovers(results: Any, differences: pd.DataFrame, styles: Styles) -> dict[str, Any]:
     """Return the differences at k = 1 and the largest k, where their sign changes, and the base's budget factors."""
     rows = []
     for (arm, base, file, group, level, source), curve in differences.groupby(CURVE, sort=False):
@@ -128,10 +131,10 @@ def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
             f"{points(row.value)} [{points(row.low)}, {points(row.high)}]" if pd.notna(row.value) else "–"
             for row in (curve.iloc[0], curve.iloc[-1])
         )
-        changed = pass_at_k.crossover(curve)
+        changed, pair = pass_at_k.crossover(curve), f"{styles[arm].title} − {styles[base].title}"
         rows.append(
             [
-                group_title(group), level or "all", f"{arm} − {base}", curve["n_problems"].iloc[0],
+                group_title(group), level or "all", pair, curve["n_problems"].iloc[0],
                 first, f"{last} (k = {curve['k'].iloc[-1]})", f"k = {changed}" if changed else "–",
                 "; ".join(f"k = {row['k']}: {pass_at_k.factor_text(row)}" for row in factors).replace("\n", ", "),
             ]
@@ -281,8 +284,8 @@ def gains(inputs: Inputs, name: str) -> PageFigure | None:
 
 
 def answers(inputs: Inputs, name: str) -> PageFigure | None:
-    """Return the share of right answers to each problem before and after RL, in the first replicate."""
-    rows = gold_figures.answer_rows(inputs.evaluated).to_dict("records")
+    """Return the share of right answers to each problem before and after RL, in the replicate shown first."""
+    rows = gold_figures.answer_rows(inputs.evaluated, inputs.shown).to_dict("records")
     return drawn(inputs, name, gold_figures.answers, rows, inputs.starting(f"{inputs.own}/"), {})
 
 
@@ -337,7 +340,7 @@ def reuse(inputs: Inputs, name: str) -> PageFigure | None:
 
 def gold(inputs: Inputs, name: str) -> PageFigure | None:
     """Return exact probabilities of the held-out problems before and after, or what each role gained."""
-    rows = gold_figures.gold_rows(inputs.evaluated).to_dict("records")
+    rows = gold_figures.gold_rows(inputs.evaluated, inputs.shown).to_dict("records")
     if not rows:
         return None
     exact = read_exact(inputs.evaluated, gold_figures.starts_of(inputs.evaluated))
@@ -349,7 +352,8 @@ def gold(inputs: Inputs, name: str) -> PageFigure | None:
             table = cell_table(said["title"], frame.assign(cell=cells), *said["index"].split())
             tables.append({**table, "note": said["note"], "name": function.__name__, "frame": frame})
     sources = inputs.starting(f"{inputs.own}/")
-    return drawn(inputs, name, gold_figures.FIGURES[name], rows, sources, {}, details=tables)
+    values = {"shown": shown_words(inputs)}
+    return drawn(inputs, name, gold_figures.FIGURES[name], rows, sources, values, details=tables)
 
 
 def hand_over(inputs: Inputs, name: str) -> PageFigure | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -31,7 +32,7 @@ from compositionality.evaluate.results import (
 )
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
-from compositionality.evaluate.types import Metric
+from compositionality.evaluate.types import ALL_LEVELS, CHAIN, CORRECT, Metric
 from compositionality.ranges import REQUIRED, OneOf
 from compositionality.report.draw import SCALING_SHAPE, with_level
 from compositionality.report.record import MACHINE_SHAPE, read_times
@@ -182,15 +183,44 @@ class Inputs:
     def accuracy(self) -> list[dict[str, Any]]:
         return with_level(self.summary, "accuracy")
 
+    @property
+    def claimed(self) -> dict[str, Any]:
+        """The first comparison of a registered study's first primary claim, if it is of two models' shares; else {}."""
+        content = self.json(CLAIMS) if CLAIMS in self else {}
+        primary = [claim for claim in content.get("claims", ()) if claim["primary"] and "registration" in content]
+        if not primary:
+            return {}
+        row: dict[str, Any] = primary[0]["comparisons"][0]
+        plain = row.get("times", 1) == 1 and not row.get("base_measure") and row.get("measure") in (CORRECT, *CHAIN)
+        known = plain and row["base"] and row.get("difference") is not None and row["level"] > ALL_LEVELS
+        return row if known else {}
+
+    @property
+    def effects(self) -> dict[str, float]:
+        """The difference that ``claimed`` is about, by replicate; {} without it, or if some replicate has none."""
+        row = self.claimed
+        values = [*chain(*row["splits"])] if row.get("splits") else row.get("values") or []
+        names = self.json(CLAIMS)["seeds"] if values else []
+        return dict(zip(names, values, strict=True)) if len(names) == len(values) and {*names} <= {*self.seeds} else {}
+
+    @property
+    def shown(self) -> str:
+        """The replicate shown first: that with the median effect (the lower of two middle ones), else the first."""
+        ordered = sorted(self.effects, key=self.effects.__getitem__)
+        return ordered[(len(ordered) - 1) // 2] if ordered else self.seeds[0]
+
     @cached_property
-    def problems(self) -> dict[str, pa.Table]:
-        """The problem files of the first replicate that are known by their hash, or can be made again."""
-        first = self.evaluated.replicates[0]
-        names = {digest: name for name, digest in first.files.items()}
+    def problems(self) -> dict[str, dict[str, pa.Table]]:
+        """Problem files of the first replicate and of that shown first, if known by their hash or made again."""
+        return {place.name: self._problems_of(place) for place in self.evaluated.replicates
+                if place.name in (self.seeds[0], self.shown)}  # fmt: skip
+
+    def _problems_of(self, place: ReplicateTables) -> dict[str, pa.Table]:
+        names = {digest: name for name, digest in place.files.items()}
         files = {names[digest]: path for name, path in self.files.items() if (digest := self.hashes[name]) in names}
         if files or REGISTRATION not in self:
             return {name: read_problems(path) for name, path in files.items()}
-        return registered_problems(self.files[REGISTRATION], first)
+        return registered_problems(self.files[REGISTRATION], place)
 
     @cached_property
     def hashes(self) -> dict[str, str]:

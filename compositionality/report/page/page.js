@@ -129,10 +129,11 @@
   };
 
   // The dots of a replicate, and the problem of the dot that is chosen: by a click, or by the menus.
-  const exploreDots = ({ models, words, replicates, figure: chart, exact }) => {
+  const exploreDots = ({ models, words, replicates, first, figure: chart, exact }) => {
     const [form, shown, figure] = ["dots", "dot-problem", `${chart}-drawing`].map((id) => document.getElementById(id));
     const [key] = Object.keys(specs[chart].datasets);
-    let view = null, now = replicates[0];
+    const usual = replicates.find(({ name }) => name === first) || replicates[0];
+    let view = null, now = usual;
     const placed = (p) => (exact ? Math.max(1e-16, 10 ** (p / 100)) : p / 100);
     const written = (p) => (p === null || p === undefined ? "P unknown" : p < -30000 ? `P = 10^${Math.round(p / 100)}` : `P = ${(10 ** (p / 100)).toPrecision(2)}`);
     const withAnswers = (texts) => replicates.length > 1 && Object.values(texts).some(({ answers }) => answers.some((one) => one !== null));
@@ -151,7 +152,7 @@
     const places = (level) => now.level.flatMap((one, at) => (String(one) === level ? [[called(now.problem[at], at), at]] : []));
     const choose = (at) => {
       view?.signal("picked", at).runAsync();
-      keep({ replicate: now === replicates[0] ? "" : now.name, dot: at < 0 ? "" : String(at) });
+      keep({ replicate: now === usual ? "" : now.name, dot: at < 0 ? "" : String(at) });
       if (at < 0) return shown.replaceChildren(element("p", "Click a dot, or choose a problem in the menus.", "small"));
       if (level.value !== String(now.level[at])) { level.value = now.level[at]; refill(problem, [["–", -1], ...places(level.value)]); }
       problem.value = at;
@@ -170,7 +171,7 @@
       shown.replaceChildren(element("h4", called(`Level ${now.level[at]}, problem ${now.problem[at]} of ${now.name}`, at)), asked, cards);
     };
     const turn = async (name) => {
-      now = replicates.find((one) => one.name === name) || replicates[0];
+      now = replicates.find((one) => one.name === name) || usual;
       replicate.value = now.name;
       fill();
       const asked = level.value, levels = [...new Set(now.level)].map(String);

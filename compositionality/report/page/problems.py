@@ -1,9 +1,10 @@
 """What the page shows of single problems: a worked one, completions to read, the problem behind a dot, steps of RL.
 
-Completions are those of the first replicate.
+Completions are those of the first replicate; problems those of the replicate shown first too.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS
 from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.content import HeadlineComparison
-from compositionality.report.page.figure import PageFigure, styles_of
+from compositionality.report.page.figure import PageFigure, shown_words, styles_of
 from compositionality.report.page.inputs import AGAIN, MAIN, POINTS, SCALING, VALIDATION, Inputs
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.diagnosis import ROLES
@@ -67,11 +68,12 @@ def samples(inputs: Inputs) -> list[Row]:
     """Return rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
     if not inputs.summary["models"]:
         return []
+    problems = inputs.problems[inputs.seeds[0]]
     rows = [
         first_of_each_cell(folder, table).assign(model=model, file=name)
         for model in inputs.summary["models"]
-        for name, table in inputs.problems.items()
-        if (folder := rollouts_of(inputs, model, name))
+        for name, table in problems.items()
+        if (folder := rollouts_of(inputs, inputs.seeds[0], model, name))
     ]
     if not rows:
         return []
@@ -80,7 +82,7 @@ def samples(inputs: Inputs) -> list[Row]:
     return [
         {
             **completion_row(row, row["model"]), **{name: row[name] for name in ("group", "level", "problem")},
-            **question(inputs.problems[row["file"]].slice(row["problem"], 1).to_pylist()[0], row["problem"]),
+            **question(problems[row["file"]].slice(row["problem"], 1).to_pylist()[0], row["problem"]),
         }
         for row in chosen.to_dict("records")
     ]  # fmt: skip
@@ -96,8 +98,8 @@ def worked_problem(inputs: Inputs, subject: HeadlineComparison) -> Row:
     everybody = len(models) <= MOST_MODELS
     asked = models if everybody else [model for model in models if model in (subject.model, subject.base)]
     known = inputs.evaluated.rows
-    known = known[(known["replicate"] == inputs.seeds[0]) & known["arm"].isin(asked)]
-    for name, table in inputs.problems.items():
+    known = known[(known["replicate"] == inputs.shown) & known["arm"].isin(asked)]
+    for name, table in inputs.problems[inputs.shown].items():
         rows = known[(known["file"] == name) & (known["group"] == subject.group) & (known["level"] == subject.level)]
         if rows.empty:
             continue
@@ -112,11 +114,12 @@ def worked_problem(inputs: Inputs, subject: HeadlineComparison) -> Row:
         styles = styles_of(inputs, [*asked, subject.base])
         return {
             **asked_for, "level": subject.level, "number": number, "chosen": bool(told_apart), "everybody": everybody,
-            "model": styles[subject.model].title, "base": styles[subject.base].title,
+            "model": styles[subject.model].title, "base": styles[subject.base].title, "of": shown_words(inputs),
+            "compact": re.match(r"(?:[a-z]+_\d+){2,}:", asked_for["prompt"]) is not None,
             "answers": [
                 {**completion_row(said, model), "title": styles[model].title}
                 for model in asked
-                for folder in [rollouts_of(inputs, model, name)]
+                for folder in [rollouts_of(inputs, inputs.shown, model, name)]
                 for _, said in (first_completions(folder, [number]) if folder else ())
             ],
             "steps": {
@@ -145,9 +148,9 @@ def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
     return several.where(rows["n"] > 1, pd.Series(single, rows.index).where(rows["judged"] > 0, "not judged"))
 
 
-def rollouts_of(inputs: Inputs, model: str, file: str) -> Path | None:
-    """Return the completions of one model to one problem file, in the first replicate."""
-    return inputs.files.get(f"rollouts/{model}/{file}")
+def rollouts_of(inputs: Inputs, replicate: str, model: str, file: str) -> Path | None:
+    """Return the completions of one model to one problem file; those of the first replicate alone are inputs."""
+    return inputs.files.get(f"rollouts/{model}/{file}") if replicate == inputs.seeds[0] else None
 
 
 def first_completions(folder: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Row]]:
@@ -226,12 +229,10 @@ def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
         for style in [styles[name]]
     ]
     known = {str(name): columns(part, order) for name, part in rows.groupby("replicate", sort=False)}
-    first = known.get(inputs.seeds[0])
-    texts = answers(inputs, order, first) if first else {}
-    replicates = [
-        {**part, "name": name, "texts": texts if name == inputs.seeds[0] else {}} for name, part in known.items()
-    ]
-    about = {"figure": drawn.name, "exact": exact, "missing": missing(inputs, known, texts)}
+    texts = {name: answers(inputs, order, known[name], name) for name in inputs.problems if name in known}
+    replicates = [{**part, "name": name, "texts": texts.get(name, {})} for name, part in known.items()]
+    about = {"figure": drawn.name, "exact": exact, "missing": missing(inputs, known, texts), "first": inputs.shown}
+    about["shown"] = shown_words(inputs) if len(known) > 1 else ""
     return {**about, "models": models, "words": [*words], "replicates": replicates}
 
 
@@ -253,23 +254,24 @@ def columns(rows: pd.DataFrame, order: Sequence[str]) -> Row:
     return named | {key: [wide[key][model].tolist() for model in order] for key in ("p", "code")}
 
 
-def answers(inputs: Inputs, models: Sequence[str], problems: Mapping[str, list[Any]]) -> dict[str, Any]:
+def answers(inputs: Inputs, models: Sequence[str], problems: Mapping[str, list[Any]], replicate: str) -> dict[str, Any]:
     """Return prompt, gold completion and the first answer of each model (None: not kept), by the problem's place.
 
-    ``MOST`` characters in all.
+    ``MOST`` characters in all replicates of which there are texts.
     """
+    tables = inputs.problems[replicate]
     places = pd.DataFrame({name: problems[name] for name in PAIR})
     found = dict[str, Any]()
     for file, part in places.groupby("file", sort=False):
-        if file not in inputs.problems:
+        if file not in tables:
             continue
-        folders = [rollouts_of(inputs, model, str(file)) for model in models]
+        folders = [rollouts_of(inputs, replicate, model, str(file)) for model in models]
         said = [dict(first_completions(folder, part["problem"].tolist())) if folder else {} for folder in folders]
-        asked = inputs.problems[str(file)].take(part["problem"].tolist()).to_pylist()
+        asked = tables[str(file)].take(part["problem"].tolist()).to_pylist()
         for (place, number), row in zip(part["problem"].items(), asked, strict=True):
             texts = [cut(rows[number]["response"]) if number in rows else None for rows in said]
             found[str(place)] = {**question(row, number), "answers": texts}
-    left, kept = MOST, dict[str, Any]()
+    left, kept = MOST // len(inputs.problems), dict[str, Any]()
     rank = pd.Series(problems["level"]).groupby(problems["level"]).cumcount()
     for place in rank.sort_values(kind="stable").index.astype(str):  # of each level the first that fit
         left -= len(json.dumps(found.get(place)))
@@ -287,10 +289,10 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
     folders = Path(inputs.settings.checkpoints).glob("seed*") if inputs.settings.checkpoints else ()
     if running := sorted({folder.name for folder in folders} - done):
         lines.append(f"Not evaluated yet: {', '.join(running)}.")
-    if not texts:
+    if not any(texts.values()):
         lines.append("The problems’ texts are not here: they need the study’s problem files (data=…).")
     elif not inputs.starting("rollouts/"):
-        lines.append(f"Problems are those of {inputs.seeds[0]}; the answers’ texts are not here.")
+        lines.append(f"Problems’ texts are those of {' and '.join(texts)}; of the answers only the verdicts are here.")
     elif len(known) > 1:
         lines.append(f"The answers’ texts are those of {inputs.seeds[0]} alone.")
     return lines
