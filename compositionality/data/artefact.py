@@ -209,9 +209,8 @@ def check_place(target: Path, recipe: Recipe) -> None:
     if target.is_symlink():
         raise UserError(f"{target}: is a link; give the path that it points to")
     place = target.resolve()
-    for folder in place.parents:
-        if (folder / MANIFEST).is_file() and read_manifest(folder):
-            raise UserError(f"{target}: is inside the result {folder}, which it would change; choose another path")
+    if folder := next((one for one in place.parents if one.is_dir() and read_manifest(one)), None):
+        raise UserError(f"{target}: is inside the result {folder}, which it would change; choose another path")
     for path in recipe.inputs.values():
         source = path.resolve()
         if place == source or place in source.parents:
@@ -289,11 +288,9 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
 
 def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:
     """Write the manifest of ``partial`` and move it to ``target``."""
-    step, settings, inputs = identity
+    step, inputs, settings = identity[0], identity[2], json.loads(identity[1])
     files = _file_hashes(partial) if partial.is_dir() else {target.name: file_hash(partial)}
-    manifest = Manifest(
-        step=step, settings=json.loads(settings), inputs=inputs, files=files, code=code_version(), facts=dict(facts)
-    )
+    manifest = Manifest(step=step, settings=settings, inputs=inputs, files=files, code=code_version(), facts={**facts})
     old, is_folder = hidden_sibling(target, "old"), partial.is_dir()
     written = partial / MANIFEST if is_folder else hidden_sibling(target, PENDING)  # ignored unless complete
     written.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -72,10 +72,7 @@ def own_part(items: Sequence[Item]) -> Sequence[Item]:
 
 
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:
-    """Return on every rank the results of ``action`` on all, in order; a UserError of one is raised by all.
-
-    So is an error of its disk or memory: the others would wait for it, and end with an error of the network.
-    """
+    """Return on all ranks the results of all, in order; bad input, a full disk or memory of one is a UserError of all."""
     if not dist.is_initialized():
         return [action()]
     result, error = None, None
