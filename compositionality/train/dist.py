@@ -72,7 +72,7 @@ def own_part(items: Sequence[Item]) -> Sequence[Item]:
 
 
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:
-    """Return on all ranks the results of all, in order; bad input, a full disk or memory of one is a UserError of all."""
+    """Return the results of all ranks, in order; bad input, a full disk or memory of one is a UserError of all."""
     if not dist.is_initialized():
         return [action()]
     result, error = None, None
