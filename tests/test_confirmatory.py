@@ -40,7 +40,7 @@ steps:
       mix:
         {target_calls: 0.4, target_chain: 0.25, most_calls: 2, visible_chain: 0, prior_chain: 0, prior_single: 0,
         pairs: [], pair_chain: 0}
-  section41_42/stage1_rollouts: {collect_rollouts: {n_samples: 4}}
+  section41_42/stage1_rollouts: {collect_rollouts: {n_samples: 4, max_tokens: 64}}
 """
 
 

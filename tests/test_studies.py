@@ -33,11 +33,15 @@ def claims_of(results: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.full
 def test_section_41_by_verl_to_a_page_that_is_up_to_date(given: dict[str, str], tmp_path: Path) -> None:
-    """vLLM answers in the rollouts; in evaluations it does in test_evaluate_real.py, in pass@k in test_recipes.py."""
+    """vLLM answers in the rollouts; in evaluations it does in test_evaluate_real.py.
+
+    Pass@k, failure modes and claims, which see only models and answers: test_confirmatory.py.
+    """
     given |= {"PROFILE": "smoke/verl", "ARMS": "rl-level2", **warm_verl()}
-    builtin = [f"{step}:engine=builtin" for step in ("answers-*", "evaluate", "passk*")]
     short = ["base:steps=400", "base:mix.prior_chain=0", "base:mix.target_calls=0.7", "stage1-rollouts:n_samples=4"]
-    finished("study", *short, *builtin, **given)
+    short += ["stage1-rollouts:max_tokens=64", "rl-level2:rollout.max_tokens=64"]
+    builtin = [f"{step}:{word}" for step in ("answers-*", "evaluate") for word in ("engine=builtin", "max_tokens=64")]
+    finished("section41_42/run_all", *short, *builtin, **given)
     summary = pd.read_csv(tmp_path / "RESULTS_DIR/s/section41_42/summary.csv")
     assert {*summary["model"]} == {"base", "stage1", "rl-level2"}
     finished("report", "page:check=true", **given)
@@ -45,7 +49,8 @@ def test_section_41_by_verl_to_a_page_that_is_up_to_date(given: dict[str, str], 
 
 def test_section_43_from_both_tasks_to_the_table(given: dict[str, str], tmp_path: Path) -> None:
     given["ARMS"] = "multi-rl-level1"
-    finished("section43/run_all", "base:steps=500", "base:mix.prior_chain=0", **given)
+    short = ["base:steps=500", "base:mix.prior_chain=0", "stage1-rollouts:max_tokens=64"]
+    finished("section43/run_all", *short, **given)
     results = tmp_path / "RESULTS_DIR/s/section43"
     summary = pd.read_csv(results / "summary.csv")
     assert {*summary["model"]} == {"multi-base", "string-base", "multi-rl-level1"}

@@ -10,8 +10,11 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(ROOT.glob("examples/**/*.ipynb"))
-SHORTER = {'"steps=400"': '"steps=100"', '"steps": 10, "eval_every": 10, "save_every": 10': '"steps": 2'}
-"""Pretraining and RL, of which nothing is asked here but that they end."""
+SHORTER = {
+    '"steps=400", "run.processes=2"': '"steps=100"', 'count=120, split': 'count=24, split',
+    '"steps": 10, "eval_every": 10, "save_every": 10': '"steps": 2',
+}  # fmt: skip
+"""Pretraining, test problems and RL, of which nothing is asked here but that they end."""
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -38,7 +38,7 @@ def test_intervals_cover_at_their_nominal_rate(monkeypatch: pytest.MonkeyPatch) 
     studies, covered = 80, {"K_max": 0, "N0": 0}
     for seed in range(studies):
         points = noisy_study(seed)
-        fit = bootstrap(fit_law(LAWS["saturating_slope"], points), points, 60, seed)
+        fit = bootstrap(fit_law(LAWS["saturating_slope"], points), points, 20, seed)
         rows = {row["name"]: row for row in parameter_rows(fit)}
         for name, value in (("K_max", K_MAX), ("N0", N0)):
             covered[name] += rows[name]["low"] <= value <= rows[name]["high"]

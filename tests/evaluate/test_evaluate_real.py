@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from assets import save, tiny_model
+from bash_runs import warm_python
 
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.evaluate.table import read
@@ -30,7 +30,7 @@ def test_two_random_models_on_two_files_with_vllm(tmp_path: Path) -> None:
         (("one", "two"), ""), (("trained", "heldout"), ".parquet"),
     ))  # fmt: skip
     words = [f"models=[{models}]", f"problems=[{problems}]", f"output={tmp_path}/out", "engine=vllm", "n_samples=2"]
-    command, shown = [sys.executable, "examples/evaluate.py", *words, "max_tokens=8"], []
+    command, shown = [warm_python(), "examples/evaluate.py", *words, "max_tokens=8"], []
     for _ in range(2):
         own = {**os.environ, "COLUMNS": "80", "HF_HUB_OFFLINE": "1"}
         done = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=1200)

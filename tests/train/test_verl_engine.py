@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from bash_runs import warm_python
 
 from compositionality.train.metrics import read_metrics
 
@@ -47,7 +48,7 @@ def run_alone(script: str, *words: str) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("VERL")}
     alone = {"VERL_PLATFORM": "cpu", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "PYTHONPATH": str(ROOT)}
     alone |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}  # asked for; the processes meet in a store of their own
-    command = [sys.executable, str(Path(__file__).with_name(script)), *words]
+    command = [warm_python(), str(Path(__file__).with_name(script)), *words]
     done = subprocess.run(command, env={**kept, **alone}, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
 

@@ -5,11 +5,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import set_executable
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.multiprocessing as mp
+from bash_runs import warm_python
 
 from compositionality.train.dist import stop_processes
 from compositionality.train.launch import free_port
@@ -35,11 +37,21 @@ def on_ranks(world: int, body: Callable[..., Any], *arguments: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         result, said = Path(folder) / "result.pt", Path(folder) / "stderr"
         try:
-            with stderr_in(said):
+            with stderr_in(said), warm_starts():
                 mp.spawn(_enter, (world, free_port(), body, str(result), arguments), nprocs=world)
         except mp.ProcessExitedException as error:  # it died without an exception that the others could be told
             raise AssertionError(f"{error}, with {sys.path}; they said: {said.read_text()[-2000:]}") from error
         return torch.load(result, weights_only=False)
+
+
+@contextmanager
+def warm_starts() -> Iterator[None]:
+    """Processes that are started in the body have imported their packages already."""
+    set_executable(warm_python())
+    try:
+        yield
+    finally:
+        set_executable(sys.executable)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,7 +30,7 @@ def command(arguments: list[str], *launcher: str) -> list[str]:
 def start(arguments: list[str], *launcher: str) -> subprocess.Popen[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
     return subprocess.Popen(
-        command(arguments, *launcher), env=environment | {"OMP_NUM_THREADS": "1"},
+        command(arguments, *launcher), env=environment | {"OMP_NUM_THREADS": "1", "PYTHON_EXEC": warm_python()},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
 
@@ -78,7 +77,7 @@ def test_p07_a_run_killed_at_random_moments_ends_with_the_same_bytes(small, tmp_
 def test_p10_torchrun_gives_what_one_process_gives(small, tmp_path):
     more = ["trainer.steps=2", "optim.lr=2e-4"]
     train(settings(small, tmp_path / "one", *more))
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(SCRIPT)]
+    launcher = [warm_python(), "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(SCRIPT)]
     printed = finish(words(small, tmp_path / "two", *more, "mesh.tensor=2"), *launcher)
     assert printed.count("step 2/2") == 1  # told by one rank
     assert_same_update(*(weights(tmp_path / run / "final") for run in ("one", "two")), weights(small / "model"))

@@ -177,11 +177,12 @@ def assert_close(one: Path, other: Path) -> None:
 
 def torchrun(ranks: int) -> list[str]:
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
-    return [sys.executable, *launcher, str(ROOT / "compositionality/train/sft.py")]
+    return [warm_python(), *launcher, str(ROOT / "compositionality/train/sft.py")]
 
 
 def run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    own = {**os.environ, "PYTHON_EXEC": command[0]}  # of torchrun's ranks
+    done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -222,7 +223,7 @@ def test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on(
     _, said = process.communicate(timeout=300)
     assert (process.returncode, said) == (130, "interrupted; run the same command again to continue\n")
     assert not (out / "final").exists()
-    run([warm_python() if ranks == 1 else sys.executable, *command])  # a warm one cannot start others
+    run([warm_python(), *command])
     if ranks == 1:
         assert bytes_of(out) == bytes_of(whole)
     else:
