@@ -297,8 +297,9 @@ def test_p04_a_comma_between_inequalities_is_the_and_of_the_gold_answer(values: 
     ("x={0} or y={1}", ("y={1} \\lor x={0}",), ("x={0}, y={1}", "x={0} and y={1}", "({0},{1})", "{0},{1}")),
     ("x=p{0},q{1}", ("x=p{0}, q{1}",), ("p{0}\\lor q{1}", "x=p{0}\\lor q{1}")),
     ("p_{0}\\lor q_{1}", ("q_{1} ∨ p_{0}",), ("x=p_{0},q_{1}", "x=p_{0} \\land x=q_{1}")),
-    ("{0},{1}", ("x={0} or x={1}", "x={1} \\lor x={0}", "x_1={0} \\lor x_2={1}", "x={1} or {0}", "x_1={0} or x_2={1}"),
-     ("x={0} \\lor y={1}", "x={0} or y={1}", "x={0} \\land x={1}")),
+    ("{0},{1}", ("x={0} or x={1}", "x={1} \\lor x={0}", "x_1={0} \\lor x_2={1}", "x={1} or {0}", "x_1={0} or x_2={1}",
+      "x={0}\\text{{, or }}x={1}", "{1}\\mbox{{ and }}{0}", "{0}\\textbf{{, and }}{1}"),
+     ("x={0}\\text{{, or }}y={1}", "x={0} \\lor y={1}", "x={0} or y={1}", "x={0} \\land x={1}")),
     ("x=2k+{0}, x=3k+{1}, k\\in\\mathbb{{Z}}", ("x=2k+{0} \\lor x=3k+{1}, k\\in\\mathbb{{Z}}",),
      ("x=2k+{0} \\lor y=3k+{1}, k\\in\\mathbb{{Z}}",)),
 ])  # fmt: skip

@@ -18,6 +18,7 @@ NUMBERS = ("5", "120", "-3", "1000000", "\\frac{2}{7}", "2.5")
 SYMBOLS = ("x+1", "2\\sqrt{3}", "x^{2}+2x^{3}")
 VARIABLES = (
     "x", "N", "a_{10}", "\\theta", "f(2)", "P(A|B)", "AB", "\\angle ABC", "m+n", "\\text{Total area}", "f^{-1}(3)",
+    "\\vec v", "\\vec{AB}",
 )  # fmt: skip
 OTHERS = (
     "x^2", "2x", "x+1", "-x", "|x|", "\\frac{1}{x}", "\\sqrt{x}", "1/x", "x^{-1}", "\\log x", "xy", "10^x", "2+2",

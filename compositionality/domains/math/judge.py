@@ -75,7 +75,7 @@ _VARIABLE = rf"{LETTER}(?:_(?:\w|\{{\w{{1,4}}\}}))?'?"
 _QUANTITY = re.compile(
     rf"{_VARIABLE}(?:[+-]{_VARIABLE}){{0,3}}|{LETTER}'{{0,2}}(?:\^\{{-1\}})?\([\w,|∪]{{1,12}}\)"
     r"|m?(?:\\(?:angle|measuredangle|overline|overrightarrow) ?|∠)?\{?[A-Z]{1,4}\}?"
-    r"|\|[A-Z]{2}\||\[[A-Z]{3,6}\]|S_\{\\triangle ?[A-Z]{3}\}"
+    r"|\\vec ?(?:[a-zA-Z]|\{[a-zA-Z]{1,2}\})|\|[A-Z]{2}\||\[[A-Z]{3,6}\]|S_\{\\triangle ?[A-Z]{3}\}"
     r"|(?i:the|final|answer|total|area|volume|perimeter|probability|length|distance|radius|speed|time|cost|number|sum|of)+"
 )
 """The left side of an equation that names its right one: a variable, sums of them, f(2), AB, an angle, a word."""

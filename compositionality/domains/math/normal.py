@@ -57,7 +57,7 @@ _PRODUCT = re.compile(
 )
 """A number times a letter, but for ``1\\cdot e5``, which is no ``1e5``, and ``1/2\\cdot x``, which is no ``1/2x``."""
 _JOINED = re.compile(
-    r"\s*,?\s*\\(?:text|mathrm)\{\s*(and|or)\s*\}\s*"
+    r"\s*,?\s*\\(?:text(?:bf|it|rm|sf)?|mathrm|mbox)\{\s*,?\s*(and|or)\s*\}\s*"
     r"|\s*,?\s+(and|or)\s+(?=[-+\d(\\]|[A-Za-z](?:_\{?\w+\}?)?\s*(?:[=<>]|\\(?:[lgn]e|equiv)))"
     r"|\s*\\(land|lor)(?![a-zA-Z])\s*"
 )
