@@ -31,8 +31,7 @@ OURS = {"step", "files", "inputs", "settings"}  # even a damaged manifest of thi
 LARGE = 64 << 20  # bytes; the hash of a larger file is cached in this process, by its size and times
 NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # file systems without flock, as some NFS
 UNCHECKED: dict[str, None] = {}  # missing inputs that a dry run of this process could not check, in order
-OUTDATED: ContextVar[Set[Path]] = ContextVar("OUTDATED", default=frozenset())
-"""Results that an earlier step of a study's dry run, which sets it, makes anew: as inputs they are missing."""
+OUTDATED: ContextVar[Set[Path]] = ContextVar("OUTDATED", default=frozenset())  # what a dry run makes anew
 
 
 class Manifest(BaseModel):
@@ -155,7 +154,7 @@ def verify(target: Path) -> Manifest:
 
 
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
-    """Return whether to check these inputs: always at a start, in a dry run only if all of them exist."""
+    """Return whether to check these inputs: always at a start, in a dry run only if all exist and are not outdated."""
     places = [Path(path).expanduser() for path in inputs if dry]
     results = OUTDATED.get()
     outdated = {*results, *(folder for result in results for folder in result.parents)}
