@@ -10,6 +10,7 @@ from collections.abc import Iterator, Set
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_the_locks_have_what_the_project_asks_for() -> None:
 def test_extras_are_named_as_their_packages_name_them() -> None:
     """The pip of Python 3.11 leaves out one that is spelt otherwise, with a warning, and what it would have brought."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for asked in map(Requirement, [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]):
+    for asked in map(Requirement, chain(project["dependencies"], *project["optional-dependencies"].values())):
         with suppress(PackageNotFoundError):
             assert asked.extras <= {*(metadata(asked.name).get_all("Provides-Extra") or ())}, asked
 
