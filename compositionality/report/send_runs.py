@@ -53,11 +53,9 @@ def send_runs(settings: SendSettings) -> None:
     for name in RUN_VARIABLES:  # the sender's, which say nothing of these runs
         os.environ.pop(name, None)
     places = {path for place in map(Path, settings.runs) for path in artefacts(place)}
-    found = {path: made for path in sorted(places) if (made := read_manifest(path))}
-    known = {
-        digest: path / name for path, made in found.items() if path.is_dir() for name, digest in made.files.items()
-    }
-    known |= {combined_hash(path, made.files): path for path, made in found.items()}
+    found = {path: made.files for path in sorted(places) if (made := read_manifest(path))}
+    known = {hash_: path / name for path, files in found.items() if path.is_dir() for name, hash_ in files.items()}
+    known |= {combined_hash(path, files): path for path, files in found.items()}
     for folder in trainings:  # a fit has read their metrics
         known |= {file_hash(folder / "metrics.jsonl"): model for model in models_in(folder)[:1]}
     for folder in trainings:

@@ -61,7 +61,6 @@ from compositionality.train.prompts import (
     Refills,
     TokenizedProblem,
     completion_seeds,
-    epoch_of,
     problem_at,
     too_few_groups,
 )
@@ -151,7 +150,7 @@ class GrpoTrainer:
             metrics |= actor_mfu(self.policy.model.config, samples, self.clock.seconds, world_size())
             if trainer.eval_every and self.is_due(step, trainer.eval_every):
                 metrics |= self.evaluate(step)
-            epoch = epoch_of(self.position, len(self.inputs.problems))
+            epoch = (self.position - 1) // len(self.inputs.problems)
             metrics |= {"training/global_step": step, "training/epoch": epoch}
             self.row = {"step": step, **self.flops.add(metrics)}
             # Samples, then the checkpoint, then the row: a row that a crash loses is in the checkpoint.

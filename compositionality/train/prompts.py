@@ -49,11 +49,6 @@ def problem_at(place: int, problems: Sequence[TokenizedProblem], data: Any) -> T
     return problems[row_at(place, len(problems), data.seed, shuffle=data.shuffle)]
 
 
-def epoch_of(position: int, problems: int) -> int:
-    """Return the pass over all problems, from 0, of the last prompt asked; ``position``: prompts asked so far."""
-    return (position - 1) // problems
-
-
 def completion_seeds(run_seed: int, positions: Sequence[int], samples: Sequence[int]) -> list[int]:
     """Return a seed for each of the numbered ``samples`` of each problem, which no other completion of the run has."""
     return [request_seed(run_seed, place, number) for place in positions for number in samples]

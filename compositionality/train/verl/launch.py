@@ -72,10 +72,7 @@ def write_config(config: DictConfig, path: Path) -> None:
 
 
 def environment(config: DictConfig, out: Path) -> dict[str, str]:
-    """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go.
-
-    verl opens the run in wandb, and gives it no group, job type or tags.
-    """
+    """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
     device, grpo, known = config.run.device, "algorithm" in config, facts_of(out)
     modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), *hooks.EVERY_MODULE]
     if grpo and config.algorithm.adv_estimator == "gae":

@@ -46,7 +46,6 @@ from compositionality.train.metrics import (
     numbers,
     step_row,
 )
-from compositionality.train.prompts import epoch_of
 from compositionality.train.run_folder import complete_steps, folder, mark_complete, prune, record_score
 from compositionality.train.verl import extensions, hooks
 from compositionality.train.verl.metrics import log_completions
@@ -141,12 +140,9 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         ]
 
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *rest: Any, **names: Any) -> None:
-        """Add verl's metrics of a step, with the share of responses that the limit cut: no end token is their last.
-
-        The epoch is that of the prompts asked, which run on where verl's would start a pass anew.
-        """
+        """Add verl's metrics of a step, with the share of responses that the limit cut: no end token is their last."""
         super()._compute_metrics(batch, metrics, *rest, **names)
-        metrics["training/epoch"] = epoch_of(self.train_dataloader.position, len(self.train_dataset))
+        metrics["training/epoch"] = (self.train_dataloader.position - 1) // len(self.train_dataset)  # as grpo.py
         for name in BY_THE_LONGEST:
             metrics.pop(name, None)
         responses, limit, cut = responses_of(batch), self.config.data.max_response_length, 0
