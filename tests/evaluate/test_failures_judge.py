@@ -1,9 +1,8 @@
-"""The judge model: what it is asked, what it may say, and that a killed run asks nothing twice.
+"""The judge model: what it is asked, what it may say, and that a killed run asks nothing twice."""
 
-A real one: train/single/test_vllm_server.py.
-"""
-
+import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.failures import find_failures
 from compositionality.evaluate.llm_judge import NAMES, SCHEMA, agreement, judged_class, kappa_with_interval
 from compositionality.tasks.diagnosis import FAILURES
+from compositionality.train.launch import free_port
 
 ROOT = Path(__file__).parents[2]
 DISTINCT = 24
@@ -191,3 +191,27 @@ def test_its_interval_takes_problems_as_clusters() -> None:
     assert low < 0.6 < high  # type: ignore[operator]
     _, wider, _ = kappa_with_interval(tables * 4)  # four answers to each problem that all agree: no more is known
     assert wider == low
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_real_vllm_server_keeps_to_the_classes(home: Path, tmp_path: Path, judge: Judge) -> None:
+    from random_models import make_tiny_model
+
+    model = make_tiny_model(tmp_path / "model")
+    with served(model) as url:
+        found = asked(home, judge, judge_base_url=f"{url}/v1", judge_model=str(model), judge_responses=8)
+    assert found["n"] + found["malformed"] == 16
+    assert found["n"] >= 8  # a random model may still run out of tokens in front of the key
+    assert {row["judge"] for row in rows_of(home / "out/judge.parquet")} <= {*NAMES, "malformed"}
+
+
+def served(model: Path) -> contextlib.AbstractContextManager[str]:
+    """A vLLM server on a free port of this machine."""
+    from vllm_server import serving
+
+    port = free_port()
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
+    options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "8192"]
+    environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+    return serving([*command, *options], port, env=environment)  # type: ignore[no-any-return]
