@@ -103,6 +103,7 @@ def check(settings: RecordSettings) -> None:
     counted = artefact.is_to_be_checked(*recipe.inputs.values(), dry=True) and is_counted(settings, recipe)
     there = counted or artefact.check_target(settings.output, recipe, force=settings.force)
     if artefact.is_to_be_checked(*places, dry=True) and not there:
+        recipe.identity()  # refuses an altered table
         contents_of(settings)
 
 
