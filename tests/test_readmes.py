@@ -21,7 +21,6 @@ RECORDS = ROOT / "results" / "records"
 TREES = ("bash", "compositionality", "examples", "tests")
 OF_A_STUDY = re.compile(r"(?:data|checkpoints|results)/composition/[\w./-]*\w")
 OF_OTHER_PROGRAMS = ("WANDB_", "CUDA_", "OMP_", "ATEN_", "MKL_", "HF_", "NCCL_", "VLLM_")
-TOP = ("pyproject.toml", "LICENSE", "README.md")
 
 
 def ids(path: Path) -> str:

@@ -20,7 +20,6 @@ ZEBRA_ANSWERS = tuple(
 )
 GRID = ("<answer>[[1, 0], [0, 1]]</answer>", "<answer>[[1, 0], [0, 0]]</answer>")
 ORDER = ("<answer>['ann', 'bob']</answer>", "<answer>['bob', 'ann']</answer>")
-ASSERTION = {"functional": "def check(f):\n    assert f(1) == 2\n"}
 OUTPUT = ('{"output": [1, 2]}', '{"output": [2, 1]}')
 LETTER = ("\\boxed{B}", "\\boxed{C}")
 CELL = ("\\boxed{12 | blue}", "\\boxed{12 | red}")
