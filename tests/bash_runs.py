@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from warm_python import OF_VERL, PATH, WarmPython
@@ -26,17 +27,17 @@ OF_A_PERSON = {
 
 
 @cache
-def warm_python(*more: str) -> str:
+def warm_python() -> str:
     """A program to give as PYTHON, of which many starts cost little; see warm_python.py."""
     folder = tempfile.TemporaryDirectory()
-    python = WarmPython(Path(folder.name), more)
+    python = WarmPython(Path(folder.name), OF_VERL if find_spec("verl") else ())
     atexit.register(lambda: (python.close(), folder.cleanup()))
     return str(python.path)
 
 
 def warm_verl() -> dict[str, str]:
     """PYTHON for verl's trainers, and the variables by which Ray's workers start from it too."""
-    python = warm_python(*OF_VERL)
+    python = warm_python()
     path = os.pathsep.join([str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"PYTHON": python, PATH: python, "RAY_RUNTIME_ENV_HOOK": "warm_python.of_ray", "PYTHONPATH": path}
 

@@ -34,13 +34,14 @@ def kill_once(saved: Callable[[], object], words: Sequence[str], log: Path, vari
     """SIGKILL a program once it has saved; how many processes it had started, of which none is left."""
     from compositionality.train.launch import descendants, is_alive
 
+    before = descendants(os.getpid())  # those of a warm start are no descendants of the process
     with log.open("w") as stream:
         process = subprocess.Popen(words, env=variables, stdout=stream, stderr=stream)
     try:
         while not saved():
             assert process.poll() is None, log.read_text()[-3000:]
             time.sleep(0.01)
-        below = descendants(process.pid)
+        below = [one for one in descendants(os.getpid()) if one not in before and one.pid != process.pid]
     finally:
         process.kill()
         process.wait()

@@ -10,14 +10,12 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from bash_runs import OF_A_PERSON, warm_python
 from instructions import PAGE, RENDER, ROOT, Command, Part, Row, command, decision, load, render, rows
 from test_readmes import names
-from warm_python import OF_VERL
 
 from compositionality.config.cli import parse
 from compositionality.config.profile import load_profile, schema_of, use_device
@@ -101,7 +99,7 @@ def check_row(part: Part, row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     if asked.script.startswith("bash/scaling_law/"):  # it has scripts of several steps, which are started
-        monkeypatch.setenv("PYTHON", warm_python(*(OF_VERL if find_spec("verl") else ())))
+        monkeypatch.setenv("PYTHON", warm_python())
     if asked.program == "bash":
         found = commands_of(asked.script, asked.words, tuple(given.items()))  # once for all rows of a part
         assert found or "single_file" in asked.script  # which checks its commands itself

@@ -2,15 +2,17 @@
 
 Each start is a fork of one process: six seconds of processor time less, of which a study has dozens, and twelve less
 for each process of verl's GRPO. A start has the command line, environment, folder and open files that its caller gives
-it, and ends when its caller does; what it starts by multiprocessing is such a fork too. ``of_ray`` makes Ray's workers
-such forks. verl, Ray, vLLM and our own packages are never imported before the fork.
+it, and ends when its caller does, and with it all that it has started. What it starts by multiprocessing is such a fork
+too; so is, with the variable CHILDREN, what it starts as sys.executable, and with PYTHON_EXEC what torchrun starts.
+``of_ray`` makes Ray's workers such forks. verl, Ray, vLLM and our own packages are never imported before the fork.
 
 A plain interpreter starts them in test_gpu_check.py (problems, pretraining, rollouts, both trainers),
 test_confirmatory.py (a study's claims, record and page, its training done), test_scripts.py (problems, dry runs) and
-trainer_runs.py (verl's trainers, with Ray and vLLM, when they are killed). What runs on several processes
-(run.processes=2) must start from a plain one: each of them imports the program anew.
+test_cluster_real.py and trainer_runs.py (verl's, with Ray and vLLM, the latter when GRPO is killed). What is killed as
+several processes must start from a plain one: a fork is no child of its caller, whose death the kernel would tell it.
 """
 
+import ctypes
 import gc
 import importlib
 import json
@@ -23,9 +25,12 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
+
+import psutil
 
 PACKAGES = (
     *("altair", "pandas", "pyarrow.dataset", "pydantic", "scipy.stats", "statsmodels.stats.proportion"),
@@ -39,6 +44,9 @@ OF_VERL = (
     *("uvicorn", "xgrammar", "zmq"),
 )
 """What verl's and vLLM's processes import besides."""
+CHILDREN = "WARM_CHILDREN"
+SUBREAPER = 36
+"""Of prctl: who takes the orphans among its descendants for its children."""
 PATH = "WARM_PYTHON"
 """In the environment: the program that ``of_ray`` gives to Ray."""
 CLIENT = """#!{python} -IS
@@ -96,8 +104,12 @@ def serve(address: str, *more: str) -> None:
 
 
 def attend(connection: socket.socket) -> NoReturn:
-    """Start what a client asks for, hand on its SIGTERM, and tell it the exit code; end it if the client is killed."""
+    """Start what a client asks for, hand on its SIGTERM, and tell it the exit code; end it if the client is killed.
+
+    What it leaves behind is ended too.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     header, files, _, _ = socket.recv_fds(connection, 8, 64)
     request = bytearray()
     while len(request) < int.from_bytes(header, "big"):
@@ -115,6 +127,9 @@ def attend(connection: socket.socket) -> NoReturn:
         if not told:
             break
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for left in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            left.kill()
     try:
         connection.sendall(bytes([code if code >= 0 else 128 - code]))
     finally:
@@ -129,8 +144,10 @@ def start(argv: list[str], environment: dict[str, str], folder: str, numbers: li
     os.environ.clear()
     os.environ.update(environment)
     random.seed()
+    sys.orig_argv, words = argv, argv[1:]
     multiprocessing.set_executable(argv[0])
-    words = argv[1:]
+    if CHILDREN in environment:
+        sys.executable = argv[0]
     while words[0].startswith("-") and words[0] not in ("-c", "-m"):
         flag = words.pop(0)
         if flag in ("-X", "-W"):

@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from base_models import make_reasoning
+from bash_runs import warm_python
 from sft_assets import make_model, make_rows, overrides, split_in_two
 from trainer_runs import kill_at, train
 
@@ -120,7 +120,7 @@ def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted
 def merged_by_verl(checkpoint: Path, target: Path) -> dict[str, Any]:
     from safetensors.torch import load_file
 
-    merger = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    merger = [warm_python(), "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     merger += ["--local_dir", str(checkpoint), "--target_dir", str(target)]
     subprocess.run(merger, check=True, capture_output=True, timeout=900, env={**os.environ, "VERL_PLATFORM": "cpu"})
     return load_file(target / "model.safetensors")

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from bash_runs import warm_python
 from held import held, kill_once
 from offline_wandb import about, artifacts, history
 from test_tiny_corpus import SINGLE
@@ -42,12 +43,13 @@ def settings(out, *more):
 PROGRAM = ROOT / "examples/pretrain_tiny.py"
 
 
-def command(out, *processes, program=(str(PROGRAM),)):
-    return [sys.executable, *processes, *program, f"output={out}", *SHORT]
+def command(out, *processes, program=(str(PROGRAM),), python=""):
+    return [python or warm_python(), *processes, *program, f"output={out}", *SHORT]
 
 
 def run(words):
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=900).stdout
+    own = {**os.environ, "PYTHON_EXEC": words[0]}  # of torchrun's ranks
+    return subprocess.run(words, cwd=ROOT, env=own, capture_output=True, text=True, check=True, timeout=900).stdout
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def files(folder):
 
 def kill_after_a_checkpoint(out, *processes, **variables):
     """SIGKILL the command once a checkpoint is complete, before the last one; its ranks are gone too."""
-    words = command(out, *processes, program=held("checkpoint", 36, PROGRAM))
+    words = command(out, *processes, program=held("checkpoint", 36, PROGRAM), python=sys.executable)
     kill_once(lambda: latest_step(run_path(out) / "steps"), words, out.with_name("log"), {**os.environ, **variables})
     assert not out.exists()
 
