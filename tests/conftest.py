@@ -159,7 +159,7 @@ SLOWEST = (
     "tests/train/single/test_grpo_ranks.py",
     "tests/train/test_tiny_pretrain.py",
     "tests/test_recipes.py",
-    "tests/train/single/test_samplers_server.py",
+    "tests/train/single/test_vllm_server.py",
     "tests/report/test_gpu_check.py",
     "tests/train/test_cluster_real.py",
 )

@@ -208,7 +208,7 @@ def test_a_real_vllm_server_keeps_to_the_classes(home: Path, tmp_path: Path, jud
 
 def served(model: Path) -> contextlib.AbstractContextManager[str]:
     """A vLLM server on a free port of this machine."""
-    from test_vllm_engine import serving
+    from vllm_server import serving
 
     port = free_port()
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]

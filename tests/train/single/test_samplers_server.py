@@ -1,8 +1,6 @@
-"""The trainer's server engine, against a stand-in that speaks both protocols, and (slow) against a real vLLM server."""
+"""The trainer's server engine, against a stand-in that speaks both protocols; a real one: test_vllm_server.py."""
 
 import json
-import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ from played_server import Reply, playing
 from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
-from compositionality.train.launch import free_port
 from compositionality.train.server_sampler import ServerSampler
 from compositionality.types import LENGTH, STOP, SamplingOptions
 
@@ -192,32 +189,3 @@ def test_p05_a_reply_outside_the_schema_is_asked_for_again(server, folder, paylo
     server.spoilt = {path: payload}
     with pytest.raises(UserError, match=rf"http://127.0.0.1:\d+/v1: the rollout server failed on {path}"):
         sampler.sample([[1]], [0], SamplingOptions())
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
-    from test_samplers_vllm import PROMPTS, SAMPLED, SEEDS, change, gaps, make_model
-    from transformers import LlamaForCausalLM
-
-    model = make_model(tmp_path / "model")
-    policy = LlamaForCausalLM.from_pretrained(model).eval()
-    with served(model) as url:
-        sampler = ServerSampler(url, model, [END])
-        before = sampler.sample(PROMPTS, SEEDS, SAMPLED)
-        assert max(gaps(policy, before, SAMPLED.temperature)) <= 1e-4
-        assert {sample.finish_reason for sample in before} == {STOP, LENGTH}
-        change(policy)
-        sampler.load(policy.named_parameters())
-        assert max(gaps(policy, sampler.sample(PROMPTS, SEEDS, SAMPLED), SAMPLED.temperature)) <= 1e-4
-
-
-def served(model):
-    from test_vllm_engine import serving
-
-    port = free_port()
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
-    options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "64"]
-    options += ["--logprobs-mode", "processed_logprobs", "--no-enable-chunked-prefill"]
-    environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_SERVER_DEV_MODE": "1"}
-    return serving([*command, *options], port, env=environment)
