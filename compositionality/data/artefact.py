@@ -208,14 +208,14 @@ def check_place(target: Path, recipe: Recipe) -> None:
     if target.is_symlink():
         raise UserError(f"{target}: is a link; give the path that it points to")
     place = target.resolve()
-    if folder := next((one for one in place.parents if one.is_dir() and read_manifest(one)), None):
-        raise UserError(f"{target}: is inside the result {folder}, which it would change; choose another path")
     for path in recipe.inputs.values():
         source = path.resolve()
         if place == source or place in source.parents:
             raise UserError(f"{target}: contains the input {path}; choose another path for the result")
         if source in place.parents:
             raise UserError(f"{target}: is inside the input {path}, which it would change; choose another path")
+    if folder := next((one for one in place.parents if one.is_dir() and read_manifest(one)), None):
+        raise UserError(f"{target}: is inside the result {folder}, which it would change; choose another path")
 
 
 def make(
