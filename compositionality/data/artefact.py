@@ -155,8 +155,7 @@ def verify(target: Path) -> Manifest:
 
 def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
     """Return whether to check these inputs: always at a start, in a dry run only if all exist and are not outdated."""
-    places = [Path(path).expanduser() for path in inputs if dry]
-    results = OUTDATED.get()
+    places, results = [Path(path).expanduser() for path in inputs if dry], OUTDATED.get()
     outdated = {*results, *(folder for result in results for folder in result.parents)}
     missing = [path for path in places if not path.exists() or path in outdated or not results.isdisjoint(path.parents)]
     UNCHECKED.update(dict.fromkeys(map(str, missing)))
@@ -214,8 +213,10 @@ def check_place(target: Path, recipe: Recipe) -> None:
             raise UserError(f"{target}: contains the input {path}; choose another path for the result")
         if source in place.parents:
             raise UserError(f"{target}: is inside the input {path}, which it would change; choose another path")
-    if folder := next((one for one in place.parents if one.is_dir() and read_manifest(one)), None):
-        raise UserError(f"{target}: is inside the result {folder}, which it would change; choose another path")
+    for folder in place.parents:
+        with contextlib.suppress(OSError, ValidationError):  # ValidationError: another program's manifest
+            Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+            raise UserError(f"{target}: is inside the result {folder}, which it would change; choose another path")
 
 
 def make(

@@ -396,8 +396,9 @@ def test_p21_a_result_may_not_lie_in_another_result(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=rf"{target}: is inside the result {model}, which it would change"):
             is_done(target, recipe(tmp_path), force=True)
     foreign.mkdir()
-    (foreign / "manifest.json").write_text('{"name": "webapp"}')
-    assert not is_done(foreign / "out", recipe(tmp_path))
+    for text in ('{"name": "webapp"}', "[1]", "no JSON", '{"files": []}'):  # of other programs
+        (foreign / "manifest.json").write_text(text)
+        assert not is_done(foreign / "out", recipe(tmp_path))
 
 
 def test_files_added_to_an_input_with_a_manifest_do_not_change_it(tmp_path: Path) -> None:
