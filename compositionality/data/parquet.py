@@ -28,7 +28,6 @@ def read_table(
     not have empty cells unless they are in ``gaps``. ``fix`` ends the message for a missing column. UserError for a
     missing, damaged or empty file or column, and for a wrong type.
     """
-    check_file(path)
     with _readable(path):
         lines = _read_json_lines(path) if path.suffix == JSON_LINES else None
         schema = pq.read_schema(path) if lines is None else lines.schema
@@ -66,7 +65,8 @@ def count_rows(path: Path) -> int:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raise UserError for a file that is damaged, or none of its kind."""
+    """Raise UserError for a file that is not there, is damaged, or is none of its kind."""
+    check_file(path)
     try:
         yield
     except (pa.ArrowInvalid, OSError) as error:

@@ -1,10 +1,13 @@
 """A JSON or YAML file that cannot be read is one line that names the file, the place in it and the fix."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compositionality.data.json_files import read_json_object
+from compositionality.data.parquet import column_names, count_rows, read_table
 from compositionality.errors import UserError
 from compositionality.yaml_files import read_yaml, read_yaml_mapping
 
@@ -49,6 +52,14 @@ def test_p18_a_missing_file_is_named(tmp_path: Path) -> None:
         read(tmp_path / "state.json")
     with pytest.raises(UserError, match=r"own\.yaml: no such file"):
         read(tmp_path / "own.yaml")
+
+
+@pytest.mark.parametrize("read", [column_names, count_rows, read_table])
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl", "folder"])
+def test_p18_missing_rows_are_not_told_as_damaged(tmp_path: Path, read: Callable[[Path], Any], name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UserError, match=rf"{name}: (no such|not a) file"):
+        read(tmp_path / name)
 
 
 def test_what_is_sound_is_read(tmp_path: Path) -> None:
