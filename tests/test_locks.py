@@ -117,6 +117,7 @@ def test_extras_are_named_as_their_packages_name_them() -> None:
             assert asked.extras <= {*(metadata(asked.name).get_all("Provides-Extra") or ())}, asked
 
 
+@pytest.mark.full
 def test_flash_attn_is_the_one_that_verl_pins() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (ours,) = extras["flash-attn"]
