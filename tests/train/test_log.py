@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bash_runs import warm_python
 from offline_wandb import config, history, records
 
 from compositionality.data.artefact import Recipe
@@ -141,7 +140,7 @@ def test_completions_of_verl_are_the_same_growing_table(tmp_path: Path) -> None:
     }  # fmt: skip
     environment = {**os.environ, **variables}
     for steps in (("1", "2"), ("3", "4")):
-        subprocess.run([warm_python(), "-c", OF_VERL, *steps], cwd=run, check=True, env=environment)
+        subprocess.run([sys.executable, "-c", OF_VERL, *steps], cwd=run, check=True, env=environment)
     subprocess.run([sys.executable, "-m", "compositionality", "wandb", str(run)], check=True, env=environment)
     killed, resumed, afterwards = sorted(run.glob("wandb/offline-run-*"))
     assert rows_of_tables(killed)[:2] == [[step, "f:a", f"a{step}", True] for step in (1, 2)]

@@ -99,7 +99,12 @@ def test_p07_killed_and_started_again_ends_with_the_same_bytes(whole, tmp_path, 
     out, offline = tmp_path / "base", {"WANDB_MODE": "offline", "WANDB_SERVICE": service}
     kill_after_a_checkpoint(out, **offline)
     done = subprocess.run(
-        command(out), cwd=ROOT, env={**os.environ, **offline}, capture_output=True, text=True, check=True
+        command(out, python=sys.executable),
+        cwd=ROOT,
+        env={**os.environ, **offline},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "going on from step" in done.stdout
     assert files(out) == files(whole)

@@ -23,7 +23,7 @@ from compositionality.train.server_sampler import ServerSampler
 from compositionality.types import LENGTH, STOP
 
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
-FOR_RL = ServerSampler.__doc__ or ""
+FOR_RL = (Path(__file__).parents[3] / "bash/single_file/README.md").read_text()
 
 
 @pytest.fixture(scope="module")
