@@ -92,7 +92,6 @@ def box_span(response: str) -> tuple[int, int]:
 
 
 def has_box(response: str) -> bool:
-    """Return whether a box is opened at all."""
     return _BOX.search(response) is not None
 
 

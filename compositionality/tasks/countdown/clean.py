@@ -191,7 +191,9 @@ class Search:
         reached = [whole_values(table) for table in tables]
         targets = self._choose(tables, reached, bits, numbers_bits(ordered))
         right = [values == targets for values in reached]
-        fewest = self._fewest(right, len(indices))
+        fewest = np.full(len(indices), self.level)  # how many of the numbers reach the target
+        for mask in sorted(range(1, self.plan.full), key=int.bit_count, reverse=True):
+            fewest[right[mask].any(axis=0)] = mask.bit_count()
         sound = targets > 0
         if self.options.minimal:
             sound &= fewest == self.level
@@ -220,13 +222,6 @@ class Search:
             chosen = ranks == best[columns]
             targets[columns[chosen]] = values[chosen]
         return targets
-
-    def _fewest(self, right: list[NDArray[np.bool_]], problems: int) -> Whole:
-        """Return how many of the numbers reach the target."""
-        fewest = np.full(problems, self.level)
-        for mask in sorted(range(1, self.plan.full), key=int.bit_count, reverse=True):
-            fewest[right[mask].any(axis=0)] = mask.bit_count()
-        return fewest
 
     def _solutions(
         self, tables: list[Table], right: list[NDArray[np.bool_]], columns: Whole

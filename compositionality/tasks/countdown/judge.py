@@ -28,7 +28,6 @@ from compositionality.tasks.arithmetic import (
 from compositionality.tasks.countdown.wording import OPERATORS
 from compositionality.types import Reason, Verdict
 
-_NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)
 MAX_NUMBERS = 16
 STYLES = ("text", "compact")
 USES = ("all", "any")
@@ -66,14 +65,12 @@ def read_ground_truth(ground_truth: str) -> Truth:
     target: Any = present.get("target", present.get("answer"))
     numbers: Any = present.get("numbers", present.get("nums"))
     rules = (present.get("style", STYLES[0]), present.get("use", USES[0]), present.get("operators", OPERATORS))
-    fault = _fault(target, numbers, *rules)
-    if fault:
+    if fault := _fault(target, numbers, *rules):
         raise _damaged(ground_truth, fault)
     return Truth(target, tuple(sorted(numbers)), *rules)
 
 
 def _fault(target: Any, numbers: Any, style: Any, use: Any, operators: Any) -> str | None:
-    """Return what is wrong with the fields of a ground truth, or None."""
     if target is None:
         return "has no target"
     if not _is_whole(target):
@@ -111,7 +108,7 @@ def judge_countdown(answer_text: str, ground_truth: str) -> Verdict:
 def _judge_text(response: str, truth: Truth) -> Verdict:
     answer = last_answer(response, SPACE)
     if not answer:
-        return _NO_ANSWER
+        return Verdict(0.0, Reason.NO_ANSWER)
     if len(answer) > MAX_LENGTH:
         return _verdict(Reason.ILLEGAL, answer)
     expression, equals, claim = plain_signs(answer).partition("=")
@@ -121,11 +118,8 @@ def _judge_text(response: str, truth: Truth) -> Verdict:
     if postfix is None or not is_claim:
         return _verdict(Reason.ILLEGAL, answer)
     literals = [token for token in postfix if isinstance(token, int)]
-    if truth.use == "any":
-        are_given = Counter(literals) <= Counter(truth.numbers)
-    else:
-        are_given = tuple(sorted(literals)) == truth.numbers
-    if not are_given:
+    is_any = truth.use == "any"
+    if not (Counter(literals) <= Counter(truth.numbers) if is_any else tuple(sorted(literals)) == truth.numbers):
         return _verdict(Reason.WRONG_NUMBERS, answer)
     if (equals and claim != str(truth.target)) or value_of(postfix) != truth.target:
         return _verdict(Reason.WRONG_VALUE, answer)
@@ -134,7 +128,7 @@ def _judge_text(response: str, truth: Truth) -> Verdict:
 
 def _judge_compact(response: str, truth: Truth) -> Verdict:
     if "=" not in response:
-        return _NO_ANSWER
+        return Verdict(0.0, Reason.NO_ANSWER)
     lines = response.split("\n") if len(response) <= MAX_LENGTH else [""]
     steps = [_STEP.fullmatch(line) for line in lines]
     legal = [step for step in steps if step and step["sign"] in truth.operators]

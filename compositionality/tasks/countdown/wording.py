@@ -31,7 +31,6 @@ class Calculation(NamedTuple):
 
     @property
     def result(self) -> int:
-        """Return the value that takes the place of both."""
         return self.left // self.right if self.operator == "/" else int(WHOLE[self.operator](self.left, self.right))
 
 
@@ -42,7 +41,6 @@ def text_prompt(numbers: Sequence[int], target: int, operators: str = OPERATORS,
 
 
 def text_answer(expression: str) -> str:
-    """Return the shortest response of the text style."""
     return f"<answer>{expression}</answer>"
 
 

@@ -79,7 +79,6 @@ def check(channel: int, results: int, job: dict[str, Any]) -> NoReturn:
 
 
 def classes_of(prefix: str) -> list[str]:
-    """Return the classes that the problem defines."""
     if "class " not in prefix:
         return []
     import ast
