@@ -8,14 +8,13 @@ different splits and neighbouring seeds share no input, hence no problem, and an
 """
 
 import string
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 from zlib import crc32
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import SPLITS, Draws, check_split
-from compositionality.tasks.stream import check_choice, check_levels
+from compositionality.tasks.stream import changed_options, check_choice, check_levels
 from compositionality.tasks.string.functions import PRESETS, TEXT_LENGTHS, Function, select_functions, side
 from compositionality.tasks.string.program import (
     CONCAT,
@@ -32,6 +31,7 @@ from compositionality.tasks.string.wording import compact_prompt, ground_truth, 
 from compositionality.types import Problem
 
 LETTERS_AND_SOME_DIGITS = string.ascii_lowercase * 2 + "123"
+WORDING = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
 LEVELS = range(1, 13)  # a chain of n functions has 2^n shorter ones, and all are tried
 SEED_CLASSES = 8
 CHECKSUMS = len(SPLITS) * SEED_CLASSES
@@ -68,12 +68,6 @@ class StringOptions:
     style: str = "json"  # of the prompt: json or compact
     show_definitions: bool = False  # in the prompt
     group: str = ""  # name of this set of problems in tables; empty: that of its functions
-
-    def content(self) -> list[tuple[str, Any]]:
-        """Return the options beside the functions that decide which problems are drawn, where not the defaults."""
-        words = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
-        entries = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
-        return [(name, value) for name, value, default in entries if name not in words and value != default]
 
     def __post_init__(self) -> None:
         check_choice("shape", self.shape, ("chain", "tree"))
@@ -130,9 +124,8 @@ class StringGenerator:
         self.set_name = next((name for name in PRESETS if ids <= side(name, *division)), "mixed")
         self.group = options.group or self.set_name + ORDERED * options.order_sensitive
         self._pairs = last_pairs(options.alphabet)
-        self._salt = blake2b(
-            repr((options.content(), [f.id for f in self.functions])).encode(), digest_size=16
-        ).digest()
+        content = changed_options(options, WORDING), [function.id for function in self.functions]
+        self._salt = blake2b(repr(content).encode(), digest_size=16).digest()
 
     def problem(self, split: str, seed: int, index: int) -> Problem:
         return self.render(self.item(split, seed, index), seed)
