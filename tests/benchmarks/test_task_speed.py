@@ -16,10 +16,9 @@ from math_answers import RIGHT, WRONG
 
 from compositionality.domains.math.judge import judge_math
 from compositionality.tasks.countdown.clean import CountdownOptions
-from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.solve import solve
 from compositionality.tasks.countdown.task import CountdownPaperOptions
-from compositionality.tasks.countdown.wording import ground_truth
+from compositionality.tasks.countdown.wording import ground_truth, judge_countdown
 from compositionality.tasks.igsm.generate import IgsmOptions
 from compositionality.tasks.registry import find_task
 from compositionality.tasks.string.clean import StringOptions

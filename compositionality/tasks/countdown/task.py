@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from compositionality.errors import UserError, check_installed
 from compositionality.tasks.countdown.clean import GROUP, CountdownOptions, owner, problems
-from compositionality.tasks.countdown.judge import judge_countdown, read_ground_truth
 from compositionality.tasks.countdown.solve import LEVELS, solve
 from compositionality.tasks.countdown.wording import (
     compact_prompt,
     compact_trace,
     ground_truth,
+    judge_countdown,
+    read_ground_truth,
     short_name,
     text_answer,
     text_prompt,
