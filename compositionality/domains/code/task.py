@@ -109,8 +109,7 @@ def _calls(name: str, inputs: list[Any], outputs: list[Any]) -> str:
         results = [json.loads(text) if isinstance(text, str) else text for text in outputs]
     except ValueError as error:
         raise UserError(f"ground_truth: arguments of {name} are no JSON; make the problem file again") from error
-    cases = json.dumps(list(zip(arguments, results, strict=True)))
-    return _CALLS.format(name=name, cases=cases)
+    return _CALLS.format(name=name, cases=json.dumps(list(zip(arguments, results, strict=True))))
 
 
 # ---- verdicts

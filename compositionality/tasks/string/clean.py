@@ -206,8 +206,7 @@ class StringGenerator:
         if function is not None and not function.binary:
             return join(function, [main], self._parameter(draws, function))
         other = self._second_argument(draws, depth - 1, literal=function is not None)
-        arguments = (main, other) if draws.below(2) else (other, main)
-        return join(function or CONCAT, arguments)
+        return join(function or CONCAT, (main, other) if draws.below(2) else (other, main))
 
     def _second_argument(self, draws: Draws, depth: int, *, literal: bool) -> Program:
         """Draw x, or a tree that is at most ``depth`` deep, or (for interlacing only) a literal.

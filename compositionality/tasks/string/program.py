@@ -258,6 +258,18 @@ class Walk:
         return Walk(self.input, value, (*self.steps, call), self.shorter | longer | {self.value})
 
 
+def real_depths(applied: Sequence[Applied]) -> list[int]:
+    """Return for each step how many operators on the longest path from x to it change what they are given.
+
+    A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.
+    """
+    depths: list[int] = []
+    for call, given, value, _ in applied:
+        below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in call.sources])
+        depths.append(below if below < 0 or value in given else below + 1)
+    return depths
+
+
 def is_reducible(program: Program, x: str) -> bool:
     """Return whether the program without some of its calls has the same value on ``x``.
 

@@ -22,12 +22,11 @@ from compositionality.tasks.string.diagnose import diagnose, read_chain
 from compositionality.tasks.string.functions import ALIASES
 from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
 from compositionality.tasks.string.program import (
-    INPUT,
-    Applied,
     Program,
     another_order,
     is_reducible,
     parse_program,
+    real_depths,
     steps_of,
 )
 from compositionality.tasks.string.reference import read_reference
@@ -235,18 +234,6 @@ def _composition_keys(program: Program) -> tuple[str | None, str | None]:
 def fingerprint(function: Callable[[str], str]) -> str:
     results = "\x00".join([function(probe) for probe in PROBES])
     return blake2b(results.encode(), digest_size=16).hexdigest()
-
-
-def real_depths(applied: Sequence[Applied]) -> list[int]:
-    """Return for each step how many operators on the longest path from x to it change what they are given.
-
-    A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.
-    """
-    depths: list[int] = []
-    for call, given, value, _ in applied:
-        below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in call.sources])
-        depths.append(below if below < 0 or value in given else below + 1)
-    return depths
 
 
 @lru_cache(maxsize=200_000)
