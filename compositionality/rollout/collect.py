@@ -15,14 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from compositionality.console import new_console
-from compositionality.data.artefact import (
-    check_maker,
-    check_target,
-    exclusive,
-    is_done,
-    is_to_be_checked,
-    remove,
-)
+from compositionality.data.artefact import check_maker, check_target, exclusive, is_done, is_to_be_checked, remove
 from compositionality.data.problems import read_problems
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, run_calls

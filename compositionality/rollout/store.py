@@ -194,8 +194,7 @@ def check_answers(folder: Path, problems: Path | None, model: Path | None = None
 
 def read_rollouts(folder: Path) -> Iterator[pa.Table]:
     """Read the rows of a rollout folder, one shard at a time, in the order (problem, sample)."""
-    manifest = rollout_manifest(folder)
-    for name in sorted(manifest.files):
+    for name in sorted(rollout_manifest(folder).files):
         yield read_table(folder / name, SCHEMA.names, types=SCHEMA, gaps=GAPS)
 
 
