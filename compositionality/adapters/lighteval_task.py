@@ -51,8 +51,6 @@ def lighteval_task(problems: Path | str, name: str = "compositionality", max_tok
 
 
 class RowScore(SampleLevelComputation):  # type: ignore[misc]
-    """The accuracy of one answer, from the judge of its row."""
-
     def compute(self, doc: Doc, model_response: Any, **_: Any) -> float:
         return row_score(json.loads(doc.specific["row"]), model_response.final_text[0])
 

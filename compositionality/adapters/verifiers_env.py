@@ -98,5 +98,4 @@ def _data(row: Mapping[str, Any]) -> ProblemData:
 
 @cache
 def _shared_judge(workers: int) -> SharedJudge:
-    """Return the judge that all rollouts of a process share."""
     return SharedJudge(workers)

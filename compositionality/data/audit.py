@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import (
-    Recipe,
-    check_maker,
-    check_place,
-    is_to_be_checked,
-    make,
-    name_inputs,
-)
+from compositionality.data.artefact import Recipe, check_maker, check_place, is_to_be_checked, make, name_inputs
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError

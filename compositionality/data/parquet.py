@@ -52,13 +52,11 @@ def check_file(path: Path) -> None:
 
 
 def column_names(path: Path) -> list[str]:
-    """Return the columns of a file that ``read_table`` reads."""
     with _readable(path):
         return list((_read_json_lines(path).schema if path.suffix == JSON_LINES else pq.read_schema(path)).names)
 
 
 def count_rows(path: Path) -> int:
-    """Return the number of rows of a file that ``read_table`` reads."""
     with _readable(path):
         return int(_read_json_lines(path).num_rows if path.suffix == JSON_LINES else pq.read_metadata(path).num_rows)
 

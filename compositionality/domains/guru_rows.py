@@ -41,8 +41,6 @@ class GuruRow(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A row that cannot be used, and why."""
-
     file: str
     row: int
     reason: str

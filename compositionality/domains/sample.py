@@ -1,8 +1,8 @@
 """A small sample of every domain in guru's columns, generated: what can be had without a download."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,12 +11,12 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers
-from compositionality.tasks.registry import BUILT_IN, find_task
+from compositionality.tasks.registry import OURS, find_task
 from compositionality.types import Problem
 from compositionality.validation import check_ranges
 
 STEP = "make_domain_sample"
-DOMAINS = [name for name, place in BUILT_IN.items() if "domains" in place and name != "reasoning_gym"]
+DOMAINS = [name for name in OURS["domains"] if name != "reasoning_gym"]
 """Of reasoning-gym one names the data set first."""
 
 
@@ -40,7 +40,10 @@ def make_domain_sample(settings: DomainSampleSettings) -> Path:
         folder.mkdir()
         rows = {}
         for domain in DOMAINS:
-            problems = list(_problems(domain, settings))
+            task, kinds = find_task(domain), _options(domain)
+            share = settings.count // sum(len(options.levels) for options in kinds)  # of each kind and level
+            drawn = [(options, settings.split, settings.seed, share * len(options.levels)) for options in kinds]
+            problems = [problem for words in drawn for problem in task.problems(*words, settings.workers)]
             name = f"{domain}__generated_{len(problems)}"
             write_table(_table(problems, domain, settings.split), folder / f"{name}.parquet")
             rows[name] = len(problems)
@@ -59,10 +62,9 @@ def check(settings: DomainSampleSettings) -> Recipe:
     check_ranges(settings)
     least = {}
     for domain in DOMAINS:
-        task = find_task(domain)
-        options = next(iter(task.modes.values())).options()
-        least[domain] = len(task.kinds or ("",)) * len(options.levels)
-        task.problem(options, settings.split, settings.seed, 0)
+        kinds = _options(domain)
+        least[domain] = sum(len(options.levels) for options in kinds)
+        find_task(domain).problem(kinds[0], settings.split, settings.seed, 0)
     largest = max(DOMAINS, key=least.__getitem__)
     if settings.count < least[largest]:
         raise UserError(
@@ -73,15 +75,11 @@ def check(settings: DomainSampleSettings) -> Recipe:
     return Recipe(STEP, shown)
 
 
-def _problems(domain: str, settings: DomainSampleSettings) -> Iterator[Problem]:
-    """Draw of each kind the same number, at each of its levels the same number."""
+def _options(domain: str) -> list[Any]:
+    """Return the default options of each kind of a domain's problems."""
     task = find_task(domain)
-    mode = next(iter(task.modes.values()))
-    for kind in task.kinds or (None,):
-        options = mode.options(kind=kind) if kind else mode.options()
-        levels = len(options.levels)
-        count = settings.count // (len(task.kinds or ("",)) * levels) * levels
-        yield from task.problems(options, settings.split, settings.seed, count, settings.workers)
+    make_options = next(iter(task.modes.values())).options
+    return [make_options(kind=kind) for kind in task.kinds] or [make_options()]
 
 
 def _table(problems: list[Problem], domain: str, split: str) -> pa.Table:

@@ -206,7 +206,6 @@ class JudgePool:
             )
 
     def replace(self, worker: Worker) -> None:
-        """Kill ``worker`` and start another in its place."""
         worker.kill()
         fresh = self._start()
         self.workers[self.workers.index(worker)] = fresh

@@ -77,8 +77,6 @@ class FilterSettings(RowSettings):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One judged completion."""
-
     text: str
     n_tokens: int
     finish_reason: str

@@ -16,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, Fraction, NonEmptyStr, NonNegativeInt, PositiveInt, Seed
 from compositionality.rft.rows import to_table
 from compositionality.tasks.registry import task_of
-from compositionality.tasks.task import ANALYSIS_LEVELS, PLAIN, Behaviours, flat
+from compositionality.tasks.task import ANALYSIS_LEVELS, PLAIN, Behaviours
 from compositionality.types import Message, Problem
 from compositionality.validation import check_ranges
 
@@ -46,8 +46,8 @@ class SolutionSettings:
         """Return the behaviours to inject. UserError for keys that exclude each other."""
         if self.analysis and self.analysis_chance is not None:
             raise UserError("analysis, analysis_chance: give only one of the two")
-        levels = ANALYSIS_LEVELS[self.analysis]
-        analysis = levels if self.analysis_chance is None else flat(self.analysis_chance)
+        of_level, chance = ANALYSIS_LEVELS[self.analysis], self.analysis_chance
+        analysis = of_level if chance is None else (0.0, *[chance] * 5)  # of every step that names a quantity
         return Behaviours(self.subgoals, analysis, self.reflection, padded=self.padded)
 
 

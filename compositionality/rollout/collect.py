@@ -2,11 +2,10 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,17 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from compositionality.console import new_console
-from compositionality.data.artefact import (
-    check_maker,
-    check_target,
-    exclusive,
-    is_done,
-    is_to_be_checked,
-    remove,
-)
+from compositionality.data.artefact import check_maker, check_target, exclusive, is_done, is_to_be_checked, remove
 from compositionality.data.problems import read_problems
 from compositionality.reward.pool import JudgeInput, JudgePool
-from compositionality.rollout.engines.base import Chat, Engine, Tick
+from compositionality.rollout.engines.base import Chat, Engine, Tick, run_calls
 from compositionality.rollout.engines.factory import AUTO, check_engine, choose_engine, open_engine
 from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
@@ -195,26 +187,6 @@ class _Job:
         extra = ["extra_info"] if self.settings.reward.function else []
         columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *extra])
         return units, dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
-
-
-def run_calls(
-    generate: Callable[[Call], list[Completion]], calls: Sequence[Call], parallel_calls: int
-) -> Iterator[tuple[Call, list[Completion]]]:
-    """Run the calls, at most ``parallel_calls`` at a time; yield (call, completions) as they finish."""
-    if parallel_calls == 1:  # in this thread, which vLLM has bound to its cores
-        yield from ((call, generate(call)) for call in calls)
-        return
-    waiting = iter(calls)
-    with ThreadPoolExecutor(parallel_calls) as threads:
-        running: dict[Future[list[Completion]], Call] = {}
-        while True:
-            for call in islice(waiting, parallel_calls - len(running)):
-                running[threads.submit(generate, call)] = call
-            if not running:
-                return
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                yield running.pop(future), future.result()
 
 
 class Meter:

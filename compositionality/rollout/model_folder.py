@@ -74,7 +74,6 @@ def _snapshot(hub_id: str) -> Path:
 
 
 def check_family(folder: Path) -> None:
-    """Raise UserError for a model whose family is not in FAMILIES."""
     kind = read_config(folder).get("model_type")
     if kind not in FAMILIES:
         raise UserError(f"{folder}: model_type {kind!r} is none of {', '.join(FAMILIES)}")

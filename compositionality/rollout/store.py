@@ -85,21 +85,11 @@ def shard_table(
     verdicts: Sequence[Verdict],
 ) -> pa.Table:
     """Return the rows of one shard, each from (problem, sample), (level, group), completion and verdict."""
-    return pa.table(
-        {
-            "problem": [problem for problem, _ in units],
-            "level": [level for level, _ in groups],
-            "group": [group for _, group in groups],
-            "sample": [sample for _, sample in units],
-            "response": [storable(completion.text) for completion in completions],
-            "n_tokens": [completion.n_tokens for completion in completions],
-            "finish_reason": [completion.finish_reason for completion in completions],
-            "score": [verdict.score for verdict in verdicts],
-            "reason": [verdict.reason.value for verdict in verdicts],
-            "answer": [verdict.answer for verdict in verdicts],
-        },
-        schema=SCHEMA,
-    )
+    rows = []
+    for (problem, sample), (level, group), sampled, verdict in zip(units, groups, completions, verdicts, strict=True):
+        cells = (problem, level, group, sample, storable(sampled.text), sampled.n_tokens, sampled.finish_reason)
+        rows.append((*cells, verdict.score, verdict.reason.value, verdict.answer))
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
 # ---- writing
@@ -167,7 +157,6 @@ class WorkingFolder:
 
 
 def working_path(output: Path) -> Path:
-    """Return the folder of the half-finished rollouts of ``output``."""
     return hidden_sibling(output, "working")
 
 
@@ -205,8 +194,7 @@ def check_answers(folder: Path, problems: Path | None, model: Path | None = None
 
 def read_rollouts(folder: Path) -> Iterator[pa.Table]:
     """Read the rows of a rollout folder, one shard at a time, in the order (problem, sample)."""
-    manifest = rollout_manifest(folder)
-    for name in sorted(manifest.files):
+    for name in sorted(rollout_manifest(folder).files):
         yield read_table(folder / name, SCHEMA.names, types=SCHEMA, gaps=GAPS)
 
 

@@ -92,7 +92,6 @@ def box_span(response: str) -> tuple[int, int]:
 
 
 def has_box(response: str) -> bool:
-    """Return whether a box is opened at all."""
     return _BOX.search(response) is not None
 
 
@@ -288,7 +287,11 @@ def read_literal(text: str) -> Any:
 
     Text over MAX_LITERAL characters, with brackets over MAX_DEPTH deep, a repeated key or a comment is not read.
     """
-    text = _unfenced(text.strip())
+    text = text.strip()
+    opening, _, lines = text.partition("\n")
+    body, _, closing = lines.rpartition("\n")
+    if _FENCE_OF_LITERAL.fullmatch(opening) and closing.strip() == "```":
+        text = body.strip()
     if len(text) > MAX_LITERAL or max(depths(text)) > MAX_DEPTH:
         return UNREADABLE
     try:
@@ -325,13 +328,6 @@ def with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         raise RepeatedKeyError
     return fields
-
-
-def _unfenced(text: str) -> str:
-    """Return what stands in the one code fence that ``text`` is, or ``text``."""
-    opening, _, lines = text.partition("\n")
-    body, _, closing = lines.rpartition("\n")
-    return body.strip() if _FENCE_OF_LITERAL.fullmatch(opening) and closing.strip() == "```" else text
 
 
 def depths(signs: Iterable[str]) -> list[int]:

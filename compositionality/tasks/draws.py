@@ -67,7 +67,6 @@ class Draws:
         return items[self.below(len(items))]
 
     def shuffled(self, items: Iterable[Chosen]) -> list[Chosen]:
-        """Return the items in a random order."""
         remaining = list(items)
         return [remaining.pop(self.below(len(remaining))) for _ in range(len(remaining))]
 
@@ -82,7 +81,6 @@ class Draws:
         return bisect_right(ends, self.below(ends[-1]))
 
     def text(self, alphabet: str, length: int) -> str:
-        """Return a string of ``length`` characters of ``alphabet``."""
         size = len(alphabet)
         value = self.below(size**length)
         chars = []
@@ -122,7 +120,6 @@ def check_split(split: str, splits: Iterable[str]) -> None:
 
 
 def key_bits(name: str) -> np.uint64:
-    """Return 64 bits of a name."""
     return np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little"))
 
 

@@ -14,18 +14,11 @@ from compositionality.tasks.task import Task
 from compositionality.types import Verdict
 
 GROUP = "compositionality.tasks"
-BUILT_IN = {
-    "string": "compositionality.tasks.string:TASK",
-    "countdown": "compositionality.tasks.countdown:TASK",
-    "igsm": "compositionality.tasks.igsm:TASK",
-    "math": "compositionality.domains.math:TASK",
-    "code": "compositionality.domains.code:TASK",
-    "logic": "compositionality.domains.logic:TASK",
-    "simulation": "compositionality.domains.simulation:TASK",
-    "stem": "compositionality.domains.stem:TASK",
-    "table": "compositionality.domains.table:TASK",
-    "reasoning_gym": "compositionality.domains.reasoning_gym:TASK",
+OURS = {
+    "tasks": ("string", "countdown", "igsm"),
+    "domains": ("math", "code", "logic", "simulation", "stem", "table", "reasoning_gym"),
 }
+BUILT_IN = {name: f"compositionality.{room}.{name}.task:TASK" for room, names in OURS.items() for name in names}
 
 
 @cache

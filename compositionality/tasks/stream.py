@@ -2,8 +2,10 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import fields
 from itertools import islice
+from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.types import Problem
@@ -52,6 +54,13 @@ def _distinct(
             return
     short = min(levels, key=lambda level: filled[level])
     raise UserError(f"level {short} has only {filled[short]} different problems among {tried} candidates; {advice}")
+
+
+def changed_options(options: Any, wording: Collection[str]) -> list[tuple[str, Any]]:
+    """Return name and value of the options that are not the defaults, but for those of the ``wording``: they decide
+    which problems are drawn."""
+    entries = [(entry.name, getattr(options, entry.name), entry.default) for entry in fields(options)]
+    return [(name, value) for name, value, default in entries if name not in wording and value != default]
 
 
 def check_choice(key: str, value: str, choices: Sequence[str]) -> None:

@@ -111,11 +111,6 @@ class Behaviours:
         return self.analysis[min(terms, len(self.analysis) - 1)]
 
 
-def flat(chance: float) -> tuple[float, ...]:
-    """Return the same chance of an analysis for every step that names a quantity."""
-    return (0.0, *[chance] * 5)
-
-
 PLAIN = Behaviours()
 BRIDGE = Behaviours(subgoals=True, analysis=ANALYSIS_LEVELS[2], reflection=0.1)
 

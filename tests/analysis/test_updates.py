@@ -29,8 +29,8 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.rollout.store import STEP, shard_table
-from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.generate import IgsmOptions
+from compositionality.tasks.igsm.task import TASK
 from compositionality.train.grpo import make_batches, policy_loss
 from compositionality.train.policy import Policy, load_model
 from compositionality.train.settings import ModelSettings

@@ -15,16 +15,15 @@ import pytest
 from math_answers import RIGHT, WRONG
 
 from compositionality.domains.math.judge import judge_math
-from compositionality.tasks import countdown, igsm, string
 from compositionality.tasks.countdown.clean import CountdownOptions
-from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.solve import solve
 from compositionality.tasks.countdown.task import CountdownPaperOptions
-from compositionality.tasks.countdown.wording import ground_truth
+from compositionality.tasks.countdown.wording import ground_truth, judge_countdown
 from compositionality.tasks.igsm.generate import IgsmOptions
+from compositionality.tasks.registry import find_task
 from compositionality.tasks.string.clean import StringOptions
-from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
+from compositionality.tasks.string.wording import judge_string
 
 SIX = [([25, 50, 75, 100, 3, 6], 952), ([1, 2, 3, 4, 5, 6], 100), ([2, 2, 3, 3, 4, 4], 24)]
 STRING = {
@@ -63,7 +62,7 @@ def made(task: Any, options: Any) -> Callable[[int], Iterable[object]]:
 def test_strings_per_second(stage: int, scale: tuple[int, int]) -> None:
     """Clean, or a stage of the paper's, whose original makes 4,500 to 5,900 rows a second."""
     rounds, part = scale
-    clean = made(string.TASK, StringOptions(levels=(1, 2)))
+    clean = made(find_task("string"), StringOptions(levels=(1, 2)))
     make = (lambda count: list(paper_problems(StringPaperOptions(stage, 1, 2), "train", count))) if stage else clean
     count = 10_000 // part
     print(f"\n{f'paper, stage {stage}' if stage else 'clean'}: {per_second(count, lambda: make(count), rounds):,.0f}/s")
@@ -73,13 +72,13 @@ def test_strings_per_second(stage: int, scale: tuple[int, int]) -> None:
 def test_countdown_problems_per_second(numbers: int, scale: tuple[int, int]) -> None:
     """Ours are proved solvable, all solutions counted; the library's are built from one. Goal: 100 times as fast."""
     theirs, ours = library("countdown", min_numbers=numbers, max_numbers=numbers), CountdownOptions(levels=(numbers,))
-    beside(made(countdown.TASK, ours), {3: 8000, 4: 4000, 5: 100}[numbers], theirs, 200, scale)
+    beside(made(find_task("countdown"), ours), {3: 8000, 4: 4000, 5: 100}[numbers], theirs, 200, scale)
 
 
 @pytest.mark.parametrize("style", ["text", "compact"])
 def test_igsm_problems_per_second(style: str, scale: tuple[int, int]) -> None:
     """Of 15 to 20 operations, beside the library's filled templates. Goal: 300 a second."""
-    theirs, ours = library("gsm_symbolic"), made(igsm.TASK, IgsmOptions(law="min-of-two", style=style))
+    theirs, ours = library("gsm_symbolic"), made(find_task("igsm"), IgsmOptions(law="min-of-two", style=style))
     ours(40)  # the frequency of answers is known from then on
     beside(ours, 200, theirs, 200, scale)
 
@@ -113,7 +112,7 @@ def test_judged_strings_per_second(style: str, scale: tuple[int, int]) -> None:
 def test_judged_countdown_answers_per_second(level: int, scale: tuple[int, int]) -> None:
     """Answers to the paper's problems, a plus of every second made a minus. Goal: 5 times the library's scorer."""
     peer = pytest.importorskip("reasoning_gym.games.countdown", reason="the yardstick comes with the full set-up")
-    problems = list(islice(countdown.TASK.problems(CountdownPaperOptions((level,)), "train", 0, 512), 512))
+    problems = list(islice(find_task("countdown").problems(CountdownPaperOptions((level,)), "train", 0, 512), 512))
     golds = [problem.metadata["expression"] for problem in problems]
     answers = [gold.replace(" + ", " - ", 1) if index % 2 else gold for index, gold in enumerate(golds)]
     scorer = peer.CountdownDataset(peer.CountdownConfig(seed=0, size=1))

@@ -12,9 +12,9 @@ from compositionality.data.audit import AuditData, audit_data, audit_file
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.tasks import countdown
 from compositionality.tasks.countdown.clean import CountdownOptions, problems
 from compositionality.tasks.countdown.task import CountdownPaperOptions
+from compositionality.tasks.registry import find_task
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
 
@@ -190,7 +190,9 @@ def test_prompts_that_are_not_the_truths_are_counted(tmp_path: Path, style: str)
 def test_the_papers_file_repeats_problems(tmp_path: Path) -> None:
     pytest.importorskip("reasoning_gym")
     path = tmp_path / "paper.parquet"
-    write_table(to_table(list(countdown.TASK.problems(CountdownPaperOptions((2,)), "train", 0, 2000)), "train"), path)
+    write_table(
+        to_table(list(find_task("countdown").problems(CountdownPaperOptions((2,)), "train", 0, 2000)), "train"), path
+    )
     _, (level,) = audit_file(path)
     assert (level["rows"], level["duplicates"], level["solvable"], level["wrong_gold"]) == (2000, 141, 1, 0)
 

@@ -9,8 +9,8 @@ from compositionality.data.ledger import SplitLedger, identities
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.tasks.string import TASK
 from compositionality.tasks.string.clean import StringOptions
+from compositionality.tasks.string.task import TASK
 
 TRAIN = [row("func_3(func_9(x))", "abc"), row("func_1(func_5(x, 'ab'), 2)", "xyz"), row("func_17(x)", "xyz")]
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from compositionality.domains.code import TASK, judge, sandbox
-from compositionality.domains.code.judge import same_output
+from compositionality.domains.code import sandbox, task
 from compositionality.domains.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
-from compositionality.domains.code.task import CodeOptions
+from compositionality.domains.code.task import TASK, CodeOptions, same_output
 from compositionality.reward.judge import judge_response
 from compositionality.tasks.answers import last_program
 from compositionality.types import Reason
@@ -138,7 +137,7 @@ def test_p05_a_failure_of_the_sandbox_is_an_error(
     def stopped(*_: object) -> None:
         raise sandbox.SandboxError("no process can be started")
 
-    monkeypatch.setattr(judge, "run_tests", stopped)
+    monkeypatch.setattr(task, "run_tests", stopped)
     verdict = TASK.judge(fenced(SQUARE), FUNCTIONAL)
     assert (verdict.reason, verdict.score) == (Reason.ERROR, 0.0)
     assert "no process can be started" in caplog.text
@@ -147,7 +146,7 @@ def test_p05_a_failure_of_the_sandbox_is_an_error(
 def test_p05_time_is_the_programs_fault_and_ends_before_the_pools_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sandbox.Limits().wall_s + sandbox.GRACE_S < 10
     short = sandbox.Limits(wall_s=0.5)
-    monkeypatch.setattr(judge, "run_tests", lambda *args: sandbox.run_tests(*args, limits=short))
+    monkeypatch.setattr(task, "run_tests", lambda *args: sandbox.run_tests(*args, limits=short))
     assert TASK.judge(fenced("def f(x):\n    while True: pass"), FUNCTIONAL).reason is Reason.WRONG
 
 
@@ -159,7 +158,7 @@ def test_the_first_wrong_case_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> N
             runs.append(run)
             yield run
 
-    monkeypatch.setattr(judge, "run_script", run_script)
+    monkeypatch.setattr(task, "run_script", run_script)
     assert TASK.judge(fenced("print(0)"), STDIO).reason is Reason.WRONG
     assert [run.output for run in runs] == ["0\n"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compositionality.domains.code.judge import CodeTruth
+from compositionality.domains.code.task import CodeTruth
 from compositionality.domains.simulation.task import SimulationTruth
 from compositionality.domains.stem.judge import LETTERS
 from compositionality.errors import UserError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compositionality.domains.logic import TASK
+from compositionality.domains.logic.task import TASK
 from compositionality.reward.judge import judge_response
 from compositionality.types import Reason
 

@@ -7,8 +7,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from compositionality.domains.logic import TASK
 from compositionality.domains.logic.puzzles import ATTRIBUTES, LogicOptions
+from compositionality.domains.logic.task import TASK
 
 BETWEEN = (
     (r"(.+) (?:is|lives) directly left of (.+)", lambda a, b: b - a == 1),

@@ -9,8 +9,8 @@ import math_verify
 import pytest
 from math_answers import RIGHT, TEXTS, WRONG
 
-from compositionality.domains.math import TASK
 from compositionality.domains.math.symbols import _check_symbols
+from compositionality.domains.math.task import TASK
 from compositionality.reward.judge import judge_with
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason

@@ -7,7 +7,7 @@ import pytest
 
 from compositionality.domains.math.expressions import is_expression
 from compositionality.domains.math.judge import judge_math
-from compositionality.domains.math.reals import is_above, real_of
+from compositionality.domains.math.numbers import is_above, real_of
 from compositionality.types import Reason
 
 

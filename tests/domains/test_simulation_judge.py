@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from compositionality.domains.simulation import TASK
-from compositionality.domains.simulation.task import SimulationOptions
+from compositionality.domains.simulation.task import TASK, SimulationOptions
 from compositionality.types import Reason
 
 OUTPUT = json.dumps({"output": {"total": 3, "ok": True}})

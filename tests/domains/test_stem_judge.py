@@ -9,8 +9,8 @@ import threading
 import pytest
 from played_server import Reply, playing
 
-from compositionality.domains.stem import TASK, judge
-from compositionality.domains.stem.task import StemOptions
+from compositionality.domains.stem import judge
+from compositionality.domains.stem.task import TASK, StemOptions
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from compositionality.domains.table import TASK
-from compositionality.domains.table.task import REGIONS, TableOptions
+from compositionality.domains.table.task import REGIONS, TASK, TableOptions
 from compositionality.reward.judge import judge_response
 from compositionality.types import Reason
 

@@ -17,8 +17,7 @@ from compositionality.rollout.cluster import (
     tracker_variables,
     worker_variables,
 )
-from compositionality.rollout.engines.ray import RayEngine
-from compositionality.rollout.engines.vllm import VllmOptions
+from compositionality.rollout.engines.vllm import RayEngine, VllmOptions
 from compositionality.study.cluster import own_address
 
 

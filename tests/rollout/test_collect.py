@@ -18,7 +18,8 @@ from rich.console import Console
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.rollout.collect import Meter, calls_of, collect, run_calls
+from compositionality.rollout.collect import Meter, calls_of, collect
+from compositionality.rollout.engines.base import run_calls
 from compositionality.rollout.store import (
     SCHEMA,
     layout,

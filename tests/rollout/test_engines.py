@@ -11,10 +11,9 @@ from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engines import transformers
-from compositionality.rollout.engines.builtin import BuiltinEngine, read_weights
+from compositionality.rollout.engines import local
 from compositionality.rollout.engines.factory import open_engine
-from compositionality.rollout.engines.transformers import SeededSampler, TransformersEngine
+from compositionality.rollout.engines.local import BuiltinEngine, SeededSampler, TransformersEngine, read_weights
 from compositionality.rollout.settings import CollectSettings, check_settings
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 from compositionality.seeds import request_seed
@@ -33,7 +32,7 @@ def inputs(last, first=0, run_seed=0):
 @pytest.fixture(scope="module", params=ENGINES)
 def engine(request, tiny_model):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transformers, "BATCH", 16)
+        patch.setattr(local, "BATCH", 16)
         yield ENGINES[request.param](tiny_model)
 
 
@@ -89,7 +88,7 @@ def test_draws_of_the_transformers_engine_follow_the_tempered_softmax():
 def test_settings_open_the_builtin_engine_with_their_dtype(tiny_model):
     settings = CollectSettings(model=str(tiny_model), engine="builtin", dtype="bfloat16")
     coarse, fine = open_engine(settings, 20), BuiltinEngine(tiny_model)
-    assert (coarse._sampler.model.dtype, fine._sampler.model.dtype) == (torch.bfloat16, torch.float32)
+    assert (coarse._model.model.dtype, fine._model.model.dtype) == (torch.bfloat16, torch.float32)
     answers = (engine.generate(*inputs(40), replace(GREEDY, max_tokens=1)) for engine in (coarse, fine))
     assert sum(a == b for a, b in zip(*answers, strict=True)) >= 35
     with pytest.raises(UserError, match="dtype=flaot32: must be one of"):

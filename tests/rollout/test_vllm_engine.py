@@ -50,7 +50,7 @@ def test_p07_seeded_requests_repeat_themselves(engine):
 
 
 def test_p13_greedy_answers_agree_with_transformers(engine, tiny_model):
-    from compositionality.rollout.engines.transformers import TransformersEngine
+    from compositionality.rollout.engines.local import TransformersEngine
 
     options = SamplingOptions(temperature=0.0, max_tokens=24)
     theirs = TransformersEngine(tiny_model).generate(*inputs(64), options)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from task_options import COUNTDOWN as ALL
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown import TASK
 from compositionality.tasks.countdown.clean import CountdownOptions, owner, problems
 from compositionality.tasks.countdown.solve import solve
+from compositionality.tasks.countdown.task import TASK
 from compositionality.tasks.draws import SEED_CLASSES, SPLITS
 from compositionality.types import Problem
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import MAX_DIGITS, MAX_LENGTH, parse, value_of
-from compositionality.tasks.countdown import judge as judge_module
-from compositionality.tasks.countdown.judge import MAX_NUMBERS, judge_countdown
-from compositionality.tasks.countdown.wording import compact_prompt, text_prompt
+from compositionality.tasks.countdown import wording as judge_module
+from compositionality.tasks.countdown.wording import MAX_NUMBERS, compact_prompt, judge_countdown, text_prompt
 
 TRUTH = json.dumps({"target": TARGET, "numbers": NUMBERS})
 STEPS_TRUTH = json.dumps({"target": FOUR_TARGET, "numbers": FOUR, "style": "compact"})

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 import pytest
 from countdown_attacks import ATTACKS, CHEATS, FAIR, Attack
 
-from compositionality.tasks.countdown.judge import judge_countdown
+from compositionality.tasks.countdown.wording import judge_countdown
 
 pytest.importorskip("reasoning_gym", reason="reasoning-gym comes with the full set-up only")
 SECONDS, MEMORY = 2, 4 << 30

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from compositionality.errors import UserError
 from compositionality.tasks.countdown.clean import whole_values
-from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.solve import OPERATOR_SETS, make_plan, solve
-from compositionality.tasks.countdown.wording import compact_trace, ground_truth, text_answer
+from compositionality.tasks.countdown.wording import compact_trace, ground_truth, judge_countdown, text_answer
 from compositionality.types import Reason
 
 PRIME = 2**127 - 1

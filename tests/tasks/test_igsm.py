@@ -14,7 +14,7 @@ from igsm_reader import nouns_of, read_prompt
 from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import parse, value_of
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm import TASK, generate
+from compositionality.tasks.igsm import generate
 from compositionality.tasks.igsm.draw import MAX_PARENTS
 from compositionality.tasks.igsm.generate import (
     BINS,
@@ -28,9 +28,9 @@ from compositionality.tasks.igsm.generate import (
 )
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.solution import plan_steps
-from compositionality.tasks.igsm.task import graph_in
+from compositionality.tasks.igsm.task import TASK, graph_in
 from compositionality.tasks.igsm.wording import BUILT_IN, compact_prompt, read_systems, text_prompt
-from compositionality.tasks.task import ANALYSIS_LEVELS, BRIDGE, PLAIN, Behaviours, flat
+from compositionality.tasks.task import ANALYSIS_LEVELS, BRIDGE, PLAIN, Behaviours
 
 SIZES = {
     "paper": IgsmOptions(law="min-of-two", most_common=1),
@@ -156,7 +156,7 @@ BEHAVIOURS = {
     "plain": PLAIN,
     "BRIDGE": BRIDGE,
     "subgoals": Behaviours(subgoals=True),
-    "analysis": Behaviours(analysis=flat(0.5)),
+    "analysis": Behaviours(analysis=(0.0, *[0.5] * 5)),
     "reflection": Behaviours(reflection=0.3),
     "reordered": Behaviours(reordered=True),
     "padded": Behaviours(padded=True),

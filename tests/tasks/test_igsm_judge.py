@@ -10,9 +10,8 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import parse, value_of
-from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.generate import IgsmOptions
-from compositionality.tasks.igsm.task import graph_in
+from compositionality.tasks.igsm.task import TASK, graph_in
 from compositionality.tasks.task import BRIDGE, PLAIN, Behaviours
 from compositionality.types import LENGTH, Completion, Problem
 

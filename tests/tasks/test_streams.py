@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from task_options import COUNTDOWN, GOLDEN, STRING
 
-from compositionality.tasks import countdown, string
 from compositionality.tasks.draws import SEED_CLASSES, SPLITS, Draws, draw_owned
+from compositionality.tasks.registry import find_task
 
-TASKS = {"string": (string.TASK, STRING, 120), "countdown": (countdown.TASK, COUNTDOWN, 60)}
+TASKS = {"string": (find_task("string"), STRING, 120), "countdown": (find_task("countdown"), COUNTDOWN, 60)}
 """The task, its options by name, and how many problems a golden digest is of."""
 
 

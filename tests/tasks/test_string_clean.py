@@ -12,7 +12,7 @@ from task_options import STRING as ALL
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import SPLITS
-from compositionality.tasks.string import TASK, clean
+from compositionality.tasks.string import clean
 from compositionality.tasks.string.clean import StringGenerator, StringOptions, checksum, owned_checksum, owner
 from compositionality.tasks.string.functions import ATOMS
 from compositionality.tasks.string.program import (
@@ -28,7 +28,7 @@ from compositionality.tasks.string.program import (
     parse_program,
     steps_of,
 )
-from compositionality.tasks.string.task import fingerprint
+from compositionality.tasks.string.task import TASK, fingerprint
 from compositionality.types import Problem
 
 PLAIN, TINY, TREES, HELDOUT = (ALL[name] for name in ("plain", "tiny", "trees", "heldout"))

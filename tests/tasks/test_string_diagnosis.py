@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 
 from compositionality.errors import UserError
 from compositionality.tasks.diagnosis import Diagnosis, Failure
-from compositionality.tasks.string import TASK
 from compositionality.tasks.string.diagnose import applications, classify, read_trace
 from compositionality.tasks.string.functions import ATOMS
-from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.program import Call, Program, chain_of, frozen_call, parse
 from compositionality.tasks.string.reference import Reference, read_reference
-from compositionality.tasks.string.wording import compact_prompt, compact_trace, ground_truth, main_solution
+from compositionality.tasks.string.task import TASK
+from compositionality.tasks.string.wording import (
+    compact_prompt,
+    compact_trace,
+    ground_truth,
+    judge_string,
+    main_solution,
+)
 from compositionality.types import Completion, Problem, Reason, Verdict
 
 CALLS = [frozen_call(ATOMS[number]) for number in (16, 14, 2)]  # cabbe → cabe → ccaabbee → ccbb

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.judge import judge_string
-from compositionality.tasks.string.wording import json_prompt, main_solution
+from compositionality.tasks.string.wording import json_prompt, judge_string, main_solution
 from compositionality.types import Reason
 
 GOLD = "abc"

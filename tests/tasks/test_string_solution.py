@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.string import TASK
 from compositionality.tasks.string.clean import StringOptions
+from compositionality.tasks.string.task import TASK
 from compositionality.tasks.task import ANALYSIS_LEVELS, PLAIN, Behaviours
 from compositionality.types import Completion, Problem
 

@@ -15,7 +15,7 @@ from assets import Attack, random_model
 from kills import killed_everywhere
 
 from compositionality.errors import UserError
-from compositionality.rollout.engines.builtin import read_weights
+from compositionality.rollout.engines.local import read_weights
 from compositionality.train.checkpoint import (
     CheckpointPlanner,
     CheckpointReader,

@@ -115,8 +115,7 @@ def test_p20_a_class_that_both_know_is_kept() -> None:
 
 
 def test_p20_the_builtin_sampler_answers_as_transformers(tmp_path: Path) -> None:
-    from compositionality.rollout.engines.builtin import BuiltinEngine
-    from compositionality.rollout.engines.transformers import TransformersEngine
+    from compositionality.rollout.engines.local import BuiltinEngine, TransformersEngine
     from compositionality.types import SamplingOptions
 
     chats = [[{"role": "user", "content": "reverse" + "abc" * n}] for n in range(1, 9)]
@@ -168,7 +167,7 @@ def read(folders: list[str], packages: Path | None = None) -> dict[str, Any]:
 @pytest.mark.full
 @pytest.mark.slow
 def test_p20_vllm_answers_as_transformers(tmp_path: Path) -> None:
-    from compositionality.rollout.engines.transformers import TransformersEngine
+    from compositionality.rollout.engines.local import TransformersEngine
     from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
     from compositionality.types import SamplingOptions
 

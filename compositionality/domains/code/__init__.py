@@ -1,3 +1,1 @@
 """Programs judged by tests, which run in a sandbox: rows of Guru and of stock data sets, and problems of our own."""
-
-from compositionality.domains.code.task import TASK as TASK

@@ -97,7 +97,6 @@ class ProgramChain:
         return "\n".join(f"{n}. {step.words.format(k=k)}" for n, (step, k) in enumerate(self.steps, 1))
 
     def function(self, name: str) -> str:
-        """Return a Python function of one argument."""
         lines = [f"    x = {step.line.format(k=k)}" for step, k in self.steps]
         return "\n".join([f"def {name}(x):", *lines, "    return x"])
 
@@ -189,7 +188,6 @@ class ChainTask(Task):
         """Return the data source, the prompt, the ground truth, and what the gold answer is made of."""
 
     def suits(self, kind: str, chain: ProgramChain) -> bool:
-        """Return whether a problem of this kind can be made of the chain."""
         del kind, chain
         return True
 

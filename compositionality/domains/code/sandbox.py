@@ -226,7 +226,6 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 def _bwrap(contained: Containment, limits: Limits) -> list[str]:
-    """Return the command line in front of the interpreter's."""
     size = ["--size", str(limits.scratch_mb * _MIB)] if "--size" in contained.options else []
     words = [
         contained.bwrap, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL",
@@ -266,7 +265,6 @@ def _compile_inside() -> None:
 
 
 def main() -> None:
-    """Print how programs are contained here."""
     logging.disable()
     contained = containment()
     print(f"sandbox: {'bubblewrap, all namespaces unshared' if contained.full else 'fallback, without namespaces'}")

@@ -1,3 +1,1 @@
 """Logic puzzles: zebra, ordering, graph and grid transformation (ARC), rows of others and problems of our own."""
-
-from compositionality.domains.logic.task import TASK as TASK

@@ -1,6 +1,7 @@
 """Logic puzzles of our own, each with one solution: zebra, ordering, graph and grid transformation (ARC)."""
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -52,23 +53,14 @@ class Puzzle(NamedTuple):
 # ---- things in a row: zebra (several attributes) and ordering (one)
 
 ATTRIBUTES = {
-    "Name": ("{}", ["Alice", "Bruno", "Carla", "David", "Elena", "Felix", "Grace", "Henry", "Irene", "Jonas"]),
-    "Colour": (
-        "the owner of the {} house",
-        ["red", "blue", "green", "white", "yellow", "black", "brown", "pink", "grey", "orange"],
-    ),
-    "Pet": (
-        "the owner of the {}",
-        ["cat", "dog", "horse", "bird", "fish", "rabbit", "snake", "goat", "turtle", "mouse"],
-    ),
-    "Drink": (
-        "the one who drinks {}",
-        ["tea", "coffee", "milk", "water", "juice", "cocoa", "cola", "soda", "lemonade", "cider"],
-    ),
-    "Job": (
-        "the {}",
-        ["baker", "doctor", "nurse", "pilot", "teacher", "farmer", "lawyer", "painter", "singer", "writer"],
-    ),
+    title: (description, values.split())
+    for title, description, values in (
+        ("Name", "{}", "Alice Bruno Carla David Elena Felix Grace Henry Irene Jonas"),
+        ("Colour", "the owner of the {} house", "red blue green white yellow black brown pink grey orange"),
+        ("Pet", "the owner of the {}", "cat dog horse bird fish rabbit snake goat turtle mouse"),
+        ("Drink", "the one who drinks {}", "tea coffee milk water juice cocoa cola soda lemonade cider"),
+        ("Job", "the {}", "baker doctor nurse pilot teacher farmer lawyer painter singer writer"),
+    )
 }
 """How a house is described by each attribute, and the values."""
 OBJECTS = (
@@ -86,8 +78,8 @@ class Arrangement(NamedTuple):
 
 def _draw_zebra(options: LogicOptions, size: int, draws: Draws) -> Arrangement:
     """Draw who lives where; the name is always an attribute."""
-    titles_drawn = draws.shuffled(list(ATTRIBUTES)[1:])[: options.attributes - 1]
-    titles = ("Name", *sorted(titles_drawn, key=list(ATTRIBUTES).index))
+    drawn = draws.shuffled(list(ATTRIBUTES)[1:])[: options.attributes - 1]
+    titles = ("Name", *sorted(drawn, key=list(ATTRIBUTES).index))
     return Arrangement(titles, tuple(tuple(draws.shuffled(ATTRIBUTES[title][1])[:size]) for title in titles))
 
 
@@ -186,12 +178,9 @@ def _fewest_clues(size: int, things: int, clues: Sequence[Clue]) -> list[Clue]:
 
     ``clues`` must leave one.
     """
-    low, high = 0, len(clues)  # the shortest beginning that leaves one
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _is_unique(size, things, clues[:middle]) else (middle + 1, high)
-    fewest = list(clues[:high])
-    for clue in clues[:high]:
+    shortest = bisect_left(range(len(clues)), True, key=lambda count: _is_unique(size, things, clues[:count]))
+    fewest = list(clues[:shortest])
+    for clue in clues[:shortest]:
         rest = [other for other in fewest if other != clue]
         fewest = rest if _is_unique(size, things, rest) else fewest
     return fewest
@@ -335,12 +324,12 @@ def _arc_puzzle(drawn: GridTask, options: LogicOptions, draws: Draws) -> Puzzle:
 
 def _outcomes(shown: Sequence[tuple[Grid, Grid]], grid: Grid, operations: int) -> set[Grid]:
     """Return what any sequence of up to ``operations`` transformations that explains ``shown`` makes of ``grid``."""
-    results = set[Grid]()
-    for length in range(1, operations + 1):
-        for names in product(LIBRARY, repeat=length):
-            if all(_transform(names, given) == result for given, result in shown):
-                results.add(_transform(names, grid))
-    return results
+    return {
+        _transform(names, grid)
+        for length in range(1, operations + 1)
+        for names in product(LIBRARY, repeat=length)
+        if all(_transform(names, given) == result for given, result in shown)
+    }
 
 
 def _transform(names: Sequence[str], grid: Grid) -> Grid:

@@ -178,7 +178,6 @@ def _cell(value: Any) -> str | None:
 
 
 def _rows(value: Any) -> tuple[tuple[str | None, ...], ...] | None:
-    """Return lists of cells; None for anything else."""
     if not isinstance(value, list | tuple) or not all(isinstance(row, list | tuple) and row for row in value):
         return None
     return tuple(tuple(_cell(cell) for cell in row) for row in value)

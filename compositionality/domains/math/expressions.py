@@ -1,7 +1,4 @@
-"""Which LaTeX may reach sympy, by a list of what it reads as what it is and by bounds on its work; letters in it.
-
-What math-verify would read as another number is written in another way first.
-"""
+"""Which LaTeX may reach sympy, by a list of what it reads as what it is and by bounds on its work; letters in it."""
 
 import re
 from collections.abc import Iterator
@@ -97,24 +94,6 @@ def _size(exponent: str) -> float:
     if _GROWS.search(plain) or "\\binom" in plain or max(numbers, default=0) > LARGEST_OF_NUMBERS:
         return inf
     return prod(1 + number for number in numbers) * 3**letters if letters or len(numbers) > 1 else sum(numbers)
-
-
-_ANY_BINOMIAL = re.compile(r"\\binom\{[^{}]*\}\{[^{}]*\}")
-_NUMBER_IN_BRACKETS = re.compile(r"(\(|(?<!\\sqrt)\[)((?:[-+\d/ {}]|\\frac)+)(?=[)\]])")
-_NUMBER_IN_BRACES = re.compile(r"(?<![a-zA-Z}\]^_])(\{)([-+\d/]+)(?=\})")
-_WHOLE_FRACTION = re.compile(r"(\\frac\{)(\d+(?=\}\{\d+\}(?:\\frac|\{))|-\d+(?=\}\{-))")
-"""What may be a whole number or a positive fraction that stands beside one, as does the 6/3 in 6/3·1/2."""
-
-
-def without_mixed_numbers(text: str) -> str:
-    """Return a text in which only ``2\\frac{1}{2}`` is a mixed number: ``2(3)`` and ``2\\binom{8}{4}`` are products.
-
-    math-verify adds two plain numbers that stand side by side; one with ``+0`` is no plain number to it.
-    """
-    text = _ANY_BINOMIAL.sub(r"{\g<0>+0}", text)
-    for number in (_NUMBER_IN_BRACKETS, _NUMBER_IN_BRACES, _WHOLE_FRACTION):
-        text = number.sub(r"\1\2+0", text)
-    return text
 
 
 _UNUSUAL = ("chi", "xi", "tau", "eta", "kappa", "psi")

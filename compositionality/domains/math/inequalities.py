@@ -3,9 +3,8 @@
 import re
 from itertools import pairwise
 
-from compositionality.domains.math.numbers import number_of
+from compositionality.domains.math.numbers import is_above, number_of
 from compositionality.domains.math.parts import GREEK, LETTER, brackets, split_parts
-from compositionality.domains.math.reals import is_above
 
 EMPTY = "\\emptyset"
 

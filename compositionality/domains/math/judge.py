@@ -5,12 +5,11 @@ import re
 from collections.abc import Sequence
 
 from compositionality.domains.math.expressions import letters_in
-from compositionality.domains.math.families import are_solutions, of_one_family
 from compositionality.domains.math.inequalities import AND, EMPTY, LESS, OR, intervals
 from compositionality.domains.math.normal import normal
 from compositionality.domains.math.numbers import RELATIVE, number_of
 from compositionality.domains.math.parts import LETTER, bare, brackets, names, point, split_parts, unbraced, unnamed
-from compositionality.domains.math.residues import CLASS, classes_of, same_residues
+from compositionality.domains.math.residues import CLASS, are_solutions, classes_of, of_one_family, same_residues
 from compositionality.domains.math.symbols import TooLongError, rounds_to, same_by_symbols
 from compositionality.domains.math.units import apart
 from compositionality.errors import UserError

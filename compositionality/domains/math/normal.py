@@ -2,10 +2,9 @@
 
 import re
 
-from compositionality.domains.math.families import spelled_family, unbuilt
 from compositionality.domains.math.inequalities import AND, LESS, OR, without_sets
 from compositionality.domains.math.parts import PLUS_MINUS, bare, brackets, split_parts, unbraced
-from compositionality.domains.math.residues import spelled_classes
+from compositionality.domains.math.residues import spelled_classes, spelled_family, unbuilt
 from compositionality.domains.math.units import without_unit
 
 _BLANK, _GAP = " ", "  "  # a gap separates numbers, a blank may stand between thousands: 12 000

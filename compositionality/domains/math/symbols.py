@@ -1,6 +1,7 @@
 """Expressions compared by math-verify (Kydlíček), which runs sympy on what a model wrote.
 
-Only in a process of the judge pool, and only on expressions whose size bounds the work.
+Only in a process of the judge pool, and only on expressions whose size bounds the work. What math-verify would read as
+another number is written in another way first.
 """
 
 import logging
@@ -13,13 +14,7 @@ from importlib.metadata import version
 from math import isnan
 from typing import Any
 
-from compositionality.domains.math.expressions import (
-    SUBSCRIPTS,
-    is_expression,
-    letters_in,
-    with_letters_apart,
-    without_mixed_numbers,
-)
+from compositionality.domains.math.expressions import SUBSCRIPTS, is_expression, letters_in, with_letters_apart
 from compositionality.domains.math.numbers import RELATIVE
 from compositionality.errors import UserError
 from compositionality.reward.judge import processor_time
@@ -151,6 +146,24 @@ def _parsed(text: str) -> Any:
     config = [LatexExtractionConfig(normalization_config=changes)]
     read = parse(f"${without_mixed_numbers(text)}$", config, parsing_timeout=None, fallback_mode="no_fallback")
     return read[0] if read else None
+
+
+_ANY_BINOMIAL = re.compile(r"\\binom\{[^{}]*\}\{[^{}]*\}")
+_NUMBER_IN_BRACKETS = re.compile(r"(\(|(?<!\\sqrt)\[)((?:[-+\d/ {}]|\\frac)+)(?=[)\]])")
+_NUMBER_IN_BRACES = re.compile(r"(?<![a-zA-Z}\]^_])(\{)([-+\d/]+)(?=\})")
+_WHOLE_FRACTION = re.compile(r"(\\frac\{)(\d+(?=\}\{\d+\}(?:\\frac|\{))|-\d+(?=\}\{-))")
+"""What may be a whole number or a positive fraction that stands beside one, as does the 6/3 in 6/3·1/2."""
+
+
+def without_mixed_numbers(text: str) -> str:
+    """Return a text in which only ``2\\frac{1}{2}`` is a mixed number: ``2(3)`` and ``2\\binom{8}{4}`` are products.
+
+    math-verify adds two plain numbers that stand side by side; one with ``+0`` is no plain number to it.
+    """
+    text = _ANY_BINOMIAL.sub(r"{\g<0>+0}", text)
+    for number in (_NUMBER_IN_BRACKETS, _NUMBER_IN_BRACES, _WHOLE_FRACTION):
+        text = number.sub(r"\1\2+0", text)
+    return text
 
 
 def _of_reals(expression: Any) -> Any:

@@ -48,6 +48,7 @@ class MathTask(Task):
     trusted_judge = False
     seed_classes = SEED_CLASSES
     libraries = ("math_verify",)
+    parse_truth = staticmethod(read_golds)
 
     def problem(self, options: MathOptions, split: str, seed: int, index: int) -> Problem:
         """Return the problem at ``index``; its characters, in whatever order, decide its split and seed."""
@@ -76,9 +77,6 @@ class MathTask(Task):
             return str(value)
         text = truth_text(value).rpartition("####")[2].strip()
         return last_box(text) or text
-
-    def parse_truth(self, ground_truth: str) -> list[str]:
-        return read_golds(ground_truth)
 
     def gold(self, problem: Problem) -> str:
         return f"\\boxed{{{read_golds(problem.ground_truth)[0]}}}"

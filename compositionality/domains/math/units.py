@@ -80,14 +80,8 @@ def apart(text: str, asked: Set[str] = frozenset()) -> str:
 
 def _known(name: str) -> str | None:
     """Return the symbol or singular of a name on the list; symbols of up to three letters keep their case."""
-    if name in _UNITS:
-        return _UNITS[name]
-    if len(name) < 3:
-        return None
-    return next(
-        (_UNITS[name.lower().removesuffix(end)] for end in ("", "s", "es") if name.lower().removesuffix(end) in _UNITS),
-        None,
-    )
+    singulars = [name.lower().removesuffix(end) for end in ("", "s", "es")] if len(name) > 2 else []
+    return next((_UNITS[word] for word in (name, *singulars) if word in _UNITS), None)
 
 
 def without_unit(text: str) -> tuple[str, str]:

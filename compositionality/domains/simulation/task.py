@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from compositionality.domains.code.judge import CodeTruth, run_verdict
 from compositionality.domains.code.operations import ChainOptions, ChainTask, ProgramChain, apply_all
+from compositionality.domains.code.task import CodeTruth, run_verdict
 from compositionality.errors import UserError
 from compositionality.tasks.answers import (
     MAX_LITERAL,
@@ -130,6 +130,7 @@ class SimulationTask(ChainTask):
     data_sources = (r"simulation__codeio.*", r"simulation__cruxeval.*")
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(SimulationOptions)}
     kinds = SimulationOptions.kinds
+    parse_truth = staticmethod(read_truth)
 
     def suits(self, kind: str, chain: ProgramChain) -> bool:
         """Return whether every step counts on the input that is asked about, and nothing shown is the answer."""
@@ -177,9 +178,6 @@ class SimulationTask(ChainTask):
         if "functional" in fields and not fields.keys() & {"call", "result"}:
             fields |= _given(extra_info.get("original_prompt"))
         return json.dumps(fields)
-
-    def parse_truth(self, ground_truth: str) -> SimulationTruth:
-        return read_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
         """Return the row's own answer, else its value. Raise UserError for an assertion of others, which has none."""

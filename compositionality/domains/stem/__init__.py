@@ -1,3 +1,1 @@
 """Questions of science: multiple choice, and free answers that a model compares with the reference."""
-
-from compositionality.domains.stem.task import TASK as TASK

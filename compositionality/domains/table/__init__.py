@@ -1,3 +1,1 @@
 """Questions about a table: rows of others (HiTab, MultiHiertt) and problems of our own."""
-
-from compositionality.domains.table.task import TASK as TASK

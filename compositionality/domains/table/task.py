@@ -241,7 +241,6 @@ class CityTable(NamedTuple):
         return {city: figures[at] for city, within, figures in rows if region in (None, within)}
 
     def written(self) -> str:
-        """Return the table in Markdown."""
         rows = [("City", "Region", *self.titles), ("---",) * (2 + len(self.titles))]
         for city, region, figures in zip(self.cities, self.regions, self.figures, strict=True):
             rows.append((city, region, *map(str, figures)))

@@ -9,11 +9,9 @@ from compositionality import memory
 from compositionality.gpus import check_gpus_are_used, count_gpus
 from compositionality.memory import GPU, HOST, ModelShape, Need
 from compositionality.rollout.engines.base import Engine
-from compositionality.rollout.engines.builtin import ROWS, BuiltinEngine
+from compositionality.rollout.engines.local import ROWS, BuiltinEngine, TransformersEngine
 from compositionality.rollout.engines.openai import OpenAIEngine
-from compositionality.rollout.engines.ray import RayEngine
-from compositionality.rollout.engines.transformers import TransformersEngine
-from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions, check_heads, takes_heads
+from compositionality.rollout.engines.vllm import RayEngine, VllmEngine, VllmOptions, check_heads, takes_heads
 from compositionality.rollout.model_folder import FAMILIES, check_family, known_shape, read_config, resolve_model
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
 

@@ -44,7 +44,6 @@ class CachedBatch:
 
     @property
     def lengths(self) -> Numbers:
-        """Return the cached tokens of each row."""
         return self.end - self.starts
 
     def bias(self, columns: int) -> Tensor | None:

@@ -63,8 +63,6 @@ class Sampler:
 
 
 class _Run:
-    """One call of ``sample``."""
-
     def __init__(
         self, sampler: Sampler, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
     ) -> None:
@@ -79,7 +77,6 @@ class _Run:
         self._batches: list[CachedBatch] = []
 
     def finish(self, tick: Tick) -> list[Completion]:
-        """Sample until every prompt has its completion; return them in order."""
         columns = max(map(len, self._prompts)) + self._options.max_tokens
         max_rows = min(self._max_rows, _rows_that_fit(self._model, columns))
         self._batch_size = -(-max_rows // self._max_batches)

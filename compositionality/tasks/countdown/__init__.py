@@ -1,5 +1,1 @@
 """The Countdown task: reach a target from given numbers, in the paper's mode and in a clean one."""
-
-from compositionality.tasks.countdown.task import TASK
-
-__all__ = ["TASK"]

@@ -11,7 +11,6 @@ neighbouring seeds share no problem, and any row can be checked.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +53,6 @@ class CountdownOptions:
     whole: bool = True  # some solution has only whole, positive values on its way
     minimal: bool = False  # fewer numbers do not suffice
     style: str = "text"  # of the prompt: text, or compact (whole=true only)
-
-    def content(self) -> list[tuple[str, Any]]:
-        """Return the options that decide which problems are drawn (the wording does not)."""
-        return [(name, value) for name, value in asdict(self).items() if name != "style"]
 
     def __post_init__(self) -> None:
         check_choice("use", self.use, ("all", "any"))
@@ -158,7 +153,8 @@ class Search:
     def __init__(self, options: CountdownOptions, level: int, split: str, seed: int) -> None:
         self.options, self.level = options, level
         self.plan = make_plan(level, options.operators)
-        self._key = key_bits(repr((options.content(), level, split, seed)))
+        content = [(name, value) for name, value in asdict(options).items() if name != "style"]  # which is the wording
+        self._key = key_bits(repr((content, level, split, seed)))
         check_split(split, SPLITS)
         classes = [(share, number) for share in SHARES for number in range(SEED_CLASSES)]
         self._owned = np.array([name == (split, seed % SEED_CLASSES) for name in classes])
@@ -191,7 +187,9 @@ class Search:
         reached = [whole_values(table) for table in tables]
         targets = self._choose(tables, reached, bits, numbers_bits(ordered))
         right = [values == targets for values in reached]
-        fewest = self._fewest(right, len(indices))
+        fewest = np.full(len(indices), self.level)  # how many of the numbers reach the target
+        for mask in sorted(range(1, self.plan.full), key=int.bit_count, reverse=True):
+            fewest[right[mask].any(axis=0)] = mask.bit_count()
         sound = targets > 0
         if self.options.minimal:
             sound &= fewest == self.level
@@ -220,13 +218,6 @@ class Search:
             chosen = ranks == best[columns]
             targets[columns[chosen]] = values[chosen]
         return targets
-
-    def _fewest(self, right: list[NDArray[np.bool_]], problems: int) -> Whole:
-        """Return how many of the numbers reach the target."""
-        fewest = np.full(problems, self.level)
-        for mask in sorted(range(1, self.plan.full), key=int.bit_count, reverse=True):
-            fewest[right[mask].any(axis=0)] = mask.bit_count()
-        return fewest
 
     def _solutions(
         self, tables: list[Table], right: list[NDArray[np.bool_]], columns: Whole

@@ -211,12 +211,10 @@ class Plan:
 
     def _block(self, mask: int) -> Block:
         block = Block()
-        crossing = list(self._segments(mask, "crossing"))
-        block.inverses = at = sum(size for size, _ in crossing)
-        kinds = [crossing, list(self._segments(mask, "plain")), list(self._segments(mask, "sum"))]
+        block.inverses = at = sum(size for size, _ in self._segments(mask, "crossing"))
         ends = []
-        for kind in kinds:
-            for size, segment in kind:
+        for kind in ("crossing", "plain", "sum"):
+            for size, segment in self._segments(mask, kind):
                 if size:
                     block.segments.append(segment._replace(begin=at))
                 at += size

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from compositionality.errors import UserError, check_installed
 from compositionality.tasks.countdown.clean import GROUP, CountdownOptions, owner, problems
-from compositionality.tasks.countdown.judge import Truth, judge_countdown, read_ground_truth
 from compositionality.tasks.countdown.solve import LEVELS, solve
 from compositionality.tasks.countdown.wording import (
     compact_prompt,
     compact_trace,
     ground_truth,
+    judge_countdown,
+    read_ground_truth,
     short_name,
     text_answer,
     text_prompt,
@@ -77,7 +78,7 @@ class CountdownTask(Task):
         return next(problems(options, split, seed, [index]))
 
     def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
-        """Return (identity, problem) for each of ``indices``. A chunk is solved at once."""
+        """Return (identity, problem) for each of ``indices``, a chunk that is solved at once."""
         return [(self.identity(problem).problem, problem) for problem in problems(options, split, seed, indices)]
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
@@ -105,7 +106,6 @@ class CountdownTask(Task):
         raise UserError(f"{problem.prompt[:60]!r} has no solution in whole steps")
 
     def identity(self, problem: Problem) -> Identity:
-        """Return the sorted numbers with the target."""
         truth = read_ground_truth(problem.ground_truth)
         return Identity(short_name(truth.numbers, truth.target))
 
@@ -136,7 +136,10 @@ class CountdownTask(Task):
         solutions = solve(truth.numbers, truth.target, truth.operators, "any")
         level = len(truth.numbers)
         allowed = [solution for solution in solutions if truth.use == "any" or solution.operations == level - 1]
-        gold = problem.metadata.get("expression")
+        gold, wrong_stream = problem.metadata.get("expression"), False
+        if problem.data_source.startswith("countdown-clean-"):
+            stream = problem.metadata["split"], problem.metadata["seed"] % SEED_CLASSES
+            wrong_stream = owner(truth.numbers, truth.target) != stream
         text_truth = ground_truth(truth.numbers, truth.target, "text", truth.use, truth.operators)
         return {
             "truth": truth,
@@ -144,7 +147,7 @@ class CountdownTask(Task):
             "whole": any(solution.whole for solution in allowed),
             "fewest": min([solution.operations + 1 for solution in solutions], default=level),
             "wrong_gold": gold is not None and judge_countdown(text_answer(gold), text_truth).score < 1,
-            "wrong_stream": _in_wrong_stream(problem, truth),
+            "wrong_stream": wrong_stream,
         }
 
     def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
@@ -173,13 +176,6 @@ class CountdownTask(Task):
 
 
 TASK = CountdownTask()
-
-
-def _in_wrong_stream(problem: Problem, truth: Truth) -> bool:
-    if not problem.data_source.startswith("countdown-clean-"):
-        return False
-    split, seed = problem.metadata["split"], problem.metadata["seed"]
-    return owner(truth.numbers, truth.target) != (split, seed % SEED_CLASSES)
 
 
 def _paper_problems(options: CountdownPaperOptions, count: int) -> Iterator[Problem]:

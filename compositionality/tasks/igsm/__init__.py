@@ -1,6 +1,2 @@
 """iGSM: word problems over a graph of quantities, of any number of operations, with solutions that behaviours can be
 injected into."""
-
-from compositionality.tasks.igsm.task import TASK
-
-__all__ = ["TASK"]

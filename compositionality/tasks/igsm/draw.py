@@ -35,7 +35,9 @@ def draw_problem(
     for _ in range(MAX_STAGE_3_TRIES):
         graph = _Graph(draw_structure(draws, operations, most_edges))
         chosen = graph.choose_totals(draws, budget)
-        graph.add_instances(draws, chosen, whole_budget)
+        unused = [instance for instance in graph.instances if instance not in chosen]
+        for _ in range(min(len(unused), whole_budget - graph.cost(chosen))):
+            chosen.add(unused.pop(draws.below(len(unused))))
         if graph.arrange(draws, chosen):
             break
     else:
@@ -75,19 +77,13 @@ class _Graph:
             for height in sorted(by_height, reverse=True):
                 unused = [total for total in by_height[height] if total not in chosen]
                 grown = chosen | self.needed[draws.choice(unused)] if unused else chosen
-                if unused and self._cost(grown) <= budget:
+                if unused and self.cost(grown) <= budget:
                     chosen = grown
                     break
             else:
                 return chosen
 
-    def add_instances(self, draws: Draws, chosen: set[Quantity], budget: int) -> None:
-        """Add instances at random until their operations are used up."""
-        unused = [instance for instance in self.instances if instance not in chosen]
-        for _ in range(min(len(unused), budget - self._cost(chosen))):
-            chosen.add(unused.pop(draws.below(len(unused))))
-
-    def _cost(self, chosen: Iterable[Quantity]) -> int:
+    def cost(self, chosen: Iterable[Quantity]) -> int:
         return sum([max(1, len(self.parents[quantity]) - 1) for quantity in chosen])
 
     # ---- stage 3: what depends on what, from the question backwards
@@ -123,7 +119,7 @@ class _Graph:
     def raise_operations(self, draws: Draws, operations: int) -> bool:
         """Give instances more operations until there are ``operations`` in all; False if that cannot be."""
         self.operations = {quantity: 1 for quantity in self.order if not quantity.is_abstract}
-        missing = operations - self._cost(self.order)
+        missing = operations - self.cost(self.order)
         places = {quantity: place for place, quantity in enumerate(self.order)}
         most = {quantity: min(3, max(1, places[quantity])) for quantity in self.operations}
         if not 0 <= missing <= sum(most.values()) - len(most):

@@ -6,11 +6,10 @@ other numbers. With fewer there are too few templates (1, 4 and 27 or so): there
 """
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
-from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import Draws, check_split
@@ -18,9 +17,10 @@ from compositionality.tasks.igsm.draw import draw_problem
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.solution import other_premises
 from compositionality.tasks.igsm.wording import STYLES, Names, compact_prompt, draw_names, read_systems
-from compositionality.tasks.stream import check_choice, check_levels
+from compositionality.tasks.stream import changed_options, check_choice, check_levels
 
 OPERATIONS = range(1, 41)
+WORDING = ("style", "process", "names", "levels", "group")
 LAWS = ("equal", "min-of-two")
 LARGEST = 1000  # answers that are whole numbers lie below it, and above its negative
 # Which of the templates' hashes modulo 23 a split has; iGSM keeps 0 to 15 or 16 for training.
@@ -30,29 +30,18 @@ SPLIT_BY_TEMPLATE = 4  # the least level whose templates are split
 MAX_DRAWS = 2000  # for one problem
 _SAMPLE = 300
 # Measured shares of the answer 0, by law and level, for the default options: no other answer is too frequent there.
-KNOWN_SHARES = {
-    "min-of-two": {
-        15: 0.574468085106383,
-        16: 0.3814943097476497,
-        17: 0.36170212765957455,
-        18: 0.28433268858800775,
-        19: 0.29078014184397155,
-        20: 0.39209726443769,
-    },
-    "equal": {
-        15: 0.4832826747720365,
-        16: 0.6200607902735562,
-        17: 0.35245143385753924,
-        18: 0.3814943097476497,
-        19: 0.34359438660027164,
-        20: 0.311639549436796,
-        21: 0.22197523023181961,
-        22: 0.2663242846661776,
-        23: 0.24012158054711247,
-        24: 0.19148936170212766,
-        25: 0.22197523023181961,
-    },
-}
+_SHARES_FROM_15 = {
+    "min-of-two": (
+        0.574468085106383, 0.3814943097476497, 0.36170212765957455, 0.28433268858800775, 0.29078014184397155,
+        0.39209726443769,
+    ),
+    "equal": (
+        0.4832826747720365, 0.6200607902735562, 0.35245143385753924, 0.3814943097476497, 0.34359438660027164,
+        0.311639549436796, 0.22197523023181961, 0.2663242846661776, 0.24012158054711247, 0.19148936170212766,
+        0.22197523023181961,
+    ),
+}  # fmt: skip
+KNOWN_SHARES = {law: dict(enumerate(shares, 15)) for law, shares in _SHARES_FROM_15.items()}
 
 
 @dataclass(frozen=True)
@@ -74,12 +63,6 @@ class IgsmOptions:
     names: str = ""  # YAML file of naming systems; empty: ours
     style: str = "text"  # of the prompt: text or compact
     process: bool = False  # judge the whole chain of a completion, not its answer alone
-
-    def content(self) -> list[tuple[str, Any]]:
-        """Return the options that decide which problems are drawn, where they are not the defaults."""
-        words = ("style", "process", "names", "levels", "group")
-        entries = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
-        return [(name, value) for name, value, default in entries if name not in words and value != default]
 
     def __post_init__(self) -> None:
         check_choice("style", self.style, STYLES)
@@ -114,7 +97,7 @@ class IgsmItem:
 def draw_item(options: IgsmOptions, split: str, seed: int, index: int) -> IgsmItem:
     """Return the problem at ``index`` of the stream (split, seed). UserError where none is found in MAX_DRAWS."""
     check_split(split, BINS)
-    content = options.content()
+    content = changed_options(options, WORDING)
     draws = Draws(f"igsm/{content}/{split}/{seed}/{index}".encode())
     level = level_at(options, draws, index)
     shares = answer_shares(IgsmOptions(**dict(content)), level)  # the same for all wordings
@@ -183,7 +166,7 @@ def measure_shares(options: IgsmOptions, level: int) -> dict[int, float]:
     """Return ``answer_shares`` from 300 problems of a stream of their own."""
     if options.most_common >= 1:
         return {}
-    draws = Draws(f"igsm/thinning/{options.content()}/{level}".encode())
+    draws = Draws(f"igsm/thinning/{changed_options(options, WORDING)}/{level}".encode())
     problems = (_draw(draws, options, level) for _ in range(MAX_DRAWS))
     counts = Counter(problem.answer for problem in islice(filter(None, problems), _SAMPLE))
     limit = float(max(counts.values(), default=0))

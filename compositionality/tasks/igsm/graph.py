@@ -16,8 +16,6 @@ _CODE = re.compile(r"([b-d])(\d)([a-d])(\d?)")
 
 
 class Item(NamedTuple):
-    """One kind of thing."""
-
     layer: int
     number: int
 
@@ -51,7 +49,6 @@ class Quantity(NamedTuple):
 
 
 def read_quantity(code: str) -> Quantity | None:
-    """Return the quantity with this code; None if there is none."""
     match = _CODE.fullmatch(code)
     if not match or match[1] <= match[3]:
         return None
@@ -94,22 +91,18 @@ class QuantityGraph:
 
     @cached_property
     def children(self) -> dict[Item, tuple[Item, ...]]:
-        """Return what each item holds directly."""
         return children_of(self.equations)
 
     def parents(self, quantity: Quantity) -> tuple[Quantity, ...]:
-        """Return the quantities that its equation names."""
         return quantities_in(self.expression(quantity))
 
     def expression(self, quantity: Quantity) -> Expression:
-        """Return the right side of its equation."""
         if quantity.is_abstract:
             return expression_of_total(quantity, self.children)
         return expression_of(self.equations[quantity])
 
     @cached_property
     def answer(self) -> int:
-        """Return the value of the quantity in question."""
         values: dict[Quantity, int] = {}
         for quantity in self.order:
             values[quantity] = evaluate(numbers_in(self.expression(quantity), values), self.modulus)
@@ -161,7 +154,6 @@ def numbers_in(expression: Expression, values: Mapping[Quantity, int]) -> Expres
 
 
 def evaluate(expression: Expression, modulus: int = 0) -> int:
-    """Return the value of an expression of numbers."""
     (value,) = steps_of(expression, modulus)[-1] if len(expression) > 1 else expression
     assert isinstance(value, int)
     return value % modulus if modulus else value

@@ -130,8 +130,6 @@ def _equation(line: str) -> tuple[Quantity, Equation]:
 
 
 class ChainFault(StrEnum):
-    """What is wrong first."""
-
     UNREADABLE = "unreadable"  # a line is no step
     UNKNOWN = "unknown_quantity"  # the problem has no such quantity
     AGAIN = "defined_again"  # it is known already, or its letter stands for another

@@ -16,6 +16,8 @@ from compositionality.tasks.igsm.graph import Expression, Quantity, QuantityGrap
 from compositionality.tasks.igsm.wording import FILLER, Names, capital, compact, phrase, premise
 from compositionality.tasks.task import BRIDGE, Behaviours
 
+Forms = Mapping[Quantity, Sequence[Expression]]
+"""What stands after each quantity of a solution: its equation with numbers, then what operations leave of it."""
 _TO_REDUNDANT = 0.3
 _BEGIN = ("- Let {letter} be {phrase}.", "- Next is {phrase}: call it {letter}.", "- {Phrase} is called {letter}.")
 _AGAIN = ("- Back to {letter}, {phrase}.", "- Now for {letter}, {phrase}.", "- Again {letter}, {phrase}.")
@@ -35,10 +37,17 @@ def write_solution(problem: QuantityGraph, names: Names | None, behaviours: Beha
     if behaviours.reordered:
         problem = other_order(problem, draws)
     steps = plan_steps(problem, behaviours, draws)
+    values: dict[Quantity, int] = {}
+    forms: dict[Quantity, list[Expression]] = {}  # of the equation with numbers, after each operation or only the last
+    for quantity in [step.quantity for step in steps if not step.missing]:
+        numbers = numbers_in(problem.expression(quantity), values)
+        after = steps_of(numbers, problem.modulus)
+        values[quantity] = evaluate(numbers, problem.modulus)
+        forms[quantity] = [numbers, *(after if behaviours.subgoals else after[-1:])]
     if names is None:
-        text = compact_solution(problem, steps, subgoals=behaviours.subgoals)
+        text = compact_solution(problem, steps, forms)
     else:
-        text = text_solution(problem, names, steps, draws, subgoals=behaviours.subgoals)
+        text = text_solution(problem, names, steps, draws, forms)
     if not behaviours.padded:
         return text
     length = len(write_solution(problem, names, BRIDGE, key))
@@ -58,27 +67,23 @@ def _padded(text: str, length: int, filler: str) -> str:
     return "\n".join([*between, *lines[len(fillers) :]])
 
 
-def compact_solution(problem: QuantityGraph, steps: Sequence["SolutionStep"], *, subgoals: bool) -> str:
+def compact_solution(problem: QuantityGraph, steps: Sequence["SolutionStep"], forms: Forms) -> str:
     """Write ``b1a0=3*(4+5)=27``, analysed ``b1a0=3*(b0a1+b2a0)=3*(4+5)=27``, tried in vain ``b1a0?b2a0``."""
-    values = values_along(problem, steps)
     lines = []
     for step in steps:
         code = step.quantity.code
         if step.missing:
             lines.append(f"{code}?{','.join([quantity.code for quantity in step.missing])}")
             continue
-        forms = _forms(problem, step.quantity, values, subgoals=subgoals)
-        if step.analysed:
-            forms.insert(0, problem.expression(step.quantity))
-        lines.append("=".join([code, *map(compact, forms)]))
+        analysis = [problem.expression(step.quantity)] if step.analysed else []
+        lines.append("=".join([code, *map(compact, [*analysis, *forms[step.quantity]])]))
     return "\n".join(lines)
 
 
 def text_solution(
-    problem: QuantityGraph, names: Names, steps: Sequence["SolutionStep"], draws: Draws, *, subgoals: bool
+    problem: QuantityGraph, names: Names, steps: Sequence["SolutionStep"], draws: Draws, forms: Forms
 ) -> str:
     """Write one paragraph for each step, with a letter for each quantity, then the answer in a box."""
-    values = values_along(problem, steps)
     unused = list(ascii_letters)
     quantities = dict.fromkeys(step.quantity for step in steps)
     letters = {quantity: unused.pop(draws.below(len(unused))) for quantity in quantities}
@@ -94,22 +99,10 @@ def text_solution(
             missing = " and ".join([phrase(other, names) for other in step.missing])
             parts.append(draws.choice(_LOCKED).format(missing=missing))
         else:
-            forms = _forms(problem, quantity, values, subgoals=subgoals)
-            if problem.parents(quantity):
-                forms.insert(0, problem.expression(quantity))
-            parts.append(" = ".join([letter, *[_spaced(form, letters) for form in forms]]) + ".")
+            named = [problem.expression(quantity)] if problem.parents(quantity) else []
+            parts.append(" = ".join([letter, *[_spaced(form, letters) for form in [*named, *forms[quantity]]]]) + ".")
         lines.append(" ".join(parts))
-    asked = problem.asked
-    return "\n".join([*lines, f"So {phrase(asked, names)} is \\boxed{{{values[asked]}}}."])
-
-
-def _forms(
-    problem: QuantityGraph, quantity: Quantity, values: Mapping[Quantity, int], *, subgoals: bool
-) -> list[Expression]:
-    """Return the equation with numbers, after each operation (only the last without ``subgoals``)."""
-    numbers = numbers_in(problem.expression(quantity), values)
-    after = steps_of(numbers, problem.modulus)
-    return [numbers, *(after if subgoals else after[-1:])]
+    return "\n".join([*lines, f"So {phrase(problem.asked, names)} is \\boxed{{{problem.answer}}}."])
 
 
 def _spaced(expression: Expression, letters: Mapping[Quantity, str]) -> str:
@@ -158,15 +151,6 @@ def plan_steps(problem: QuantityGraph, behaviours: Behaviours, draws: Draws) -> 
     return steps
 
 
-def values_along(problem: QuantityGraph, steps: Sequence[SolutionStep]) -> dict[Quantity, int]:
-    """Return the values of all quantities that the steps work out."""
-    values: dict[Quantity, int] = {}
-    for step in steps:
-        if not step.missing:
-            values[step.quantity] = evaluate(numbers_in(problem.expression(step.quantity), values), problem.modulus)
-    return values
-
-
 def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
     """Return the same problem, worked out in another order (random topological, the question last)."""
     remaining = list(problem.order[:-1])
@@ -179,6 +163,5 @@ def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
 
 
 def other_premises(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
-    """Return the same problem, its premises in another order."""
     order = draws.shuffled(problem.equations)
     return replace(problem, equations={quantity: problem.equations[quantity] for quantity in order})

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from compositionality.errors import UserError
 from compositionality.tasks.diagnosis import NOT_READ, Diagnosis, Failure, ReadChain
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.generate import IgsmItem, IgsmOptions, draw_item
+from compositionality.tasks.igsm.generate import IgsmOptions, draw_item
 from compositionality.tasks.igsm.graph import QuantityGraph
 from compositionality.tasks.igsm.judge import (
     ChainFault,
@@ -59,7 +59,12 @@ class IgsmTask(Task):
     parse_truth = staticmethod(read_ground_truth)
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        return _row(draw_item(options, split, seed, index), options, seed)
+        item = draw_item(options, split, seed, index)
+        names = item.names if options.style == "text" else None
+        truth = ground_truth(item.problem, names, process=options.process)
+        metadata = {"seed": seed, "template": item.template, "graph": json.dumps(graph_of(item.problem, names))}
+        prompt = prompt_of(item.problem, names)
+        return Problem(f"igsm-level{item.level}", item.level, options.group, prompt, truth, index, metadata)
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
         """Return problems with levels evenly filled; with law=min-of-two as often as the law has it."""
@@ -67,7 +72,6 @@ class IgsmTask(Task):
         return distinct_problems(make, options.levels, count, workers, self.too_few, evenly=options.law == "equal")
 
     def judge_chain(self, response: str, ground_truth: str, verdict: Verdict) -> Verdict:
-        """Judge the whole chain where the row asks for it."""
         truth = read_ground_truth(ground_truth)
         if truth.problem is None:
             return verdict
@@ -149,14 +153,4 @@ def graph_in(problem: Problem) -> tuple[QuantityGraph, Names | None]:
 
 
 def prompt_of(graph: QuantityGraph, names: Names | None) -> str:
-    """Return the prompt in English, or without names in the compact style."""
     return text_prompt(graph, names) if names else compact_prompt(graph)
-
-
-def _row(item: IgsmItem, options: IgsmOptions, seed: int) -> Problem:
-    """Put an item into words."""
-    names = item.names if options.style == "text" else None
-    prompt = prompt_of(item.problem, names)
-    truth = ground_truth(item.problem, names, process=options.process)
-    metadata = {"seed": seed, "template": item.template, "graph": json.dumps(graph_of(item.problem, names))}
-    return Problem(f"igsm-level{item.level}", item.level, options.group, prompt, truth, item.index, metadata)

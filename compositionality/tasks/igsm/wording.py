@@ -133,7 +133,6 @@ def phrase(quantity: Quantity, names: Names) -> str:
 
 
 def text_prompt(problem: QuantityGraph, names: Names) -> str:
-    """Return the whole prompt in English."""
     things = names.layers[-1].plural
     arithmetic = _MODULUS.format(problem.modulus, problem.modulus - 1) if problem.modulus else ""
     facts = "\n".join([f"{capital(premise(quantity, problem, names))}." for quantity in problem.equations])
@@ -147,7 +146,6 @@ def premise(quantity: Quantity, problem: QuantityGraph, names: Names) -> str:
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital at its start."""
     return text[:1].upper() + text[1:]
 
 

@@ -8,22 +8,14 @@ different splits and neighbouring seeds share no input, hence no problem, and an
 """
 
 import string
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 from zlib import crc32
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import SPLITS, Draws, check_split
-from compositionality.tasks.stream import check_choice, check_levels
-from compositionality.tasks.string.functions import (
-    PRESETS,
-    TEXT_LENGTHS,
-    Function,
-    select_functions,
-    side,
-)
+from compositionality.tasks.stream import changed_options, check_choice, check_levels
+from compositionality.tasks.string.functions import PRESETS, TEXT_LENGTHS, Function, select_functions, side
 from compositionality.tasks.string.program import (
     CONCAT,
     LONGEST,
@@ -39,6 +31,7 @@ from compositionality.tasks.string.wording import compact_prompt, ground_truth, 
 from compositionality.types import Problem
 
 LETTERS_AND_SOME_DIGITS = string.ascii_lowercase * 2 + "123"
+WORDING = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
 LEVELS = range(1, 13)  # a chain of n functions has 2^n shorter ones, and all are tried
 SEED_CLASSES = 8
 CHECKSUMS = len(SPLITS) * SEED_CLASSES
@@ -75,12 +68,6 @@ class StringOptions:
     style: str = "json"  # of the prompt: json or compact
     show_definitions: bool = False  # in the prompt
     group: str = ""  # name of this set of problems in tables; empty: that of its functions
-
-    def content(self) -> list[tuple[str, Any]]:
-        """Return the options beside the functions that decide which problems are drawn, where not the defaults."""
-        words = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
-        entries = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
-        return [(name, value) for name, value, default in entries if name not in words and value != default]
 
     def __post_init__(self) -> None:
         check_choice("shape", self.shape, ("chain", "tree"))
@@ -137,21 +124,15 @@ class StringGenerator:
         self.set_name = next((name for name in PRESETS if ids <= side(name, *division)), "mixed")
         self.group = options.group or self.set_name + ORDERED * options.order_sensitive
         self._pairs = last_pairs(options.alphabet)
-        self._salt = blake2b(
-            repr((options.content(), [f.id for f in self.functions])).encode(), digest_size=16
-        ).digest()
-
-    def level(self, index: int) -> int:
-        """Return the level of the candidate at ``index``: the levels take turns."""
-        return self.options.levels[index % len(self.options.levels)]
+        content = changed_options(options, WORDING), [function.id for function in self.functions]
+        self._salt = blake2b(repr(content).encode(), digest_size=16).digest()
 
     def problem(self, split: str, seed: int, index: int) -> Problem:
-        """Return the problem at ``index`` of the stream (split, seed)."""
         return self.render(self.item(split, seed, index), seed)
 
     def item(self, split: str, seed: int, index: int) -> StringItem:
-        """Return the problem at ``index``, not yet put into words."""
-        level = self.level(index)
+        """Return the problem at ``index``, not yet put into words; the levels take turns."""
+        level = self.options.levels[index % len(self.options.levels)]
         owned = owned_checksum(split, seed)
         draws = Draws(self._salt + f"{split}/{seed}/{index}".encode())
         attempt = self._chain_item if self.options.shape == "chain" else self._tree_item
@@ -178,27 +159,21 @@ class StringGenerator:
 
     def _extended(self, draws: Draws, walk: Walk | None, owned: int) -> Walk | None:
         """Return the walk with one step more: on its own input or, where that is not sound, on another one."""
-        steps = walk.steps if walk else ()
+        limit, steps = self.options.max_length, walk.steps if walk else ()
+        more: tuple[Call, ...]
         for _ in range(OPERATIONS_PER_STEP):
             call = self._call(draws)
-            longer = walk and walk.step(call, self.options.max_length)
-            if longer and self._order_matters(longer):
-                return longer
-            for _ in range(INPUTS_PER_STEP >> len(steps)):
-                longer = self._walk((*steps, call), self._input(draws, owned))
-                if longer and self._order_matters(longer):
+            for attempt in range(1 + (INPUTS_PER_STEP >> len(steps))):
+                longer, more = walk, (call,)
+                if attempt:
+                    text = self._input(draws, owned)
+                    longer, more = Walk(text, text), (*steps, call)
+                for step in more:
+                    longer = longer and longer.step(step, limit)
+                ordered = self.options.order_sensitive
+                if longer and not (ordered and another_order(longer.steps, longer.input, longer.value)):
                     return longer
         return None
-
-    def _order_matters(self, walk: Walk) -> bool:
-        """Return whether the order matters in this beginning of a chain, if it is to."""
-        return not self.options.order_sensitive or not another_order(walk.steps, walk.input, walk.value)
-
-    def _walk(self, steps: Sequence[Call], text: str) -> Walk | None:
-        walk: Walk | None = Walk(text, text)
-        for call in steps:
-            walk = walk and walk.step(call, self.options.max_length)
-        return walk
 
     def _input(self, draws: Draws, owned: int) -> str:
         """Draw a string with the checksum ``owned``: all but the last two characters are free."""
@@ -231,8 +206,7 @@ class StringGenerator:
         if function is not None and not function.binary:
             return join(function, [main], self._parameter(draws, function))
         other = self._second_argument(draws, depth - 1, literal=function is not None)
-        arguments = (main, other) if draws.below(2) else (other, main)
-        return join(function or CONCAT, arguments)
+        return join(function or CONCAT, (main, other) if draws.below(2) else (other, main))
 
     def _second_argument(self, draws: Draws, depth: int, *, literal: bool) -> Program:
         """Draw x, or a tree that is at most ``depth`` deep, or (for interlacing only) a literal.

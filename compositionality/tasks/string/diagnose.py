@@ -71,7 +71,6 @@ def _chain(reference: Reference, trace: Trace) -> ReadChain:
 
 
 def read_trace(reference: Reference, text: str) -> Trace:
-    """Read the steps that a response states, in the problem's style."""
     return read_compact(text) if reference.compact else read_english(text, reference)
 
 
@@ -114,7 +113,6 @@ def _ignores_composition(reference: Reference, trace: Trace, answer: str | None)
 
 
 def _walk(reference: Reference, trace: Trace, answer: str | None) -> Diagnosis:
-    """Return the first fault of a trace."""
     values: dict[int, str] = {}
     remaining = list(reference.named)
     for stated in trace.steps:

@@ -310,7 +310,6 @@ def side(preset: str, split: int = 0, drop: Iterable[int] = (), always_trained: 
 
 @cache
 def definition(run: Callable[..., str], alias: str) -> str:
-    """Return the source of ``run`` under another name, type hints removed."""
     source = inspect.getsource(run).rstrip()
     body = source.partition(":\n")[2]
     names = ", ".join(inspect.signature(run).parameters)

@@ -74,15 +74,13 @@ class PaperSampler:
     def program(self, depth: int) -> Program:
         """Draw a program whose leaves all lie at ``depth``."""
         if depth == 0:
-            return (
-                Program() if self.random.random() < P_LITERAL_LEAF else Program(result=self._letters(LITERAL_LENGTHS))
-            )
+            is_input = self.random.random() < P_LITERAL_LEAF
+            return Program() if is_input else Program(result=self._letters(LITERAL_LENGTHS))
         if self.random.random() < P_BINARY:
             arguments = (self.program(depth - 1), self.program(depth - 1))
             return join(CONCAT if self.random.random() < P_CONCAT else self.interlace, arguments)
         if self.random.random() < P_METHOD:
-            method = self.random.choice(METHODS)
-            return join(method, [self.program(depth - 1)])
+            return join(self.random.choice(METHODS), [self.program(depth - 1)])
         function = self.random.choice(self.plain if self.random.random() < P_PLAIN else self.parametrised)
         inner = self.program(depth - 1)
         if function.takes_text:
@@ -90,8 +88,7 @@ class PaperSampler:
         return join(function, [inner], self.random.choice(function.choices) if function.choices else None)
 
     def _letters(self, lengths: tuple[int, int]) -> str:
-        length = self.random.randint(*lengths)
-        return "".join(self.random.choices(string.ascii_lowercase, k=length))
+        return "".join(self.random.choices(string.ascii_lowercase, k=self.random.randint(*lengths)))
 
 
 def paper_items(options: StringPaperOptions, split: str, count: int) -> Iterator[StringItem]:

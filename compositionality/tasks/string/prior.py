@@ -129,7 +129,6 @@ _FREE: tuple[tuple[str, Callable[..., str], tuple[Parameter, ...], Parameter], .
 
 
 def _family(name: str, letters: str) -> list[Named]:
-    """Return the edits of one kind, each with its letters."""
     return [(name.format(chosen), partial(_WITH_LETTERS[name], chosen)) for chosen in letters.split()]
 
 

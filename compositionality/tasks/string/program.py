@@ -74,7 +74,6 @@ class Call(NamedTuple):
         return run(*values) if self.parameter is None else run(*values, self.parameter)
 
     def text(self, arguments: Sequence[str]) -> str:
-        """Return the Python text, given that of the arguments."""
         if self.function is CONCAT:
             return f"({arguments[0]} + {arguments[1]})"
         if self.function in METHODS:
@@ -111,7 +110,6 @@ class Program:
 
     @property
     def text(self) -> str:
-        """Return the Python text of the expression."""
         return self.fold(lambda source: repr(source) if isinstance(source, str) else "x", Call.text)
 
     @property
@@ -145,24 +143,20 @@ class Program:
         return self.fold(lambda source: source if isinstance(source, str) else x, Call.apply)
 
 
-def _moved(call: Call, by: int) -> Call:
-    sources = [source + by if isinstance(source, int) and source >= 0 else source for source in call.sources]
-    return call._replace(sources=tuple(sources))
-
-
 def join(function: Function, arguments: Sequence[Program], parameter: Parameter | None = None) -> Program:
     """Return the program of a function applied to the results of others."""
     calls: list[Call] = []
     sources: list[Source] = []
     for program in arguments:
         start = len(calls)
-        calls += [_moved(call, start) for call in program.calls] if start else program.calls
+        for call in program.calls:
+            moved = [s + start if isinstance(s, int) and s >= 0 else s for s in call.sources] if start else call.sources
+            calls.append(call._replace(sources=tuple(moved)) if start else call)
         sources.append(len(calls) - 1 if program.calls else program.result)
     return Program((*calls, Call(function, tuple(sources), parameter)), len(calls))
 
 
 def frozen_call(function: Function) -> Call:
-    """Return a call of ``function`` with the parameter that stands for all."""
     return Call(function, parameter=function.frozen, frozen=True)
 
 
@@ -262,6 +256,18 @@ class Walk:
         if value in longer:
             return None
         return Walk(self.input, value, (*self.steps, call), self.shorter | longer | {self.value})
+
+
+def real_depths(applied: Sequence[Applied]) -> list[int]:
+    """Return for each step how many operators on the longest path from x to it change what they are given.
+
+    A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.
+    """
+    depths: list[int] = []
+    for call, given, value, _ in applied:
+        below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in call.sources])
+        depths.append(below if below < 0 or value in given else below + 1)
+    return depths
 
 
 def is_reducible(program: Program, x: str) -> bool:

@@ -29,7 +29,6 @@ class Reference:
 
     @property
     def named(self) -> tuple[int, ...]:
-        """Return the numbers of the steps that have a name."""
         return tuple(number for number, step in enumerate(self.steps) if step.name)
 
     @property
@@ -43,7 +42,6 @@ class Reference:
         return names if len(names) == len(self.steps) else ()
 
     def gold_trace(self) -> str:
-        """Return the compact style's right completion."""
         return trace_of(self.names, [self.input, *(step.value for step in self.steps)])
 
     def given(self, number: int, known: dict[int, str]) -> tuple[str, ...]:

@@ -20,19 +20,24 @@ from compositionality.errors import UserError
 from compositionality.tasks.string.clean import SEED_CLASSES, StringGenerator, StringOptions, owner
 from compositionality.tasks.string.diagnose import diagnose, read_chain
 from compositionality.tasks.string.functions import ALIASES
-from compositionality.tasks.string.judge import judge_string, read_ground_truth
 from compositionality.tasks.string.paper import StringPaperOptions, paper_problems
 from compositionality.tasks.string.program import (
-    INPUT,
-    Applied,
     Program,
     another_order,
     is_reducible,
     parse_program,
+    real_depths,
     steps_of,
 )
 from compositionality.tasks.string.reference import read_reference
-from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt, write_solution
+from compositionality.tasks.string.wording import (
+    compact_prompt,
+    hide_definitions,
+    json_prompt,
+    judge_string,
+    read_ground_truth,
+    write_solution,
+)
 from compositionality.tasks.task import Behaviours, Column, Identity, Mode, Task
 from compositionality.types import Problem
 
@@ -183,7 +188,11 @@ class StringTask(Task):
     def skills(self, problem: Problem) -> Sequence[str]:
         """Return the distinct functions: the row's own list, else the names in the program (of rows made elsewhere)."""
         named = problem.metadata.get("functions")
-        return tuple(dict.fromkeys(_FUNCTION.findall(_program(problem)) if named is None else named))
+        if named is None:  # those in the expression of the gold answer, else of the prompt; definitions stand before it
+            code = json.loads(problem.ground_truth).get("ref_code")
+            before, main, after = (code if isinstance(code, str) else problem.prompt).partition("def main_solution")
+            named = _FUNCTION.findall(after if main else before)
+        return tuple(dict.fromkeys(named))
 
     def reference(self, problem: Problem) -> str | None:
         """Return definitions, input, and the true string after every operator."""
@@ -223,21 +232,8 @@ def _composition_keys(program: Program) -> tuple[str | None, str | None]:
 
 
 def fingerprint(function: Callable[[str], str]) -> str:
-    """Return a digest of the results on the probes."""
     results = "\x00".join([function(probe) for probe in PROBES])
     return blake2b(results.encode(), digest_size=16).hexdigest()
-
-
-def real_depths(applied: Sequence[Applied]) -> list[int]:
-    """Return for each step how many operators on the longest path from x to it change what they are given.
-
-    A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.
-    """
-    depths: list[int] = []
-    for call, given, value, _ in applied:
-        below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in call.sources])
-        depths.append(below if below < 0 or value in given else below + 1)
-    return depths
 
 
 @lru_cache(maxsize=200_000)
@@ -248,10 +244,3 @@ def _input_matters(program: Program) -> bool:
 @lru_cache(maxsize=64)
 def _generator(options: StringOptions) -> StringGenerator:
     return StringGenerator(options)
-
-
-def _program(problem: Problem) -> str:
-    """Return the expression that is asked for, without definitions before it: from the gold answer, else the prompt."""
-    code = json.loads(problem.ground_truth).get("ref_code")
-    before, main, after = (code if isinstance(code, str) else problem.prompt).partition("def main_solution")
-    return after if main else before

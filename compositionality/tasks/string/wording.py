@@ -1,4 +1,4 @@
-"""How a problem is put to a model and solved: the JSON style (English around code), the compact style (tiny models).
+"""How a problem is put to a model, solved and judged: JSON style (English around code), compact style (tiny models).
 
 Behaviours that can be injected into compact solutions:
 
@@ -12,13 +12,16 @@ A step is one call of a function: it has no subgoals.
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.tasks.answers import last_value
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.string.functions import ALIASES
 from compositionality.tasks.string.program import Call, Program
 from compositionality.tasks.task import BRIDGE, Behaviours
+from compositionality.types import Reason, Verdict
 
 _TASK = """Below is a Python program.
 
@@ -35,7 +38,6 @@ _COMPACT_DEFINITION = re.compile(r"func_\d+=\w+;")
 
 
 def main_solution(expression: str) -> str:
-    """Return the program whose result is asked for."""
     return f"def main_solution(x):\n    return {expression}"
 
 
@@ -69,7 +71,6 @@ def compact_prompt(chain: Program, text: str, *, show_definitions: bool = False)
 
 
 def compact_trace(chain: Program, text: str) -> str:
-    """Return the gold response of the compact style for a chain."""
     return trace_of([*map(compact_name, chain.calls)], [text, *[step.value for step in chain.apply(text)]])
 
 
@@ -128,3 +129,55 @@ def hide_definitions(prompt: str) -> str:
         return prompt.rpartition(";")[2] if _COMPACT_DEFINITION.match(prompt) else prompt
     code = _CODE_BEGINS.search(prompt, 0, program)
     return prompt if code is None else prompt[: code.start()] + prompt[program:]
+
+
+# ---- answers
+#
+# JSON style: the last well-formed JSON object with the key ``output`` counts, wherever it stands; fences, prose,
+# unmatched braces and end-of-turn marks around it do not matter. The value must be a string equal to the gold one.
+# Decisions: extra keys are fine and of a repeated key the last counts; a raw line break inside the string is part of
+# it (hence wrong); a number, null, list or object as value is wrong; the Python words True, False and None are read
+# like their JSON forms; single quotes, trailing commas and \boxed{...} without an object are malformed; an object
+# inside another well-formed object does not count. Compact style: the answer is the text after the last ``=``.
+# No answer at all is ``no_answer``; an attempt that cannot be read (there is a brace) is ``malformed``.
+
+_NOT_IN_STRINGS = re.compile(r"[:,;\s]")
+
+
+def judge_string(answer_text: str, ground_truth: str) -> Verdict:
+    """Judge a response of the string task; linear in its length, never raises on what a model wrote."""
+    gold, style = read_ground_truth(ground_truth)
+    return _judge_compact(answer_text, gold) if style == "compact" else _judge_json(answer_text, gold)
+
+
+@lru_cache(maxsize=4096)
+def read_ground_truth(ground_truth: str) -> tuple[str, str]:
+    """Return gold answer and style ("json" or "compact") in the JSON text of a row."""
+    try:
+        fields = json.loads(ground_truth)
+        gold, style = fields["ref_output"], fields.get("style", "json")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UserError(f"ground_truth {ground_truth[:60]!r} has no ref_output; make the problem file again") from error
+    if not isinstance(gold, str) or style not in ("json", "compact"):
+        raise UserError(f"ground_truth {ground_truth[:60]!r}: ref_output must be text, style json or compact")
+    return gold, style
+
+
+def _judge_json(response: str, gold: str) -> Verdict:
+    value = last_value(response, "output")
+    if value is None:
+        return Verdict(0.0, Reason.MALFORMED if "{" in response else Reason.NO_ANSWER)
+    if value[0] != '"':
+        return Verdict(0.0, Reason.WRONG, value)
+    return _compare(value[1:-1] if "\\" not in value else json.loads(value, strict=False), gold)
+
+
+def _judge_compact(response: str, gold: str) -> Verdict:
+    _, equals, answer = response.rpartition("=")
+    if not equals or not answer or _NOT_IN_STRINGS.search(answer):
+        return Verdict(0.0, Reason.MALFORMED if equals else Reason.NO_ANSWER)
+    return _compare(answer, gold)
+
+
+def _compare(answer: str, gold: str) -> Verdict:
+    return Verdict(1.0, Reason.CORRECT, answer) if answer == gold else Verdict(0.0, Reason.WRONG, answer)

@@ -51,6 +51,6 @@ def test_a_step_is_read_in_sixteen_files_and_a_verdict_in_six(small, tmp_path, m
     right = verdict.follow(judge_response)(problem.data_source, task.gold(problem), problem.ground_truth)
     assert right.score == 1
     assert {"train/grpo.py", "train/policy.py", "reward/pool.py", "rollout/sampler/sampler.py"} <= step.files
-    assert "tasks/string/judge.py" in verdict.files
+    assert "tasks/string/wording.py" in verdict.files
     assert len(step.files) <= 16, sorted(step.files)
     assert len(verdict.files) <= 6, sorted(verdict.files)

@@ -79,7 +79,6 @@ def check(channel: int, results: int, job: dict[str, Any]) -> NoReturn:
 
 
 def classes_of(prefix: str) -> list[str]:
-    """Return the classes that the problem defines."""
     if "class " not in prefix:
         return []
     import ast
@@ -103,8 +102,7 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
     names: _Names
     peer = _Tests(channel, lambda: {name: dict.__getitem__(names, name) for name in shared if name in names})
     names = _Names(peer)
-    module = types.ModuleType("tests")
-    sys.modules["tests"] = module
+    sys.modules["tests"] = types.ModuleType("tests")
     if job["prefix"]:  # the head of a function, or a package that is missing here, defines nothing
         try:
             exec(compile(job["prefix"], "prefix.py", "exec", dont_inherit=True), names)  # noqa: S102 - the sandbox
@@ -118,10 +116,8 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
     peer.ask("names", None)  # the solution's own top level has run
     try:
         exec(code, names)  # noqa: S102 - this is the sandbox
-        if job["style"] == "pytest":
-            ran = sum(map(_run_test, _test_functions(names)))
-            if not ran:
-                return ["broken", "the tests have no test function"]
+        if job["style"] == "pytest" and not sum(map(_run_test, _test_functions(names))):
+            return ["broken", "the tests have no test function"]
     except UnsupportedError as error:
         return ["broken", str(error)]
     except SystemExit as error:

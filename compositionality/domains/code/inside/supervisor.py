@@ -65,7 +65,6 @@ class Supervisor:
         self.looked = 0.0
 
     def run(self) -> dict[str, Any]:
-        """Run all cases, or the tests; return the last line of the results."""
         if "tests" in self.job:
             return self._check()
         for number, text in enumerate(self.job["inputs"]):
@@ -83,7 +82,6 @@ class Supervisor:
         return self._answer()
 
     def _answer(self) -> int:
-        """Read a number from the fork server."""
         while not select.select([self.server], [], [], POLL_S)[0]:
             self._look()
         data = self.server.recv(8, socket.MSG_WAITALL)
@@ -164,7 +162,7 @@ class Supervisor:
         pids = processes()
         if len(pids) > self.job["processes"]:
             raise LimitError("processes")
-        if sum(resident(pid) for pid in pids) > self.job["memory_bytes"] * 2:
+        if sum(_second(pid, "statm") for pid in pids) * _PAGE > self.job["memory_bytes"] * 2:
             raise LimitError("memory")
 
     def kill_all(self) -> None:
@@ -187,7 +185,7 @@ def processes() -> list[int]:
     pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - ten times faster
     if os.getpid() == 1:
         return [pid for pid in pids if pid != 1]
-    parents = {pid: _parent(pid) for pid in pids}
+    parents = {pid: _second(pid, "stat") for pid in pids}
     descendants, queue = [], [os.getpid()]
     while queue:
         ancestor = queue.pop()
@@ -197,25 +195,19 @@ def processes() -> list[int]:
     return descendants
 
 
-def resident(pid: int) -> int:
-    """Return the bytes in memory, shared ones as well; 0 for a process that has ended."""
-    try:
-        with open(f"/proc/{pid}/statm") as file:  # noqa: PTH123 - pathlib is slow to import
-            return int(file.read().split()[1]) * _PAGE
-    except (OSError, ValueError):
-        return 0
+def _second(pid: int, name: str) -> int:
+    """Return the second number of ``stat`` after the command, the parent, or of ``statm``: pages in memory, shared too.
 
-
-def _parent(pid: int) -> int:
+    0 for a process that has ended.
+    """
     try:
-        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
+        with open(f"/proc/{pid}/{name}") as file:  # noqa: PTH123 - pathlib is slow to import
             return int(file.read().rpartition(")")[2].split()[1])
     except (OSError, ValueError, IndexError):
         return 0
 
 
 def _reap() -> None:
-    """Collect the exit status of ended children."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

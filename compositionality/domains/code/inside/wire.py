@@ -64,13 +64,11 @@ class Peer:
         self._numbers: dict[int, int] = {}
 
     def export(self, value: Any) -> Any:
-        """Return the handle of an object that stays here."""
         number = self._numbers.setdefault(id(value), len(self._numbers))
         self.exported[number] = value
         return {"h": number}
 
     def perform(self, request: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Do what the other end asks for."""
         raise NotImplementedError
 
     def ask(self, operation: str, target: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
