@@ -24,10 +24,7 @@ LONG: dict[str, list[str]] = {
         "test_p17_a_program_cannot_replace_a_name_of_its_tests",
         "test_p17_an_exception_of_a_program_ends_no_loop_of_its_tests",
     ],
-    "evaluate/test_accuracy.py": [
-        "test_only_new_and_changed_checkpoints_are_asked",
-        "test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same",
-    ],
+    "evaluate/test_accuracy.py": ["test_only_new_and_changed_checkpoints_are_asked"],
     "evaluate/test_claims.py": ["test_a_rule_with_three_answers_takes_half_of_a_gain_as_its_margin"],
     "evaluate/test_claims_file.py": [],
     "evaluate/test_claims_gates.py": [],
