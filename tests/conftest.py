@@ -127,7 +127,6 @@ LONG: dict[str, list[str]] = {
         "test_p07_killed_and_started_again_ends_with_the_same_bytes",
         "test_p07_two_processes_that_were_killed_go_on_as_two_or_as_one",
         "test_p10_two_processes_give_the_model_of_one",
-        "test_progress_of_another_recipe_is_refused_and_replaced_when_forced",
         "test_the_pretraining_of_a_gpu_profile_takes_its_steps",
     ],
     "train/test_verl_engine.py": ["test_packed_rows_give_what_padded_rows_give"],
