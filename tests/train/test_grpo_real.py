@@ -12,6 +12,9 @@ from assets import taught
 from trainer_runs import kill_at, train
 
 from compositionality.data.artefact import verify
+from compositionality.errors import UserError
+from compositionality.study.steps import settings_of
+from compositionality.train.engines import train_grpo
 from compositionality.train.metrics import GROUPS, read_metrics
 from compositionality.train.run_folder import best_step, saved_steps, scores
 from compositionality.train.training_report import report_of
@@ -57,7 +60,7 @@ def loop_of_gpus(made):
     return out
 
 
-def test_p12_a_run_trains_validates_saves_and_exports(made, killed):
+def test_p12_a_run_trains_validates_saves_and_exports(made, killed, capsys):
     rows = read_metrics(killed / "metrics.jsonl")
     steps = [row for row in rows if "actor/grad_norm" in row]
     assert [row["step"] for row in steps] == list(range(1, STEPS + 1))
@@ -79,6 +82,10 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, killed):
     assert saved_steps(killed / "steps") == sorted({best, STEPS})
     assert verify(killed / "final").facts["step"] == STEPS
     assert verify(killed / "best").facts["step"] == best
+    train_grpo(settings_of("train_grpo", words(made, killed)))
+    assert "already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match="was made from other inputs"):
+        train_grpo(settings_of("train_grpo", words(made, killed, "data.seed=2")))
 
 
 def test_p13_the_export_reloads_with_other_weights(made, killed):
