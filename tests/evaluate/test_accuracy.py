@@ -105,6 +105,11 @@ def test_only_new_and_changed_checkpoints_are_asked(tmp_path: Path, problems: Pa
     assert (asked, set(read(output / "results.parquet")["arm"])) == (["even", "good", "good"], {"even"})
 
 
+def test_several_samples_and_a_limit(tmp_path: Path, problems: Path, asked: list[str]) -> None:
+    output = evaluate(settings(tmp_path, problems, ["even"], n_samples=3, limit=2))
+    assert read(output / "results.parquet")["n"].tolist() == [3, 3]
+
+
 def test_columns_of_ones_own_reach_the_collection(tmp_path: Path) -> None:
     words = ["models=[base:a/b]", "problems=[x.jsonl]", "output=out", "truth_key=[target,nums]", "source=countdown"]
     collection = parse(EvaluationSettings, words).collection("a/b", "x.jsonl", tmp_path)

@@ -101,6 +101,13 @@ def test_functions_and_pairs(home: Path) -> None:
     assert all(row["applied"][-1] == row["function"] for row in labels)
 
 
+def test_p15_new_answers_are_followed(home: Path) -> None:
+    output = find_failures(settings(home))
+    rollouts(home / "run/rollouts/lazy/heldout", home / "heldout.parquet", always_right)
+    find_failures(settings(home))
+    assert shares(output, "correct", 3)["lazy"] == 1
+
+
 def test_models_and_levels_can_be_narrowed(home: Path) -> None:
     output = find_failures(settings(home, models=["slip", "good"], levels=[2]))
     assert results_of(output).arms == ("slip", "good")
