@@ -49,6 +49,10 @@ LONG: dict[str, list[str]] = {
     "evaluate/test_registration.py": [],
     "evaluate/test_seeds.py": ["test_replicates_with_splits_of_their_own_are_nested_in_seeds"],
     "report/test_dashboard.py": [],
+    "report/test_dry_runs.py": [
+        "test_p26_a_dry_run_refuses_a_damaged_file_as_a_start_does",
+        "test_a_dry_run_of_whole_inputs_passes_and_writes_nothing",
+    ],
     "report/test_figures.py": [],
     "report/test_gpu_check.py": [
         "test_p12_every_command_fits_its_entry_point",

@@ -29,6 +29,11 @@ def test_p01_sequence_is_exact(split: str, stage: int, low: int, high: int, coun
     assert digest.hexdigest() == DIGESTS[split, stage, low, high, count]
 
 
+def test_stage1_test_is_the_head_of_train() -> None:
+    train = paper_items(StringPaperOptions(), "train", 50_000)
+    assert list(paper_items(StringPaperOptions(), "test", 128)) == [next(train) for _ in range(128)]
+
+
 def test_rows_have_the_published_form_and_judge_their_gold_right() -> None:
     for problem in paper_problems(StringPaperOptions(2, 1, 8), "test", 80):
         truth = json.loads(problem.ground_truth)
