@@ -118,9 +118,8 @@ def test_the_command_passes_every_check_of_its_start(part: Part, row: Row, monke
 
 @pytest.mark.parametrize(("part", "row"), [marked(part, row) for part, row in CHECKED if row.refused])
 def test_p18_the_command_is_refused_in_its_line(part: Part, row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match=re.escape(row.refused)) as caught:
+    with pytest.raises(UserError, match=re.escape(row.refused)):
         check_row(part, row, monkeypatch)
-    assert "\n" not in str(caught.value)
 
 
 def commands() -> Iterator[Command]:

@@ -33,7 +33,7 @@ def claims_of(results: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.full
 def test_section_41_by_verl_to_a_page_that_is_up_to_date(given: dict[str, str], tmp_path: Path) -> None:
-    """vLLM answers in the rollouts; in evaluations it does in test_evaluate_real.py.
+    """vLLM answers in the rollouts; in evaluations it does through the same collection.
 
     Pass@k, failure modes and claims, which see only models and answers: test_confirmatory.py.
     """

@@ -161,16 +161,6 @@ def test_from_rollouts_to_a_table(model_folder: Path, collected: dict[str, Any],
     said = capsys.readouterr().out
     assert "5 queries, 60.0% with right and wrong completions" in said
     assert "2/4 correct: 1 queries  influence" in said
-    before = path.read_bytes()
-    measure_influence(settings)
-    assert "already there" in capsys.readouterr().out
-    assert path.read_bytes() == before
-    settings.projection = ProjectionSettings("lora", 512)
-    with pytest.raises(UserError, match="was made from other inputs"):
-        measure_influence(settings)
-    settings.force = True
-    measure_influence(settings)
-    assert path.read_bytes() != before
 
 
 def test_p08_two_at_once_do_not_write_one_folder(

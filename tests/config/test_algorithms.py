@@ -78,8 +78,6 @@ def test_single_keys_win_over_a_named_algorithm_and_the_profile_says_how_much() 
 
 
 def test_p18_what_only_verl_has_is_one_line() -> None:
-    with pytest.raises(UserError, match=r"^algorithm.advantage=gae: engine=single has no critic; take engine=verl$"):
-        check_settings(settings_of("algorithm=ppo"))
     with pytest.raises(UserError, match=r"^critic.clip=0.2: engine=single does not have it; it has no critic; take"):
         check_settings(settings_of("critic.clip=0.2"))
     with pytest.raises(UserError, match=r"^model.lora.rank=4: needs mesh.tensor=1, or engine=verl$"):
@@ -115,8 +113,6 @@ def test_a_value_that_follows_from_others_is_shown_with_what_was_given() -> None
 def test_a_kl_term_needs_its_weight_and_no_more() -> None:
     assert settings_of("algorithm.kl_coef=0.04").algorithm.kl == "k3"
     assert settings_of().algorithm.kl == "none"
-    with pytest.raises(UserError, match=r"^algorithm.kl=k2: give algorithm.kl_coef, the weight of that loss, or kl=n"):
-        check_settings(settings_of("algorithm.kl=k2"))
 
 
 def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:

@@ -102,9 +102,8 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
     ],
 )
 def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None:
-    with pytest.raises(UserError, match=named) as caught:
+    with pytest.raises(UserError, match=named):
         parse(Settings, overrides)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_dry_run_names_all_that_is_not_there_yet(
@@ -189,11 +188,14 @@ def test_what_the_machine_refuses_is_one_line_and_exit_code_2(
     assert outcome(line, capsys) == (2, said)
 
 
-def test_no_secret_is_in_a_message(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_p18_a_message_is_one_line_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it quotes: what the tests of bad input look at is what it says."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    told = "http://me:hush@host/v1?api_key=abcdef refuses sk-very-secret"
+    told = "http://me:hush@host/v1?api_key=abcdef\nrefuses sk-very-secret"
     line = f"from compositionality.errors import UserError; raise UserError({told!r})"
-    assert outcome(line, capsys) == (2, "error: http://***@host/v1?api_key=*** refuses ***\n")
+    assert outcome(line, capsys) == (2, "error: http://***@host/v1?api_key=***\\nrefuses ***\n")
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:

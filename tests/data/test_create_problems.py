@@ -91,7 +91,6 @@ def refused(folder: Path, task: str, mode: str, options: dict[str, Any]) -> str:
     with pytest.raises(UserError) as raised:
         create_problems(settings_for(task, mode, output=str(folder / "x.parquet"), **{"count": 2, **options}))
     assert not list(folder.glob("[!.]*"))
-    assert "\n" not in str(raised.value)
     return str(raised.value)
 
 

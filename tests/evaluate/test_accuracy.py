@@ -105,24 +105,6 @@ def test_only_new_and_changed_checkpoints_are_asked(tmp_path: Path, problems: Pa
     assert (asked, set(read(output / "results.parquet")["arm"])) == (["even", "good", "good"], {"even"})
 
 
-def test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same(
-    tmp_path: Path, problems: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = tree_hash(evaluate(settings(tmp_path, problems, ["even", "good"])))
-    other = replace(settings(tmp_path, problems, ["even", "good"]), output=tmp_path / "other")
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("compositionality.evaluate.collect.count", stop)
-        with pytest.raises(KeyboardInterrupt):
-            evaluate(other)
-    assert not (tmp_path / "other/results.parquet").exists()
-    assert tree_hash(evaluate(other)) == expected
-    assert asked == ["even", "good"] * 2
-
-
 def test_several_samples_and_a_limit(tmp_path: Path, problems: Path, asked: list[str]) -> None:
     output = evaluate(settings(tmp_path, problems, ["even"], n_samples=3, limit=2))
     assert read(output / "results.parquet")["n"].tolist() == [3, 3]

@@ -576,9 +576,8 @@ def test_p18_a_file_without_what_the_page_needs_is_named(settings: ReportSetting
     ):
         path = tmp_path / name
         path.write_text(json.dumps(content))
-        with pytest.raises(UserError, match=rf"{name}: {told}") as raised:
+        with pytest.raises(UserError, match=rf"{name}: {told}"):
             Inputs(settings, (), {name: path}).json(name)
-        assert "\n" not in str(raised.value)
 
 
 def test_every_figure_has_its_rows_as_csv(settings: ReportSettings) -> None:

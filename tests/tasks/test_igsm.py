@@ -260,8 +260,6 @@ def test_padding_makes_a_plain_solution_as_long_as_with_all_behaviours(style: st
         )
         assert len(padded) == max(len(whole), len(plain))
         assert [line for line in padded.split("\n") if line in plain.split("\n")] == plain.split("\n")
-    with pytest.raises(UserError, match="padded=true: neutral text in place of behaviours"):
-        Behaviours(padded=True, subgoals=True)
 
 
 def test_a_reworded_problem_is_the_same() -> None:

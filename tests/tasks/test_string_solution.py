@@ -50,9 +50,6 @@ def test_a_fault_behind_a_note_is_found() -> None:
 
 
 def test_what_the_traces_cannot_hold_is_refused() -> None:
-    problem = problems()[0]
-    with pytest.raises(UserError, match="no subgoals and no other order"):
-        TASK.solution(problem, Behaviours(subgoals=True), 1)
     english = TASK.problem(replace(OPTIONS, style="json"), "train", 1, 0)
     with pytest.raises(UserError, match="task string has no behaviours"):
         TASK.solution(english, ALL, 1)

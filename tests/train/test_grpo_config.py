@@ -367,9 +367,8 @@ def test_nodes_come_from_the_environment(monkeypatch):
 )
 def test_p18_settings_that_contradict_each_other(words, said, monkeypatch):
     monkeypatch.delenv("NNODES", raising=False)
-    with pytest.raises(UserError, match=said) as error:
+    with pytest.raises(UserError, match=said):
         composed("run.device=cpu", *words)
-    assert "\n" not in str(error.value)
 
 
 def test_p18_an_advantage_of_ones_own_that_verl_lacks_is_named():

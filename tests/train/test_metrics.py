@@ -50,9 +50,8 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, torn: bytes) -> None:
 def test_p18_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 1}\n' + line + b'\n{"step": 2}\n')
-    with pytest.raises(UserError, match=r"metrics\.jsonl: line 2: .*; delete that line") as raised:
+    with pytest.raises(UserError, match=r"metrics\.jsonl: line 2: .*; delete that line"):
         read_metrics(path)
-    assert "\n" not in str(raised.value)
 
 
 def test_p18_a_damaged_row_of_a_checkpoint_is_named(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from test_tiny_corpus import SINGLE
 from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of, load_profile, profile_names
 from compositionality.data.artefact import read_manifest
-from compositionality.errors import UserError
 from compositionality.report.send_runs import SendSettings, send_runs
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.train.dist import join_mesh
@@ -149,25 +148,6 @@ def test_p13_a_model_of_other_threads_is_already_there(whole, capsys):
     assert json.loads((whole / "config.json").read_text())["architectures"] == ["LlamaForCausalLM"]  # for vLLM and verl
     pretrain(settings(whole, "threads=2"))
     assert capsys.readouterr().out == f"{whole} is already there\n"
-
-
-def test_progress_of_another_recipe_is_refused_and_replaced_when_forced(whole, tmp_path, monkeypatch):
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    out, seldom = tmp_path / "base", "save_every=40"
-    monkeypatch.setattr(module.Fit, "publish", stop)
-    with pytest.raises(KeyboardInterrupt):
-        pretrain(settings(out, "seed=1", seldom))
-    monkeypatch.undo()
-    assert latest_step(run_path(out) / "steps") == 40
-    with pytest.raises(UserError, match=r"seed: 1 then, 0 now.*--force"):
-        pretrain(settings(out))
-    pretrain(settings(out, "force=true", seldom))
-    assert files(out) == files(whole)
-    shutil.rmtree(out)
-    pretrain(settings(out, "seed=1", seldom))  # nothing of the finished run is in its way
-    assert [row["step"] for row in read_metrics(run_path(out) / "metrics.jsonl")] == [*range(3, 40, 3), 40]
 
 
 def test_a_finished_run_is_sent_to_wandb_afterwards(whole, monkeypatch):

@@ -103,17 +103,6 @@ def test_the_single_profiles_text_survives_and_signs_stay_characters():
     ]  # fmt: skip
 
 
-def test_p13_reloaded_model_gives_the_same_logits(saved):
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    model, tokenizer, folder = saved
-    loaded = AutoModelForCausalLM.from_pretrained(folder)
-    tokens = torch.tensor([tokenizer("<|user|>other_30:abc<|assistant|>,other_30:abc=bc")["input_ids"]])
-    with torch.no_grad():
-        assert torch.equal(loaded(tokens).logits, model(tokens).logits)
-
-
 def test_p01_the_seed_alone_decides_the_weights(saved):
     import torch
 

@@ -13,7 +13,7 @@ from runs import apart, settings, weights
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.train import checkpoint, engines, grpo
+from compositionality.train import checkpoint, grpo
 from compositionality.train.checkpoint import export
 from compositionality.train.engines import train_grpo
 from compositionality.train.engines import train_on_rank as train
@@ -40,7 +40,7 @@ def two_steps(small, tmp_path_factory):
     return train(settings(small, tmp_path_factory.mktemp("two_steps") / "run", "trainer.steps=2"))
 
 
-def test_a_run_trains_evaluates_saves_and_exports(small, whole, capsys):
+def test_a_run_trains_evaluates_saves_and_exports(small, whole):
     rows = read_metrics(whole / "metrics.jsonl")
     assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
     assert sum("actor/entropy" in row for row in rows) >= 3
@@ -62,17 +62,6 @@ def test_a_run_trains_evaluates_saves_and_exports(small, whole, capsys):
     assert asked[0] == asked[1] == asked[2]
     assert Counter(source for _, source, _ in asked[0]) == dict.fromkeys((name.split("/")[1] for name in sources), 3)
     assert apart(weights(whole / "final"), weights(small / "model")) > 1e-4
-    train(settings(small, whole))
-    assert "already there" in capsys.readouterr().out
-    with pytest.raises(UserError, match="was made from other inputs"):
-        train(settings(small, whole, "data.seed=2"))
-
-
-def test_a_finished_run_reads_no_inputs(small, whole, monkeypatch, capsys):
-    """Its files may have gone; under torchrun, too, whose ranks start here."""
-    monkeypatch.setattr(engines, "_read_inputs", lambda _: pytest.fail("it reads its inputs"))
-    train(settings(small, whole))
-    assert "already there" in capsys.readouterr().out
 
 
 def test_the_model_says_what_its_training_did(small, whole):
