@@ -259,11 +259,6 @@ def is_paired(name: str) -> bool:
     return PAIRED.fullmatch(name) is not None
 
 
-def is_pass_at_k(name: str) -> bool:
-    """Return whether a measure is one of pass@k."""
-    return bool(ks_of(name, 1))
-
-
 CLAIMED: dict[Metric, tuple[str, ...]] = {
     Metric.ACCURACY: (CORRECT, *CHAIN, "gold_prob", "gold_hand_over", "gold_pass@8", "beyond@1e-6", "new@1e-6", "…"),
     Metric.PASS_AT_K: (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…"),
