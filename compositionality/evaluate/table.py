@@ -110,8 +110,7 @@ def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
         counts[name] = np.bincount(problem, values.to_numpy(float), n_problems).astype(np.int64)
     if "chains_read" in counts:
         unread = (counts["chains_read"] == 0) & (counts["judged"] > 0)
-        counts = counts.astype(dict.fromkeys(CHAIN, float))
-        counts.loc[unread, [*CHAIN]] = np.nan
+        counts[[*CHAIN]] = counts[[*CHAIN]].astype(float).mask(unread)
     return counts
 
 
