@@ -68,7 +68,7 @@ def make_study(root: Path, *, n_seeds: int = 1, parts: Sequence[str] = EVERYTHIN
     problems = {file: _problems(folder / f"{file}.parquet", name, LEVELS) for file, name in names.items()}
     _times(study / "section41_42")
     with pytest.MonkeyPatch.context() as patch:  # what evaluations print takes half of their time
-        for printed in ("accuracy.print_summary", "passk.print_curves"):
+        for printed in ("collect.print_summary", "passk.print_curves"):
             patch.setattr(f"compositionality.evaluate.{printed}", lambda *_: None)
         for seed in range(n_seeds):
             place = of_seed(study, seed)
