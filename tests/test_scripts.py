@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from bash_runs import OF_A_PERSON, ROOT, dry, run, typed, values
 
-from compositionality.config.makers import maker
+from compositionality.config.cli import maker
 from compositionality.study.steps import STEP_VARIABLES, read_script, words_of
 from compositionality.study.variables import misspelt
 

@@ -64,11 +64,6 @@ class ProjectionSettings:
     rank: PositiveInt = 64  # rank of the LoRA adapters
     seed: NonNegativeInt = 0  # seed of signs, places and adapters
 
-    def check(self) -> None:
-        """Raise UserError if ``size`` is not a multiple of ``repeats``."""
-        if self.kind != "exact" and self.size % self.repeats:
-            raise UserError(f"projection.size={self.size}: give a multiple of projection.repeats={self.repeats}")
-
 
 class Projection:
     """A map from gradients by name to features with the same inner products, exactly or approximately.
@@ -185,7 +180,9 @@ def _recipe(settings: InfluenceSettings, model: Path) -> artefact.Recipe:
 
 def _check_settings(settings: InfluenceSettings) -> None:
     check_ranges(settings)
-    settings.projection.check()
+    kind, size, repeats = settings.projection.kind, settings.projection.size, settings.projection.repeats
+    if kind != "exact" and size % repeats:
+        raise UserError(f"projection.size={size}: give a multiple of projection.repeats={repeats}")
     artefact.hidden_sibling(settings.output, "lock")  # refuses a path without a name
     artefact.check_maker(settings.output / INFLUENCE, STEP, force=settings.force)
 

@@ -116,7 +116,6 @@ class LawFit:
         return [label(*name) for name, near in zip(self.names, near_T, strict=True) if near]
 
     def refuse_bounds(self) -> None:
-        """Raise UserError if a parameter is on a bound."""
         if self.on_bound:
             raise UserError(f"{self.law.name}: {', '.join(self.on_bound)} on a bound: these points do not determine it")
 

@@ -125,7 +125,6 @@ largest amount of the resource that both have spent."""
 
 
 def figures(study: FittedStudy) -> list[dict[str, Any]]:
-    """Return all figures in claims."""
     return [figure_row(study, name) for name in FIGURES]
 
 

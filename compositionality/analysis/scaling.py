@@ -47,8 +47,6 @@ SETTINGS = (
 
 @dataclass
 class ScalingSettings:
-    """Settings of ``fit_scaling``."""
-
     points: list[str] = REQUIRED  # CSV files, or NAME:FOLDER of runs
     output: Path = REQUIRED  # folder for scaling.json and scaling_points.csv
     resource: NonEmptyStr = "flops"  # a column of the CSV files; for our runs flops, flops_paper, prompts, completions

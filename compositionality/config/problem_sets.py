@@ -133,13 +133,12 @@ def set_settings(words: Sequence[str]) -> type[CreateProblems]:
 
 def file_settings(words: Sequence[str]) -> dict[str, CreateProblems]:
     """Return by name the settings of every file that the ``words`` of a set choose; options in them come last."""
-    return _read(words)[1]
+    return _read(words)[2]
 
 
-def _read(words: Sequence[str]) -> tuple[Any, dict[str, CreateProblems]]:
-    """Return the settings of a set, and the settings of its files by name."""
+def _read(words: Sequence[str]) -> tuple[Any, ProblemFiles, dict[str, CreateProblems]]:
+    """Return the settings of a run, the set, and the settings of the chosen files by name."""
     problems, schema = _read_set(words), set_settings(words)
-    schema_of_file = problems.schema
     arguments = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, arguments, schema.entry_point)
     run: Any = parse(schema, overrides, layers)
@@ -150,39 +149,38 @@ def _read(words: Sequence[str]) -> tuple[Any, dict[str, CreateProblems]]:
     if run.function_split and not any(problems.files[name].get("per_split") for name in chosen):
         raise UserError(f"function_split={run.function_split}: no file of {', '.join(chosen)} uses it; leave it out")
     options = [word for word in overrides if word.partition("=")[0] not in set_keys]
-    return run, {
-        name: parse(schema_of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen
-    }
+    file_schema, layers_of_file = problems.schema, {name: _layer(problems, name, run, chosen) for name in chosen}
+    return run, problems, {name: parse(file_schema, options, [*layers, layers_of_file[name]]) for name in chosen}
 
 
-def check_problem_set(words: Sequence[str]) -> list[tuple[CreateProblems, CreateProblems | None]]:
-    """Return the settings of each file and, if it becomes a link, the settings of the shared file.
+def check_problem_set(words: Sequence[str]) -> tuple[Any, ProblemFiles, list[tuple[CreateProblems, Path | None]]]:
+    """Return the settings of a run, the set, and each file's settings with the shared file that it becomes a link to.
 
     UserError for settings that the task refuses, and for outputs that cannot be written.
     """
-    run, settings_by_file = _read(words)
-    files = list[tuple[CreateProblems, CreateProblems | None]]()
+    run, problems, settings_by_file = _read(words)
+    files = list[tuple[CreateProblems, Path | None]]()
     for settings in settings_by_file.values():
         check(settings)
         path, shared = Path(settings.output), None
         uses_seed = "seed" in find_task(settings.task).modes[settings.mode].uses
         if run.shared and not uses_seed and not path.exists():
-            shared = replace(settings, output=str(Path(run.shared, path.relative_to(run.output))))
-            check(shared)
+            shared = Path(run.shared, path.relative_to(run.output))
+            check(replace(settings, output=str(shared)))
         files.append((settings, shared))
-    return files
+    return run, problems, files
 
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
     """Make the missing files and return all paths. UserError before the first if one of them would be refused."""
-    run, _ = _read(words)
+    run, problems, files = check_problem_set(words)
     folder = Path(run.output)
     paths = [
         _link_shared(settings, shared, Path(run.shared)) if shared else create_problems(settings)
-        for settings, shared in check_problem_set(words)
+        for settings, shared in files
     ]
     with exclusive(folder / CARD, wait=3600):  # no artefact.make: each file is a step, their card is no result
-        names = [name for name in _read_set(words).files if (folder / f"{name}.parquet").is_file()]
+        names = [name for name in problems.files if (folder / f"{name}.parquet").is_file()]
         splits = {name: re.sub(r"\W", "_", name.removesuffix("/train")) for name in names}
         lines = "".join(f"  - {{split: {split}, path: {name}.parquet}}\n" for name, split in splits.items())
         if not (card := folder / CARD).exists() or card.read_text(encoding="utf-8").startswith(BEGINS):
@@ -190,16 +188,16 @@ def create_problem_set(words: Sequence[str]) -> list[Path]:
     return paths
 
 
-def _link_shared(settings: CreateProblems, shared: CreateProblems, place: Path) -> Path:
+def _link_shared(settings: CreateProblems, shared: Path, place: Path) -> Path:
     """Make the shared file, below ``place``, and a link to it; return the path of the link."""
     path = Path(settings.output)
     with exclusive(place, wait=3600):  # seconds; several seeds may need it at the same time
-        target = create_problems(shared)
+        create_problems(replace(settings, output=str(shared)))
     path.parent.mkdir(parents=True, exist_ok=True)
     manifest_path(path).unlink(missing_ok=True)
     try:
-        os.link(manifest_path(target), manifest_path(path))
-        os.link(target, path)
+        os.link(manifest_path(shared), manifest_path(path))
+        os.link(shared, path)
     except OSError:  # a file system without hard links
         create_problems(settings)
     return path

@@ -93,11 +93,9 @@ class Profile:
 
     def for_study(self, name: str) -> "Profile":
         """Return the profile with the base model and the arms of this study."""
-        changes = self.studies.get(name)
-        if changes is None:
+        if (changes := self.studies.get(name)) is None:
             return self
-        arms = changes.arms or self.arms
-        return replace(self, base_model=changes.base_model, chat_template=changes.chat_template, arms=arms)
+        return replace(self, **{**vars(changes), "arms": changes.arms or self.arms})
 
 
 @dataclass(frozen=True)
@@ -226,7 +224,6 @@ def algorithm_layer(name: str) -> Layer:
 
 
 def schema_of(name: str) -> type[Any]:
-    """Return the dataclass of an entry point's keys."""
     if name.startswith(CREATE):
         return problem_settings([f"task={name.removeprefix(CREATE)}"])
     return entry_point(name).schema

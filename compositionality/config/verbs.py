@@ -27,8 +27,6 @@ class Verb(NamedTuple):
 
 
 class EntryPoint(NamedTuple):
-    """The imported functions of a verb."""
-
     schema: type[Any]
     step: Callable[[Any], object]
     check: Callable[[Any], object] | None
@@ -43,7 +41,7 @@ VERBS = {
         "data.create_problems.create_problems", "data.create_problems.check", main="config.problem_sets.main"
     ),
     "draw_figure": Verb("report.draw.draw_figure", "report.draw.check", follows=True),
-    "evaluate": Verb("evaluate.accuracy.evaluate", "evaluate.collect.check", sent=SENT, follows=True),
+    "evaluate": Verb("evaluate.collect.evaluate", "evaluate.collect.check", sent=SENT, follows=True),
     "export_checkpoint": Verb("train.verl.export.export_step", "train.verl.export.check"),
     "failure_modes": Verb("evaluate.failures.find_failures", "evaluate.failures.check", sent=SENT, follows=True),
     "filter_problems": Verb("rft.filter.filter_problems", "rft.filter.check_problems"),
@@ -81,7 +79,6 @@ MADE_BY |= {"train_grpo": "train_grpo_single", "train_sft": "sft"}  # by engine=
 
 
 def entry_point(name: str) -> EntryPoint:
-    """Import the functions of a verb."""
     step, check, show = map(function, VERBS[name][:3])
     schema = next(iter(signature(step).parameters.values())).annotation
     return EntryPoint(schema, step, check, show)

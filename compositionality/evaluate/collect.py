@@ -1,10 +1,10 @@
-"""From models and problem files to ``results.parquet``: sample missing answers, one engine per model, and count."""
+"""Accuracy of any models on any problem files: sample missing answers, one engine per model, and count them."""
 
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from compositionality.console import new_console
 from compositionality.data import artefact
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems, read_problems
@@ -20,8 +21,19 @@ from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
 from compositionality.evaluate.gold import gold_of, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.results import ROLLOUTS, replicate_of
-from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
+from compositionality.evaluate.results import ROLLOUTS, TRAINING, read_results, replicate_of
+from compositionality.evaluate.seeds import print_summary
+from compositionality.evaluate.table import (
+    REASON,
+    REASONS,
+    RESULTS,
+    SCHEMA,
+    count,
+    problem_columns,
+    problem_sets,
+    write,
+)
+from compositionality.evaluate.tables import rich_table
 from compositionality.evaluate.types import CHAIN
 from compositionality.ranges import REQUIRED, NonNegativeInt
 from compositionality.rollout.collect import check as check_collection
@@ -35,10 +47,12 @@ from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.rollout.store import has_other_rollouts, rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
+from compositionality.train.training_report import report_of
 from compositionality.types import Problem, Reason
 from compositionality.validation import check_ranges
 
 EXPORTED = "exported"  # a model folder with the weights of a verl checkpoint, beside its shards
+STEP = "evaluate_accuracy"
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 
 
@@ -55,6 +69,39 @@ class EvaluationSettings(RowSettings, SamplingSettings):
     gold_log_probs: bool = False  # also compute exact probabilities of gold solutions for a part of the problems
     answers_only: bool = False  # collect answers without making the table: several processes can do that at a time
     force: bool = False  # replace a result that was made from something else
+
+
+def evaluate(settings: EvaluationSettings) -> Path:
+    """Write ``output``/results.parquet, training.json and the rollouts behind them; print the tables."""
+    evaluation = open_evaluation(settings, STEP)
+    sample(evaluation)
+    if settings.answers_only:
+        return settings.output
+    table = write_results(evaluation, STEP, {}, chains=True)
+    folders = {model: Path(folder) for model, folder in evaluation.models.items()}
+    reports = {model: asdict(report) for model, folder in folders.items() if (report := report_of(folder))}
+    recipe = artefact.Recipe(STEP, {"training": artefact.config_hash(reports)}, {"table": table})
+    write = partial(Path.write_text, data=json.dumps(reports, indent=1) + "\n")
+    artefact.make(table.with_name(TRAINING), recipe, write, force=settings.force, follows=True)
+    results, console = read_results([f"run:{settings.output}"]), new_console()
+    print_summary(results, console)
+    for file, rows in results.rows.groupby("file", sort=False):
+        console.print(f"\n{file}: mean number of tokens, and share of each verdict")
+        console.print(rich_table(reasons_frame(rows), "model"))
+    if rule := settings.reward.rule():
+        print(rule)
+    print(table)
+    return settings.output
+
+
+def reasons_frame(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return mean tokens and the share of each occurring reason, one row per model."""
+    sums = rows.groupby("arm", sort=False)[["n", "tokens", *(REASON + reason for reason in REASONS)]].sum()
+    means = sums.div(sums["n"].clip(lower=1), axis=0)
+    cells = {"tokens": means["tokens"]}
+    for reason in (reason for reason in REASONS if sums[REASON + reason].any()):
+        cells[f"{reason.replace('_', ' ')} %"] = 100 * means[REASON + reason]
+    return pd.DataFrame(cells).map("{:.1f}".format)
 
 
 @dataclass(frozen=True)
@@ -80,22 +127,16 @@ class Evaluation:
     jobs: Mapping[tuple[str, str], CollectSettings]
     folders: Mapping[tuple[str, str], Path]
 
-    @property
-    def gold(self) -> dict[tuple[str, str], Path]:
-        """The files with the probabilities of gold solutions, by the names of model and file."""
-        place = self.settings.output / "gold"
-        return {key: Path(place, *key).with_suffix(".parquet") for key in self.jobs if self.settings.gold_log_probs}
-
-    def jobs_of(self, model: str) -> dict[str, CollectSettings]:
-        """Return the jobs of one model, by file."""
-        return {file: job for (name, file), job in self.jobs.items() if name == model}
+    def gold(self, model: str, file: str) -> Path:
+        """Return the file with the probabilities of gold solutions."""
+        return Path(self.settings.output, "gold", model, f"{file}.parquet")
 
 
 def open_evaluation(settings: EvaluationSettings, step: str) -> Evaluation:
     """Check settings and names and read the problems; parts of files are written to ``output``/problems/."""
     models, rollouts, files = names_of(settings)
     check_table(settings, step)
-    settings = _choose_engine(settings, models)
+    settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
     for path in models.values():
         folder = Path(path)
         if folder.name == EXPORTED and (folder.parent / "actor").is_dir():  # verl's shards
@@ -121,7 +162,7 @@ def check_table(settings: EvaluationSettings, step: str) -> None:
         artefact.check_maker(settings.output / RESULTS, step, force=settings.force)
 
 
-def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None:
+def check(settings: EvaluationSettings, step: str = STEP) -> None:
     """Check names and settings, and the existing table and inputs, as at a start of ``step``."""
     models, rollouts, files = names_of(settings)
     check_table(settings, step)
@@ -133,16 +174,10 @@ def check(settings: EvaluationSettings, step: str = "evaluate_accuracy") -> None
             _rows(settings, Path(path))
     settled = bool(settings.base_url) or artefact.is_to_be_checked(*models.values(), dry=True)
     if settled and models:  # one engine for all of them
-        settings = _choose_engine(settings, models)
-    for model, path in models.items():
-        for name, file in files.items():
-            output = settings.output / ROLLOUTS / model / name
-            check_collection(replace(settings.collection(path, file, output), force=settings.force or not settled))
-
-
-def _choose_engine(settings: EvaluationSettings, models: Mapping[str, str]) -> EvaluationSettings:
-    """Return the settings with the engine that fits all models."""
-    return replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
+        settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
+    for (model, path), (name, file) in product(models.items(), files.items()):
+        job = settings.collection(path, file, settings.output / ROLLOUTS / model / name)
+        check_collection(replace(job, force=settings.force or not settled))
 
 
 def names_of(settings: EvaluationSettings) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
@@ -208,11 +243,13 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
 
 def sample(evaluation: Evaluation) -> None:
     """Sample every model and measure gold solutions, if set; ``force`` replaces answers of other models or settings."""
+    settings, problems = evaluation.settings, evaluation.problems
     for model, folder in evaluation.models.items():
-        _collect(list(evaluation.jobs_of(model).values()), force=evaluation.settings.force)
-        parts = [(path, evaluation.problems[file]) for (name, file), path in evaluation.gold.items() if name == model]
-        if parts:
-            measure_gold(folder, [(path, part.path, part.table) for path, part in parts])
+        _collect([evaluation.jobs[model, file] for file in problems], force=settings.force)
+        if settings.gold_log_probs:
+            measure_gold(
+                folder, [(evaluation.gold(model, file), part.path, part.table) for file, part in problems.items()]
+            )
 
 
 def _collect(jobs: Sequence[CollectSettings], *, force: bool) -> None:
@@ -248,10 +285,11 @@ def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any]
     ``chains``: also count properties of the steps in the responses. ``force`` replaces any table.
     """
     table, problems = evaluation.settings.output / RESULTS, evaluation.problems
-    folders, n_samples = evaluation.folders, evaluation.settings.n_samples
+    folders, n_samples, force = evaluation.folders, evaluation.settings.n_samples, evaluation.settings.force
+    gold = {key: evaluation.gold(*key) for key in evaluation.jobs if evaluation.settings.gold_log_probs}
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
     inputs |= {f"problems/{name}": sampled.path for name, sampled in problems.items()}
-    inputs |= {f"gold/{model}/{name}": path for (model, name), path in evaluation.gold.items()}
+    inputs |= {f"gold/{model}/{name}": path for (model, name), path in gold.items()}
     settings = {
         "models": list(dict.fromkeys(model for model, _ in folders)),
         "problems": list(problems),
@@ -269,12 +307,11 @@ def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any]
             for model in (model for model, name in folders if name == file):
                 counts = count_samples(folders[model, file], sampled, n_samples, to_read)
                 rows = pd.concat([described, counts], axis=1).assign(arm=model, file=file)
-                gold = evaluation.gold.get((model, file))
-                tables.append(rows.merge(read_gold(gold), "left", on="problem") if gold else rows)
+                is_measured = (model, file) in gold
+                tables.append(rows.merge(read_gold(gold[model, file]), "left", on="problem") if is_measured else rows)
         write(pd.concat(tables), path)
 
     recipe = artefact.Recipe(step, settings, inputs)
-    force = evaluation.settings.force
     artefact.make(table, recipe, write_table_of_all, force=lambda: force or _grows(table, recipe))
     return table
 
@@ -286,11 +323,9 @@ def _sampling(folders: Mapping[tuple[str, str], Path], n_samples: int) -> dict[s
     for model, folder, settings in sampled:
         if (n := settings.get("n_samples", n_samples)) != n_samples:
             raise UserError(f"{folder}: has {n} samples per problem; give n_samples={n}")
-        for name in SAME_IN_ALL:
-            value, first_value = settings.get(name), sampling.get(name)
-            if value != first_value:
-                difference = f"sampled differently ({name}: {value} and {first_value})"
-                raise UserError(f"{model} and {first}: {difference}; compare models with the same sampling")
+        for name in (name for name in SAME_IN_ALL if settings.get(name) != sampling.get(name)):
+            difference = f"sampled differently ({name}: {settings.get(name)} and {sampling.get(name)})"
+            raise UserError(f"{model} and {first}: {difference}; compare models with the same sampling")
     return {name: value for name, value in sampling.items() if name != "model"}
 
 

@@ -92,25 +92,22 @@ class Source(NamedTuple):
     problems: Path
 
 
-Response = tuple[Source, Problem, Row]
-"""A completion: its source, its problem, and its row of the rollouts (``COLUMNS``)."""
-
-
 def find_failures(settings: FailureSettings) -> Path:
     """Write ``output``/labels.parquet and results.parquet; print the table of ``level``."""
-    output, sources = settings.output, find_sources(settings)
+    output, force, sources = settings.output, settings.force, find_sources(settings)
     table, judged = output / LABELS, output / JUDGED
-    recipe, force = _recipe(settings, sources), settings.force
+    inputs = {f"rollouts/{source.model}/{source.file}": source.rollouts for source in sources}
+    inputs |= {f"problems/{source.file}": source.problems for source in sources}
+    names = [[source.model, source.file] for source in sources]
+    values = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
+    replicate = replicate_of((source.rollouts for source in sources), {source.problems: None for source in sources})
+    recipe = artefact.Recipe(STEP, {**values, "replicate": replicate}, inputs)
     write_labels = partial(_write_labels, sources, settings.levels)
     if artefact.make(table, recipe, write_labels, force=force, follows=True) is None:
         print(f"{table} is already there")
-    counts = artefact.Recipe(STEP, {"rules": RULES, "columns": SCHEMA.names}, {"labels": table})
-
-    def write_counts(path: Path) -> None:
-        write(count_classes(read_labels(table)), path)
-
-    artefact.make(output / RESULTS, counts, write_counts, force=force, follows=True)
     labels = read_labels(table)
+    counts = artefact.Recipe(STEP, {"rules": RULES, "columns": SCHEMA.names}, {"labels": table})
+    artefact.make(output / RESULTS, counts, lambda path: write(count_classes(labels), path), force=force, follows=True)
     if settings.judge:
         texts = (
             ((source.model, source.file, row["problem"], row["sample"]), problem, row["response"])
@@ -128,23 +125,21 @@ def find_failures(settings: FailureSettings) -> Path:
 
 def check(settings: FailureSettings) -> None:
     """Check the settings for a dry run, and those rollouts and problem files that exist."""
-    files = _check_settings(settings)
+    files, rollouts = _check_settings(settings)
     for name in (LABELS, RESULTS):
         artefact.check_maker(settings.output / name, STEP, force=settings.force)
-    folders = [path for entry in settings.rollouts for path in named_paths("rollouts", [entry]).values()]
-    if artefact.is_to_be_checked(*files.values(), *(folders or [settings.evaluation]), dry=True):
+    folders = [folder for _, folder in rollouts]
+    if artefact.is_to_be_checked(*files.values(), *(folders or [Path(settings.evaluation)]), dry=True):
         find_sources(settings)
         return
-    for path in files.values():
-        if path.exists():
-            read_problems(path)
-    for folder in map(Path, folders):
-        if folder.exists():
-            rollout_manifest(folder)
+    for path in filter(Path.exists, files.values()):
+        read_problems(path)
+    for folder in filter(Path.exists, folders):
+        rollout_manifest(folder)
 
 
-def _check_settings(settings: FailureSettings) -> dict[str, Path]:
-    """Return the problem files by name. UserError for invalid settings."""
+def _check_settings(settings: FailureSettings) -> tuple[dict[str, Path], list[tuple[str, Path]]]:
+    """Return the problem files by name, and models with their ``rollouts``. UserError for invalid settings."""
     if bool(settings.evaluation) == bool(settings.rollouts):
         raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
     artefact.hidden_sibling(settings.output, "lock")  # refuses a path without a name
@@ -153,17 +148,20 @@ def _check_settings(settings: FailureSettings) -> dict[str, Path]:
     check_ranges(settings)
     if settings.judge:
         judge_server(settings)
-    return {name: Path(path) for name, path in named_paths("problems", settings.problems).items()}
+    rollouts = [item for entry in settings.rollouts for item in named_paths("rollouts", [entry]).items()]
+    files = {name: Path(path) for name, path in named_paths("problems", settings.problems).items()}
+    return files, [(model, Path(folder)) for model, folder in rollouts]
 
 
 def find_sources(settings: FailureSettings) -> list[Source]:
     """Return the rollouts, model by model. UserError if one is missing or belongs to none of the problem files."""
-    files = _check_settings(settings)
+    files, rollouts = _check_settings(settings)
     for path in files.values():
         check_file(path)
     names = {artefact.file_hash(path): name for name, path in files.items()}
     sources: dict[tuple[str, str], Source] = {}
-    folders = _folders(settings, files)
+    given = [(model, folder) for model, folder in rollouts if model in (settings.models or [model])]
+    folders = given if rollouts else _evaluated(settings, files)
     if not folders:
         place = settings.evaluation or f"models={settings.models}"
         raise UserError(f"{place}: has no rollouts; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
@@ -183,11 +181,8 @@ def find_sources(settings: FailureSettings) -> list[Source]:
     return list(sources.values())
 
 
-def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple[str, Path]]:
-    """Return models with their folders of rollouts, for an evaluation in the order of its table."""
-    if settings.rollouts:
-        entries = [item for entry in settings.rollouts for item in named_paths("rollouts", [entry]).items()]
-        return [(model, Path(path)) for model, path in entries if model in (settings.models or [model])]
+def _evaluated(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple[str, Path]]:
+    """Return models with their folders of rollouts in an evaluation, in the order of its table."""
     rollouts = Path(settings.evaluation) / ROLLOUTS
     models = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
     table = artefact.read_manifest(rollouts.parent / RESULTS)
@@ -200,17 +195,8 @@ def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple
     return folders
 
 
-def _recipe(settings: FailureSettings, sources: Sequence[Source]) -> artefact.Recipe:
-    inputs = {f"rollouts/{source.model}/{source.file}": source.rollouts for source in sources}
-    inputs |= {f"problems/{source.file}": source.problems for source in sources}
-    names = [[source.model, source.file] for source in sources]
-    values = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
-    replicate = replicate_of((source.rollouts for source in sources), {source.problems: None for source in sources})
-    return artefact.Recipe(STEP, {**values, "replicate": replicate}, inputs)
-
-
-def _responses(sources: Sequence[Source]) -> Iterator[Response]:
-    """Yield every response. UserError if a row of the rollouts has an unknown problem or verdict."""
+def _responses(sources: Sequence[Source]) -> Iterator[tuple[Source, Problem, Row]]:
+    """Yield every response: source, problem, ``COLUMNS``. UserError for a row with an unknown problem or verdict."""
     problems = {path: list(iterate_problems(read_problems(path))) for path in {source.problems for source in sources}}
     for source in sources:
         path, problems_of_file = source.problems, problems[source.problems]

@@ -116,10 +116,7 @@ def judge_prompt(problem: Problem, response: str) -> list[Message]:
     shown = response if len(response) <= LONGEST_RESPONSE else response[:LONGEST_RESPONSE] + " […]"
     user = f"{reference}\n\nThe student's response, between the lines:\n-----\n{shown}\n-----"
     classes = "\n".join(f"- {failure.value}: {meaning}" for failure, meaning in MEANINGS.items())
-    return [
-        {"role": "system", "content": SYSTEM.format(classes=classes)},
-        {"role": "user", "content": user},
-    ]
+    return [{"role": "system", "content": SYSTEM.format(classes=classes)}, {"role": "user", "content": user}]
 
 
 def judged_class(answer: str) -> str:
@@ -135,8 +132,7 @@ def judged_class(answer: str) -> str:
 def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], answers: Path) -> list[str]:
     """Return the answers in order; missing ones are requested, and stored in ``answers`` at once."""
     base_url, model = judge_server(settings)
-    schema = {"name": "failure", "strict": True, "schema": SCHEMA}
-    form = {"type": "json_schema", "json_schema": schema}
+    form = {"type": "json_schema", "json_schema": {"name": "failure", "strict": True, "schema": SCHEMA}}
     options = {"temperature": 0.0, "seed": 0, "max_tokens": settings.judge_max_tokens, "response_format": form}
     contents = [json.dumps([model, question, options], sort_keys=True) for question in questions]
     keys = [hashlib.sha256(content.encode()).hexdigest() for content in contents]
@@ -146,8 +142,7 @@ def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], ans
     if not unsent:
         return [stored[key] for key in keys]
     secret = next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), "")
-    lock = threading.Lock()
-    server = JsonClient(base_url, key=secret, retries=RETRIES, timeout_s=TIMEOUT_S)
+    server, lock = JsonClient(base_url, key=secret, retries=RETRIES, timeout_s=TIMEOUT_S), threading.Lock()
 
     def ask_one(key: str, question: Sequence[Message]) -> None:
         content = {"model": model, "messages": list(question), **options}
@@ -160,8 +155,7 @@ def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], ans
             stream.flush()
             os.fsync(stream.fileno())
 
-    calls = [partial(ask_one, key, question) for key, question in unsent.items()]
-    run_concurrently(calls, settings.judge_concurrency)
+    run_concurrently([partial(ask_one, *item) for item in unsent.items()], settings.judge_concurrency)
     return [stored[key] for key in keys]
 
 
@@ -185,9 +179,8 @@ def agreement(judged: Path) -> dict[str, Any]:
     tables = np.zeros((int(clusters.max(initial=-1)) + 1, len(FAILURES), len(FAILURES)), np.int64)
     np.add.at(tables, (clusters, *numbers), 1)
     agreed = float((valid["program"] == valid["judge"]).mean()) if len(valid) else None
-    kappa, low, high = kappa_with_interval(tables)
     counts = {"model": judge, "n": len(valid), "malformed": len(rows) - len(valid), "agreement": agreed}
-    return {**counts, "kappa": kappa, "low": low, "high": high}
+    return counts | dict(zip(("kappa", "low", "high"), kappa_with_interval(tables), strict=True))
 
 
 def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, float | None]:
@@ -209,7 +202,6 @@ def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, flo
 
 
 def print_agreement(judge: dict[str, Any], console: Console) -> None:
-    """Print the agreement of a judge model with the program."""
     kappa = "undefined" if judge["kappa"] is None else "{kappa:.2f} [{low:.2f}, {high:.2f}]".format(**judge)
     agreed = "–" if judge["agreement"] is None else f"{100 * judge['agreement']:.1f} %"
     console.print(

@@ -49,8 +49,6 @@ Runs = Mapping[str, tuple[float, TrainingReport]]
 
 @dataclass
 class PasskSettings(EvaluationSettings):
-    """Settings of ``passk``: models, problems, samples, comparisons."""
-
     n_samples: PositiveInt = 1000  # completions of a problem, at least 2
     pairs: list[str] = field(default_factory=list)  # comparisons MODEL:BASE; empty: every model with the first
     ks: list[PositiveInt] = field(default_factory=list)  # columns of the printed table; empty: 1, 2, 4, …, n_samples
@@ -281,7 +279,7 @@ def _write_responses(evaluation: Evaluation, model: str) -> None:
 
     Each row is read and written separately, as its own row group: it may have thousands of long texts.
     """
-    jobs = evaluation.jobs_of(model)
+    jobs = {file: job for (name, file), job in evaluation.jobs.items() if name == model}
     problems = {job.output: read_problems(job.problems, job.form()) for job in jobs.values()}
 
     def write(path: Path) -> None:

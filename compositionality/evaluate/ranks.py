@@ -4,7 +4,6 @@ An arm NAME is a pair of models, sft-NAME and rl-NAME. Predictors, on queries th
 influence, the share of queries with right and wrong completions (mixed), the entropy. Predicted: the gain in accuracy
 at the hardest level of each group of test problems. p, by permutation of A arms, is at least 2 / A!: 0.33 for three.
 """
-# ruff: noqa: N806
 
 from itertools import product
 from typing import Any
@@ -37,10 +36,10 @@ def ranks_of(accuracy: Results, influence: Results) -> dict[str, Any]:
         raise UserError(reason)
     arms, seeds = arms_of(accuracy, influence), [replicate.name for replicate in influence.replicates]
     (queries,) = influence.sets
-    answers_SA = [[influence.select(BEFORE + arm, queries, seed) for arm in arms] for seed in seeds]
-    predicted_SA = {
-        name: np.array([[_mean(answers, name) for answers in arms_A] for arms_A in answers_SA]) for name in PREDICTORS
-    }
+    measured = {name: np.empty((len(seeds), len(arms))) for name in ("gain", *PREDICTORS)}
+    for name, (row, seed), (column, arm) in product(PREDICTORS, enumerate(seeds), enumerate(arms)):
+        values, weights, _ = by_problem(influence.select(BEFORE + arm, queries, seed), name)
+        measured[name][row, column] = values.sum() / max(weights.sum(), 1)
     rows, correlations = list[Row](), list[Row]()
     for group in dict.fromkeys(problems.group for problems in accuracy.sets):
         problems = accuracy.problem_set(group, DEEPEST)
@@ -50,24 +49,17 @@ def ranks_of(accuracy: Results, influence: Results) -> dict[str, Any]:
             raise UserError(
                 f"{arms[gains.index(None)]}: not evaluated on {problems} in every seed; run evaluate.sh again"
             )
-        gain_SA = np.array([gain.by_seed for gain in gains if gain]).T
+        measured["gain"] = np.array([gain.by_seed for gain in gains if gain]).T
         about = {"group": problems.group, "level": problems.level}
-        for name, values_SA in predicted_SA.items():
-            rank = rank_correlation(values_SA, gain_SA)
+        for name in PREDICTORS:
+            rank = rank_correlation(measured[name], measured["gain"])
             low, high = rank.interval or (None, None)
             figures = {"correlation": rank.value, "low": low, "high": high, "values": list(rank.by_seed), "p": rank.p}
             correlations.append({**about, "of": str(problems), "predictor": name, **figures})
-        for (number, seed), (place, arm) in product(enumerate(seeds), enumerate(arms)):
-            measured = {"gain": gain_SA, **predicted_SA}
-            figures = {name: float(values_SA[number, place]) for name, values_SA in measured.items()}
+        for (row, seed), (column, arm) in product(enumerate(seeds), enumerate(arms)):
+            figures = {name: float(values_SA[row, column]) for name, values_SA in measured.items()}
             rows.append({**about, "arm": arm, "seed": seed, **figures})
     return {"arms": arms, "seeds": seeds, "correlations": correlations, "rows": rows}
-
-
-def _mean(rows: pd.DataFrame, measure: str) -> float:
-    """Return the mean of a measure over the queries of one model and seed."""
-    values, weights, _ = by_problem(rows, measure)
-    return float(values.sum() / max(weights.sum(), 1))
 
 
 def arms_of(accuracy: Results, influence: Results) -> list[str]:

@@ -30,8 +30,6 @@ TUNING = range(10, 20)  # seeds for tuning recipes; a registered study must not 
 
 @dataclass(kw_only=True)
 class Registration:
-    """The keys of a registration."""
-
     title: NonEmptyStr
     study: NonEmptyStr  # one of config/study/
     profile: NonEmptyStr
@@ -125,13 +123,11 @@ class Frozen:
 
     @cached_property
     def registration(self) -> Registration:
-        """The registration in the folder."""
         assert self.facts  # verifies the folder
         return read_registration(self.folder / FROZEN)
 
     @property
     def claims(self) -> Path:
-        """The file of the registered claims."""
         return self.folder / FROZEN_CLAIMS
 
     def changed(self) -> list[str]:

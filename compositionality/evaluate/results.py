@@ -115,10 +115,9 @@ class Results:
 
     @cached_property
     def sets(self) -> list[ProblemSet]:
-        """All sets of problems, in order."""
         if self.figures is not None:
             return [ProblemSet(SCALING, SCALING, ALL_LEVELS)]
-        return list(map(ProblemSet._make, self.rows[list(ProblemSet._fields)].drop_duplicates().to_numpy().tolist()))
+        return list(map(ProblemSet._make, self.rows[[*ProblemSet._fields]].drop_duplicates().to_numpy().tolist()))
 
     @cached_property
     def pools(self) -> dict[ProblemSet, list[ProblemSet]]:
@@ -174,14 +173,13 @@ class Results:
     @cached_property
     def _samples(self) -> dict[Any, int]:
         judged = self.rows[self.rows["arm"].isin(self.arms) & (self.rows["judged"] > 0)]
-        return {key: int(n) for key, n in judged.groupby([*ProblemSet._fields], sort=False)["judged"].min().items()}
+        return dict(judged.groupby([*ProblemSet._fields], sort=False)["judged"].min().astype(int).items())
 
     def samples(self, problems: ProblemSet) -> int:
         """Return N, the number of samples that every model and replicate has of every judged problem."""
         return min(self._samples.get(tuple(part), 0) for part in self.parts(problems))
 
     def only(self, replicates: Sequence[str]) -> "Results":
-        """Return the results of some replicates."""
         chosen = tuple(replicate for replicate in self.replicates if replicate.name in replicates)
         return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=chosen)
 
@@ -357,11 +355,8 @@ def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, 
     for model, path in paths.items():
         manifest = _verified(path, maker)
         rows = read_table(path, _INFLUENCE_TYPES.names, types=_INFLUENCE_TYPES, gaps=["entropy"]).to_pandas()
-        measured = {
-            "problems": manifest.inputs["problems"],
-            "settings": manifest.settings,
-            "queries": rows["problem"].tolist(),
-        }
+        measured = {"problems": manifest.inputs["problems"], "settings": manifest.settings}
+        measured["queries"] = rows["problem"].tolist()
         first = first or measured
         if changed := [name for name in first if measured[name] != first[name]]:
             raise UserError(f"{path}: measured with other {changed[0]} than the models beside it; run {maker} again")

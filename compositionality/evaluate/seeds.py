@@ -25,8 +25,6 @@ STEP = "summarise_seeds"
 
 @dataclass
 class SummariseSettings:
-    """Settings of ``summarise``."""
-
     inputs: list[str] = REQUIRED  # one NAME:FOLDER of examples/evaluate.py per seed; with variants VARIANT/NAME:FOLDER
     output: Path = REQUIRED  # file to write, summary.csv
     models: list[str] = field(default_factory=list)  # only these models, in this order; empty: all

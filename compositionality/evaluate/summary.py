@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from compositionality.evaluate.results import ProblemSet, Results
-from compositionality.evaluate.table import is_paired, is_pass_at_k, ks_of, measure_of
+from compositionality.evaluate.table import is_paired, ks_of, measure_of
 from compositionality.evaluate.types import CORRECT, QUERY_VALUES
 from compositionality.stats.estimate import (
     ByProblem,
@@ -21,7 +21,6 @@ from compositionality.stats.estimate import (
     over_splits,
     pooled,
 )
-from compositionality.train.metrics import TrainingReport
 
 Row = dict[str, Any]
 Term = tuple[float, str, str]  # factor, model and measure
@@ -124,7 +123,7 @@ def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> l
     key = arm, problems, measure
     if key in results.measured:
         return results.measured[key]
-    n = results.samples(problems) if is_pass_at_k(measure) else 1
+    n = results.samples(problems) if ks_of(measure, 1) else 1  # ks_of: empty but for pass@k
     least = max(ks_of(measure, n), default=0)
     seeds = [[results.select(arm, problems, name) for name in names] for names in results.seeds]
     measurable = all(not split.empty and (split["judged"] >= least).any() for splits in seeds for split in splits)
@@ -197,8 +196,11 @@ def rungs(results: Results, ladder: Mapping[str, Sequence[str]], start: str) -> 
         share, (low, high) = figure
         rows.append({"model": arm, "share": share, "low": low, "high": high, "of": last, "over": start})
         reports = [place.training[arm] for place in results.replicates if arm in place.training]
+        trained = [(run.updates_with_signal or 0, run.tokens) for run in reports if run.updates and run.tokens]
+        counts = [(updates, round(tokens / max(1, updates))) for updates, tokens in trained]
+        ends = [dict.fromkeys((f"{min(column):,}", f"{max(column):,}")) for column in zip(*counts, strict=True)]
         shown = f"{100 * share:.0f} % [{100 * low:.0f}, {100 * high:.0f}]".replace("-", "−")
-        cells.append([arm, *ladder[arm], *updates_and_tokens(reports), shown])
+        cells.append([arm, *ladder[arm], *(map("–".join, ends) if ends else ("–", "–")), shown])
     return rows, {"summary": "What each rung changes, and what it took", "titles": TITLES, "rows": cells}
 
 
@@ -228,11 +230,3 @@ def share_of_gain(
             return None
     ends = (brentq(lambda share, end=end: remainder(share)[end], -far, far, xtol=1e-3) for end in (0, 1))
     return arm_gain.value / gain.value, Interval(*map(float, ends))
-
-
-def updates_and_tokens(reports: Sequence[TrainingReport]) -> list[str]:
-    """Return updates with signal, and loss tokens per update, as ranges over replicates."""
-    pairs = [(report.updates_with_signal or 0, report.tokens) for report in reports if report.updates and report.tokens]
-    counts = [(updates, round(tokens / max(1, updates))) for updates, tokens in pairs]
-    ends = ({f"{end(column):,}": "" for end in (min, max)} for column in zip(*counts, strict=True))
-    return ["–".join(texts) for texts in ends] or ["–", "–"]

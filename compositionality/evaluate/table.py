@@ -110,8 +110,7 @@ def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
         counts[name] = np.bincount(problem, values.to_numpy(float), n_problems).astype(np.int64)
     if "chains_read" in counts:
         unread = (counts["chains_read"] == 0) & (counts["judged"] > 0)
-        counts = counts.astype(dict.fromkeys(CHAIN, float))
-        counts.loc[unread, [*CHAIN]] = np.nan
+        counts[[*CHAIN]] = counts[[*CHAIN]].astype(float).mask(unread)
     return counts
 
 
@@ -257,11 +256,6 @@ def ks_of(name: str, n_samples: int) -> list[int]:
 def is_paired(name: str) -> bool:
     """Return whether a measure is of a model and its base together (``Results.join_base``)."""
     return PAIRED.fullmatch(name) is not None
-
-
-def is_pass_at_k(name: str) -> bool:
-    """Return whether a measure is one of pass@k."""
-    return bool(ks_of(name, 1))
 
 
 CLAIMED: dict[Metric, tuple[str, ...]] = {

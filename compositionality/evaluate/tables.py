@@ -56,8 +56,7 @@ NOT_TESTABLE = "not testable"  # instead of the figure of an RL arm in which no 
 
 def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
     """Return the frame as a table, with its index on the left under ``title`` and all other columns aligned right."""
-    table = new_table()
-    table.add_column(title, overflow="fold")
+    table = new_table(title)
     for name in frame.columns:
         table.add_column(str(name), justify="right", overflow="fold")
     for name, *cells in frame.itertuples():
@@ -117,7 +116,6 @@ def _line_names(rows: pd.DataFrame) -> list[str]:
 
 
 def _design(rows: pd.DataFrame, sampling: Row) -> str:
-    """Return a phrase on the design of a table: seeds, kind of interval, problems, answers to each."""
     n_seeds, answers = int(rows["n_seeds"].iloc[0]), sampling["n_samples"]
     seeds = f"mean of {n_seeds} seeds" if n_seeds > 1 else "one seed"
     kind = next(iter(rows["interval"].dropna()), PROBLEMS)
@@ -166,10 +164,8 @@ def share_cell(row: Row, value: str) -> str:
         return "–"
     share, low, high = (100 * row[key] for key in (value, "low", "high"))
     if value == "difference":
-        cell, values = f"{share:+.1f} [{low:+.0f}, {high:+.0f}]", by_seed(row, "+")
-    else:
-        cell, values = f"{share:.{0 if share >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]", by_seed(row)
-    return f"{cell}\n{values}" if values else cell
+        return f"{share:+.1f} [{low:+.0f}, {high:+.0f}]\n{by_seed(row, '+')}".rstrip()
+    return f"{share:.{0 if share >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]\n{by_seed(row)}".rstrip()
 
 
 def plural(n: int, noun: str) -> str:

@@ -14,13 +14,25 @@ from pathlib import Path
 
 from compositionality.config.cli import exit_after
 from compositionality.errors import UserError
-from compositionality.rollout.cluster import ClusterNode, check_answers, check_capacity, check_shared, join, nodes
+from compositionality.rollout.cluster import check_answers, check_capacity, check_shared, join, nodes
 
 POLL_SECONDS = 1.0
 
 
 def main() -> None:
-    arguments = parser().parse_args()
+    parser = argparse.ArgumentParser(prog="python -m compositionality.study.cluster", description=__doc__)
+    questions = parser.add_subparsers(dest="question", required=True)
+    for name in ("address", "wait", "check"):
+        question = questions.add_parser(name)
+        question.add_argument("--hosts", nargs="*", default=[])
+        if name != "address":
+            question.add_argument("address", help="HOST:PORT of ray start --head")
+            question.add_argument("--nodes", type=int, default=1)
+            question.add_argument("--gpus-per-node", type=int, default=0)
+            question.add_argument("--minutes", type=float, default=10.0)
+            question.add_argument("--folder", default=".", type=Path)
+            question.add_argument("--paths", nargs="*", default=[], type=Path)
+    arguments = parser.parse_args()
     if arguments.question == "address":
         print(own_address(arguments.hosts))
     elif arguments.question == "wait":
@@ -30,22 +42,6 @@ def main() -> None:
         if arguments.gpus_per_node:
             check_capacity(arguments.address, arguments.nodes, arguments.gpus_per_node)
         check_shared(arguments.folder, arguments.paths)
-
-
-def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser(prog="python -m compositionality.study.cluster", description=__doc__)
-    questions = whole.add_subparsers(dest="question", required=True)
-    for name in ("address", "wait", "check"):
-        question = questions.add_parser(name)
-        if name != "address":
-            question.add_argument("address", help="HOST:PORT of ray start --head")
-            question.add_argument("--nodes", type=int, default=1)
-            question.add_argument("--gpus-per-node", type=int, default=0)
-            question.add_argument("--minutes", type=float, default=10.0)
-            question.add_argument("--folder", default=".", type=Path)
-            question.add_argument("--paths", nargs="*", default=[], type=Path)
-        question.add_argument("--hosts", nargs="*", default=[])
-    return whole
 
 
 def own_address(hosts: Sequence[str]) -> str:
@@ -68,8 +64,7 @@ def own_address(hosts: Sequence[str]) -> str:
 
 def wait(arguments: argparse.Namespace) -> None:
     """Wait until ``nodes`` nodes with ``gpus_per_node`` GPUs each have joined. UserError after the given minutes."""
-    deadline = time.monotonic() + arguments.minutes * 60
-    joined, members = False, list[ClusterNode]()
+    deadline, joined = time.monotonic() + arguments.minutes * 60, False
     while True:
         with suppress(UserError):
             if not joined:

@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compositionality.config.makers import BASH
+from compositionality.config.cli import BASH
 from compositionality.config.profile import Profile, load_profile, merge
 from compositionality.errors import UserError
 from compositionality.validation import choices, validated
@@ -148,10 +148,10 @@ class Request:
     @cached_property
     def trained(self) -> list[str]:
         """The arms of every replicate, the longest first. UserError for an unknown one."""
-        names = self.arms or self.loaded.trained or self.settings.arms
-        if not self.arms and names and self.loaded.arms.keys().isdisjoint(names):
+        arms, names = self.loaded.arms, self.arms or self.loaded.trained or self.settings.arms
+        if not self.arms and names and arms.keys().isdisjoint(names):
             raise UserError(
-                f"PROFILE={self.profile} has no arms of the study {self.study}; give ARMS: {' '.join(self.loaded.arms)}"
+                f"PROFILE={self.profile} has no arms of the study {self.study}; give ARMS: {' '.join(arms)}"
             )
         return [name for name in names if find_arm(self.loaded, name)]
 
@@ -161,7 +161,6 @@ class Request:
         return self.replicates[0].study.partition("/")[0]
 
     def root(self, kind: str) -> str:
-        """Return its folder below data, checkpoints or results."""
         return study_folder(kind, self.name)
 
     def record_folder(self, place: Replicate) -> Path:
@@ -205,9 +204,8 @@ def load_study(name: str) -> Study:
         arms |= {f"arms.{name}.{key}": [*filter(None, names)] for key, names in named.items()}
         scripts |= {f"arms.{name}.steps.{part}": stage.script for part, stage in arm.steps.items()}
         scripts |= {f"arms.{name}": arm.script} if arm.script else {}
-    for where, names in arms.items():
-        for name in names:
-            find_arm(study, name, f"{path}: {where}: ")
+    for where, name in ((where, name) for where, names in arms.items() for name in names):
+        find_arm(study, name, f"{path}: {where}: ")
     for where, script in scripts.items():
         if BASH.is_dir() and not (BASH / f"{script}.sh").is_file():  # figures need only titles, not the scripts
             raise UserError(f"{path}: {where}.script: bash/{script}.sh: no such file")
@@ -223,7 +221,6 @@ def _values(path: Path, children: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 
 def find_arm(study: Study, name: str, where: str = "") -> Arm:
-    """Return the arm of this name. UserError for an unknown one."""
     if name not in study.arms:
         raise UserError(f"{where}no arm {name}; {choices(name, study.arms)}")
     return study.arms[name]

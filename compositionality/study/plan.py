@@ -89,13 +89,12 @@ def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
     earlier, finals = [step.key for step in steps], list[str]()
     alone = [step.key for step in steps if not step.one_lane]
     for name, entry_point, keys in _commands(request, steps):
-        after = {"audit": alone, "page": [*earlier, *finals], "record": [*earlier, *finals]}
+        after = {"audit": alone, "page": [*earlier, *finals], "record": [*earlier, *finals]}.get(name, [])
         texts = {key: flow_list(value) if isinstance(value, list) else value for key, value in keys.items()}
+        words = tuple(f"{key}={value}" for key, value in texts.items() if value is not None)
         yield Step(
-            name, request.replicates[0], request.profile, entry_point, whole=True, one_lane=True,
-            after=tuple(after.get(name, ())),
-            words=tuple(f"{key}={value}" for key, value in texts.items() if value is not None),
-            test_seed=request.test_seed,
+            name, request.replicates[0], request.profile, entry_point, whole=True, one_lane=True, after=tuple(after),
+            words=words, test_seed=request.test_seed,
         )  # fmt: skip
         finals.append(name)
 
@@ -114,10 +113,10 @@ def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
     several = sum(name.startswith("sft-") for name in request.trained) >= 3
     ranked = request.report and "ranks" in study.compared and several
     influence = _of_each(request.replicates, "influence") if ranked else None
-    keys = {"inputs": tables, "output": summary, "models": chosen_models(request), "influence": influence}
+    models = chosen_models(request)
+    keys = {"inputs": tables, "output": summary, "models": models, "influence": influence}
     yield "summary", "summarise_seeds", keys
-    keys = {"inputs": tables, "output": figure, "title": request.name, "models": chosen_models(request)}
-    yield "figure", "draw_figure", keys
+    yield "figure", "draw_figure", {"inputs": tables, "output": figure, "title": request.name, "models": models}
     if request.report and "fits" in study.compared:
         yield from _fits(request)
     if request.report and study.claims:
@@ -134,7 +133,6 @@ def chosen_models(request: Request) -> list[str] | None:
 
 
 def _of_each(replicates: Iterable[Replicate], file: str) -> list[str]:
-    """Return ``SEED:PATH`` of a file in the results of every replicate."""
     return [f"{place.name}:{place.folder('results')}/{file}" for place in replicates]
 
 
@@ -207,7 +205,6 @@ def _page(request: Request) -> Iterator[Command]:
 
 
 def _record(request: Request, steps: Sequence[Step]) -> Command:
-    """Return the command that writes the study's record."""
     section, results = request.section, request.root("results")
     profile = f"compositionality/config/profile/{request.profile.partition('/')[0]}.yaml"
     folders = dict.fromkeys(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -108,7 +109,7 @@ class Forecast:
         """The shape of the model that the study starts from."""
         if self.model:
             return shape_of_model(self.model)
-        (pretraining, *_) = self.steps["pretrain_tiny"]
+        pretraining = self.steps["pretrain_tiny"][0]
         return tiny_shape(pretraining.model, len(corpus_tokenizer(pretraining.mix)))
 
     @cached_property
@@ -121,8 +122,8 @@ class Forecast:
     @cached_property
     def trainings(self) -> dict[str, Any]:
         """The settings of the first training by SFT and by GRPO (if any), on this machine."""
-        names: list[str] = [name for name in ("train_sft", "train_grpo") if name in self.steps]
-        trainings = {name: deepcopy(self.steps[name][0]) for name in names}
+        names = [name for name in ("train_sft", "train_grpo") if name in self.steps]
+        trainings: dict[str, Any] = {name: deepcopy(self.steps[name][0]) for name in names}
         for settings in trainings.values():
             settings.run.device, settings.run.processes = "gpu" if self.machine.gpus else "cpu", self.machine.gpus or 1
             if self.profile.engine == "verl":
@@ -141,11 +142,8 @@ class Forecast:
         """Yield the needs of every kind of step, and the disk space of the whole study."""
         shape, prompt, gpu = self.shape, self.profile.sampling.max_prompt_tokens, bool(self.machine.gpus)
         if not self.model:
-            (pretraining, *_) = self.steps["pretrain_tiny"]
-            packing, ranks = pretraining.packing, replace(self.ranks(on_cpu=2), side_by_side=1)
-            yield from pretraining_needs(
-                shape, pretraining.mesh, pretraining.dtype, packing.rows, packing.length, ranks
-            )
+            base, ranks = self.steps["pretrain_tiny"][0], replace(self.ranks(on_cpu=2), side_by_side=1)
+            yield from pretraining_needs(shape, base.mesh, base.dtype, base.packing.rows, base.packing.length, ranks)
         yield from sampling_needs(self.collecting, shape, prompt, gpu=gpu)
         if self.profile.engine == "single":
             for settings in self.trainings.values():
@@ -186,13 +184,10 @@ class Forecast:
         seeds, is_verl, parts = self.settings.seeds, self.profile.engine == "verl", dict[str, float]()
         for name, kind in (("train_grpo", "runs of RL"), ("train_sft", "of SFT")):
             if settings := self.trainings.get(name):
-                trainer, count = settings.trainer, seeds * len(self.steps[name])
-                best, keep = name == "train_grpo" and trainer.keep_best, kept_checkpoints(settings)
-                dtype = trainer.export_dtype
-                folder = run_folder(
-                    self.shape, keep=keep, best=best, dtype=dtype, whole_model=not is_verl, saving=False
-                )
-                parts[f"{count} {kind}"] = count * sum(folder.values())
+                count, dtype = seeds * len(self.steps[name]), settings.trainer.export_dtype
+                best, keep = name == "train_grpo" and settings.trainer.keep_best, kept_checkpoints(settings)
+                run = run_folder(self.shape, keep=keep, best=best, dtype=dtype, whole_model=not is_verl, saving=False)
+                parts[f"{count} {kind}"] = count * sum(run.values())
         steps = self.steps.get("collect_rollouts", [])
         n_completions = sum(self.sizes.get(str(step.problems), 0) * step.n_samples for step in steps)
         parts["completions"] = seeds * self.settings.mean_tokens * n_completions * TOKEN_TEXT
@@ -278,27 +273,22 @@ def comparison() -> str:
         "| profile | machine | sampling, a GPU | completions at once | SFT, a GPU | RL, a GPU | a node | disk | fits |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for profile in PROFILES:
-        for nodes, gpus in MACHINES:
-            settings = PreflightSettings(
-                profile, nodes=nodes, gpus=gpus, gpu_memory_gb=80, host_memory_gb=UNLIMITED, disk_gb=UNLIMITED
-            )
-            forecast = forecast_of(settings)
-            needs = [*forecast.needs()]
-            largest = [
-                in_gb(max(need.total for need in needs if need.place == place and (not steps or need.step in steps)))
-                for place, *steps in SHOWN
-            ]
-            too_much = dict.fromkeys(need.step for need in needs if not need.fits(forecast.machine))
-            fits = f"no: {', '.join(too_much)}" if too_much else "yes"
-            at_once = str(forecast.at_once() or "")
-            cells = [profile, describe(forecast.machine), largest[0], at_once, *largest[1:], fits]
-            lines.append(f"| {' | '.join(cells)} |")
+    for profile, (nodes, gpus) in product(PROFILES, MACHINES):
+        settings = PreflightSettings(profile, nodes=nodes, gpus=gpus, gpu_memory_gb=80)
+        forecast = forecast_of(replace(settings, host_memory_gb=UNLIMITED, disk_gb=UNLIMITED))
+        needs = [*forecast.needs()]
+        largest = [
+            in_gb(max(need.total for need in needs if need.place == place and (not steps or need.step in steps)))
+            for place, *steps in SHOWN
+        ]
+        too_much = dict.fromkeys(need.step for need in needs if not need.fits(forecast.machine))
+        fits = f"no: {', '.join(too_much)}" if too_much else "yes"
+        cells = [profile, describe(forecast.machine), largest[0], str(forecast.at_once() or ""), *largest[1:], fits]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def describe(machine: Machine) -> str:
-    """Describe a machine in words."""
     nodes = f"{machine.nodes} nodes of " if machine.nodes > 1 else ""
     if machine.gpu_bytes is None:
         return f"{nodes}a CPU with {in_gb(machine.host_bytes)}"

@@ -89,7 +89,6 @@ class ReplicatePlan:
             yield table
 
     def training(self, name: str) -> Iterator[Step]:
-        """Yield the steps that train an arm."""
         arm = find_arm(self.request.loaded, name)
         if arm.rft:
             yield from self.rft(name, arm)

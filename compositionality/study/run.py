@@ -19,7 +19,7 @@ from typing import Annotated, ClassVar
 from pydantic_core import to_jsonable_python
 
 from compositionality.config import cli
-from compositionality.config.makers import BASH
+from compositionality.config.cli import BASH
 from compositionality.config.profile import load_profile, use_device
 from compositionality.config.verbs import VERBS
 from compositionality.data.artefact import OUTDATED, write_text
@@ -29,10 +29,9 @@ from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import NonNegativeInt, OneOf, PositiveInt, Seed
 from compositionality.study.model import ROOTS, Replicate, Request, check_scripts, load_study
 from compositionality.study.plan import plan
-from compositionality.study.registered import register, registered_study
+from compositionality.study.registered import check_not_registered, register, registered_study
 from compositionality.study.runner import MACHINE, Backend, Local, Ray, Runner, Slurm, machine, versions
 from compositionality.study.steps import IS_STEP_WORD, STEP_VARIABLES, Step
-from compositionality.study.test_seeds import check_not_registered
 from compositionality.tasks.string.functions import side
 from compositionality.train.verl.prompts import check_problems_last
 

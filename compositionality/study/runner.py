@@ -187,7 +187,6 @@ def resources(step: Step) -> tuple[int, int]:
 
 
 def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str) -> int:
-    """Run a command on this node and return its exit code."""
     code = subprocess.run(command, cwd=root, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, check=False)
     return 128 - code.returncode if code.returncode < 0 else code.returncode
 
@@ -305,6 +304,5 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the installed ``PACKAGES``."""
     packages = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
     return {name: package.version for name, package in packages.items() if package}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.config import cli
-from compositionality.config.makers import BASH
+from compositionality.config.cli import BASH
 from compositionality.config.problem_sets import check_problem_set, file_settings
 from compositionality.config.verbs import MADE_BY, RESULTS, entry_point
 from compositionality.data.artefact import check_maker, manifest_path, read_manifest

@@ -8,8 +8,7 @@ from typing import Any
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import level_and_group, to_table
-from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.collect import EvaluationSettings
+from compositionality.evaluate.collect import EvaluationSettings, evaluate
 from compositionality.rollout.settings import CollectSettings, recipe
 from compositionality.rollout.store import shard_table
 from compositionality.types import Completion, Problem, Reason, Verdict

@@ -15,8 +15,7 @@ from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.collect import EvaluationSettings
+from compositionality.evaluate.collect import EvaluationSettings, evaluate
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read

@@ -18,10 +18,9 @@ from claim_studies import answers, results_of
 
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.problems import iterate_problems, read_problems
-from compositionality.evaluate.accuracy import evaluate
 from compositionality.evaluate.claims.decide import claim_rows, compare
 from compositionality.evaluate.claims.model import Comparison, read_claims_file
-from compositionality.evaluate.collect import EvaluationSettings
+from compositionality.evaluate.collect import EvaluationSettings, evaluate
 from compositionality.evaluate.gold import TOO_LONG, GoldSolution, cells_of, load, read_solution, score, worst_by_cell
 from compositionality.evaluate.gold_tables import (
     ANY,

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy import reasons_frame
+from compositionality.evaluate.collect import reasons_frame
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.seeds import print_summary
 from compositionality.evaluate.summary import by_problem, contrast, share, share_of_gain

@@ -16,8 +16,7 @@ import pytest
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.collect import EvaluationSettings
+from compositionality.evaluate.collect import EvaluationSettings, evaluate
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.passk import PasskSettings, passk
 from compositionality.evaluate.table import write
@@ -69,7 +68,7 @@ def make_study(root: Path, *, n_seeds: int = 1, parts: Sequence[str] = EVERYTHIN
     problems = {file: _problems(folder / f"{file}.parquet", name, LEVELS) for file, name in names.items()}
     _times(study / "section41_42")
     with pytest.MonkeyPatch.context() as patch:  # what evaluations print takes half of their time
-        for printed in ("accuracy.print_summary", "passk.print_curves"):
+        for printed in ("collect.print_summary", "passk.print_curves"):
             patch.setattr(f"compositionality.evaluate.{printed}", lambda *_: None)
         for seed in range(n_seeds):
             place = of_seed(study, seed)
@@ -101,7 +100,7 @@ def make_injection(root: Path, *, n_seeds: int = 2, decided: bool = True) -> Rep
         for file, group, levels in (("test", "igsm", (3, 4)), ("test_ood", "ood", (5,)))
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("compositionality.evaluate.accuracy.print_summary", lambda *_: None)
+        patch.setattr("compositionality.evaluate.collect.print_summary", lambda *_: None)
         for seed in range(n_seeds):
             evaluate_models(of_seed(study, seed) / INJECTION, problems, PAIRS, seed)
     if decided:

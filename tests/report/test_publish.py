@@ -26,8 +26,7 @@ from huggingface_hub.utils import filter_repo_objects
 from compositionality.data.artefact import Manifest, Recipe, new_artefact, read_manifest, verify
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.collect import EvaluationSettings
+from compositionality.evaluate.collect import EvaluationSettings, evaluate
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.report.page.inputs import ReportSettings

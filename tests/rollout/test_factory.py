@@ -16,8 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from compositionality import memory
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.collect import EvaluationSettings
+from compositionality.evaluate.collect import EvaluationSettings, evaluate
 from compositionality.memory import GPU, HOST, Vllm, builtin_parts, check_needs
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines import factory, vllm

@@ -11,8 +11,7 @@ from own_rows import OWN, SOURCE, write_own_rows
 
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.collect import EvaluationSettings, open_evaluation
+from compositionality.evaluate.collect import EvaluationSettings, evaluate, open_evaluation
 from compositionality.reward.function import FunctionSettings
 from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
 from compositionality.rollout.collect import check, collect

@@ -18,8 +18,15 @@ from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.registration import FOLDER, check_apart, read_registration
 from compositionality.study import registered as module
 from compositionality.study.plan import plan
-from compositionality.study.registered import check_fits, register, registered, registered_request, registered_study
-from compositionality.study.test_seeds import check_test_seed, note_test_seed
+from compositionality.study.registered import (
+    check_fits,
+    check_test_seed,
+    note_test_seed,
+    register,
+    registered,
+    registered_request,
+    registered_study,
+)
 
 GOOD: dict[str, Any] = {
     "title": "a study", "study": "section41_42", "profile": "smoke", "claims": "composition", "primary": ["H2"],

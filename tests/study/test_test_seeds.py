@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.study.test_seeds import check_not_registered, check_test_seed, note_test_seed
+from compositionality.study.registered import check_not_registered, check_test_seed, note_test_seed
 
 
 def test_a_seed_that_something_else_used_is_refused(tmp_path: Path) -> None:

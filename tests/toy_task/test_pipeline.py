@@ -79,8 +79,7 @@ def train() -> None:
 
 def tables(results: Path) -> None:
     """Evaluation, failure modes, audit, the table over seeds, and the page."""
-    from compositionality.evaluate.accuracy import evaluate
-    from compositionality.evaluate.collect import EvaluationSettings
+    from compositionality.evaluate.collect import EvaluationSettings, evaluate
     from compositionality.evaluate.failures import FailureSettings, find_failures
     from compositionality.evaluate.seeds import SummariseSettings, summarise
     from compositionality.report.page.build import report

@@ -40,10 +40,6 @@ class Outcome:
     reason: str = ""  # of "not testable"
     n_problems: int = 0
 
-    def decided(self, *, these_seeds: bool) -> Decision:
-        """Return the decision for these seeds only, or for other seeds too."""
-        return self.these_seeds if these_seeds else self.decision
-
 
 def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
     """Estimate a comparison, one of ``n`` in its claim, and decide it without gates."""
@@ -127,131 +123,131 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
     return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
-Compare = Callable[[Comparison], Outcome]  # decides a comparison without its gates
+@dataclass(frozen=True)
+class GateCheck:
+    """Checks the gates of the comparisons of one claim, by the intervals for these seeds, or for other seeds too."""
 
+    results: ByName
+    compare: Callable[[Comparison], Outcome]  # decides a comparison without its gates
+    these_seeds: bool
 
-def why_not_testable(outcome: Outcome, results: ByName, compare: Compare, *, these_seeds: bool) -> str:
-    """Return the reason of the first failing gate of a comparison that was run; empty if all pass.
+    def decision(self, outcome: Outcome) -> Decision:
+        return outcome.these_seeds if self.these_seeds else outcome.decision
 
-    Gates that ask whether an effect could be found are skipped if the claim denies an effect and one is found.
-    """
-    comparison, rows = outcome.comparison, results[outcome.comparison.results]
-    denies = comparison.denies and outcome.decided(these_seeds=these_seeds) is not Decision.CONTRADICTED
-    for gate in comparison.gates:
-        match gate:
-            case Headroom() if not is_paired(comparison.measure):
-                reason = _no_headroom(gate, comparison, rows, these_seeds=these_seeds)
-            case Trained():
-                is_learnt = partial(_is_learnt, gate, compare, these_seeds=these_seeds)
-                reason = _untrained(gate, comparison, results, is_learnt)
-            case Requires() if denies or gate.only_for == "all":
-                reason = _not_shown(gate, comparison, compare, these_seeds=these_seeds)
-            case _:
-                reason = ""
-        if reason:
-            return reason
-    return ""
+    def why_not_testable(self, outcome: Outcome) -> str:
+        """Return the reason of the first failing gate of a comparison that was run; empty if all pass.
 
+        Gates that ask whether an effect could be found are skipped if the claim denies an effect and one is found.
+        """
+        comparison, reason = outcome.comparison, ""
+        denies = comparison.denies and self.decision(outcome) is not Decision.CONTRADICTED
+        for gate in comparison.gates:
+            match gate:
+                case Headroom() if not is_paired(comparison.measure):
+                    reason = self.no_headroom(gate, comparison)
+                case Trained():
+                    reason = self.untrained(gate, comparison)
+                case Requires() if denies or gate.only_for == "all":
+                    reason = self.not_shown(gate, comparison)
+            if reason:
+                break
+        return reason
 
-def _not_shown(gate: Requires, comparison: Comparison, compare: Compare, *, these_seeds: bool) -> str:
-    """Return a reason if the required comparison (in the first group that was run) is not supported."""
-    outcomes = [compare(required) for required in gate.comparisons(comparison)]
-    outcome = next((outcome for outcome in outcomes if outcome.decision is not Decision.NOT_RUN), outcomes[-1])
-    decision = outcome.decided(these_seeds=these_seeds)
-    if gate.decided_by == "value" and outcome.estimate:
-        decision = decide_by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
-    if decision is Decision.SUPPORTED:
-        return ""
-    figure = "" if gate.group else f": {outcome.comparison}"  # with its own group the text is complete
-    return f"not shown that {gate.text}{figure} ({decision})"
+    def not_shown(self, gate: Requires, comparison: Comparison) -> str:
+        """Return a reason if the required comparison (in the first group that was run) is not supported."""
+        outcomes = [self.compare(required) for required in gate.comparisons(comparison)]
+        outcome = next((outcome for outcome in outcomes if outcome.decision is not Decision.NOT_RUN), outcomes[-1])
+        decision = self.decision(outcome)
+        if gate.decided_by == "value" and outcome.estimate:
+            decision = decide_by_interval(outcome.comparison, Interval(outcome.estimate.value, outcome.estimate.value))
+        if decision is Decision.SUPPORTED:
+            return ""
+        figure = "" if gate.group else f": {outcome.comparison}"  # with its own group the text is complete
+        return f"not shown that {gate.text}{figure} ({decision})"
 
+    def no_headroom(self, gate: Headroom, comparison: Comparison) -> str:
+        """Return a reason if the claim needs more than the ceiling, or no arm's interval is above the floor.
 
-def _no_headroom(gate: Headroom, comparison: Comparison, rows: Results, *, these_seeds: bool) -> str:
-    """Return a reason if the claim needs more than the ceiling, or no arm's interval is above the floor.
-
-    The floor is skipped if a gate asks whether an effect is possible on these problems. Failures, and the gain from
-    more samples, have less room: they exclude right answers.
-    """
-
-    def figure(arm: str, measure: str) -> tuple[float, float]:
-        """Return the value and the lower end of its interval."""
+        The floor is skipped if a gate asks whether an effect is possible on these problems. Failures, and the gain from
+        more samples, have less room: they exclude right answers.
+        """
+        rows = self.results[comparison.results]
         problems = rows.problem_set(comparison.group, comparison.level)
-        estimate = share(rows, arm, problems, measure) if problems and arm else None
-        if estimate is None:
-            return 0.0, 0.0
-        return estimate.value, (estimate.over_problems if these_seeds else estimate.interval).low
 
-    _, model_low = figure(comparison.model, comparison.measure)
-    base, base_low = figure(comparison.base, comparison.base_measure or comparison.measure)
-    excludes_right = comparison.metric is Metric.FAILURES or comparison.measure == GROWTH
-    room = 1 - figure(comparison.model, CORRECT)[0] if excludes_right else 1.0
-    threshold = 0.0 if comparison.rule is Rule.AHEAD else comparison.threshold  # with AHEAD it is the margin of a tie
-    least, reach = comparison.times * base + threshold, gate.ceiling * room
-    if least >= reach:
-        fault = f"more than {_percent(least)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
-        return f"no headroom: {fault}"
-    required = [part for part in comparison.gates if isinstance(part, Requires) and part.only_for == "no effect"]
-    covered = comparison.denies and any(part.level is None for part in required)
-    if comparison.base and not covered and max(model_low, base_low) < gate.floor:
-        neither = f"neither {comparison.model} nor {comparison.base} is shown to be"
-        return f"no headroom: {neither} above {_percent(gate.floor)}"
-    return ""
+        def figure(arm: str, measure: str) -> tuple[float, float]:
+            """Return the value and the lower end of its interval."""
+            estimate = share(rows, arm, problems, measure) if problems and arm else None
+            if estimate is None:
+                return 0.0, 0.0
+            return estimate.value, (estimate.over_problems if self.these_seeds else estimate.interval).low
 
+        model, base = comparison.model, comparison.base
+        _, model_low = figure(model, comparison.measure)
+        base_value, base_low = figure(base, comparison.base_measure or comparison.measure)
+        excludes_right = comparison.metric is Metric.FAILURES or comparison.measure == GROWTH
+        room = 1 - figure(model, CORRECT)[0] if excludes_right else 1.0
+        threshold = 0.0 if comparison.rule is Rule.AHEAD else comparison.threshold  # with AHEAD: the margin of a tie
+        least, reach = comparison.times * base_value + threshold, gate.ceiling * room
+        if least >= reach:
+            return (
+                f"no headroom: more than {_percent(least)} would be needed of {model}, {_percent(reach)} is the ceiling"
+            )
+        required = [part for part in comparison.gates if isinstance(part, Requires) and part.only_for == "no effect"]
+        covered = comparison.denies and any(part.level is None for part in required)
+        if base and not covered and max(model_low, base_low) < gate.floor:
+            return f"no headroom: neither {model} nor {base} is shown to be above {_percent(gate.floor)}"
+        return ""
 
-def _untrained(gate: Trained, comparison: Comparison, results: ByName, is_learnt: Callable[[str], bool]) -> str:
-    """Return a reason if one of the compared arms, or of the arms in required comparisons, was hardly trained.
+    def untrained(self, gate: Trained, comparison: Comparison) -> str:
+        """Return a reason if one of the compared arms, or of the arms in required comparisons, was hardly trained.
 
-    An arm that made updates and has learnt its level had few groups with signal because it learnt fast. Reports come
-    from the compared results, or from others: models sampled for pass@k have their reports in the accuracy results.
-    """
-    rows = results[comparison.results]
-    reports: dict[tuple[str, str], TrainingReport] = {}
-    for replicate in chain.from_iterable(table.replicates for table in reversed([rows, *results.values()])):
-        reports |= {(arm, replicate.name): report for arm, report in replicate.training.items()}
-    seeds, required = [replicate.name for replicate in rows.replicates], [comparison]
-    for part in comparison.gates:
-        required += part.comparisons(comparison) if isinstance(part, Requires) else []
-    for arm in dict.fromkeys(arm for part in required for arm in part.arms):
-        arm_reports = [reports[arm, seed] for seed in seeds if (arm, seed) in reports]
-        if arm not in gate.starts and (reason := _too_little(gate, arm, arm_reports, len(seeds), is_learnt)):
-            return reason
-    return ""
+        An arm that made updates and has learnt its level had few groups with signal because it learnt fast. Reports
+        come from the compared results, or from others: models sampled for pass@k have theirs in the accuracy results.
+        Supervised runs (with ``rows``) have neither groups nor signal.
+        """
+        rows = self.results[comparison.results]
+        reports: dict[tuple[str, str], TrainingReport] = {}
+        for replicate in chain.from_iterable(table.replicates for table in reversed([rows, *self.results.values()])):
+            reports |= {(arm, replicate.name): report for arm, report in replicate.training.items()}
+        seeds, required = [replicate.name for replicate in rows.replicates], [comparison]
+        for part in comparison.gates:
+            required += part.comparisons(comparison) if isinstance(part, Requires) else []
+        for arm in dict.fromkeys(arm for part in required for arm in part.arms if arm not in gate.starts):
+            trained = [reports[arm, seed] for seed in seeds if (arm, seed) in reports]
+            updates = [(report.updates_with_signal or 0, report.updates) for report in trained if report.updates]
+            if len(updates) < len(seeds):
+                return f"{arm}: no report of updates in {len(seeds) - len(updates)} of {len(seeds)} seeds"
+            if any(report.rows == 0 for report in trained):
+                return f"{arm} was trained on no rows in a seed"
+            fewest = min(signal for signal, _ in updates)
+            if fewest < gate.least_updates and any(report.rows is None for report in trained):
+                return f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
+            groups = [
+                (signal, report.groups)
+                for report in trained
+                if report.groups and (signal := report.groups_with_signal) is not None
+            ]
+            for unit, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
+                rate = sum(signal for signal, _ in counts) / sum(n for _, n in counts) if counts else 1.0
+                if rate < least and not self.is_learnt(gate, arm):
+                    return (
+                        f"{arm} hardly trained: {_percent(rate)} of its {unit} had signal, {_percent(least)} are needed"
+                    )
+        return ""
 
-
-def _is_learnt(gate: Trained, compare: Compare, arm: str, *, these_seeds: bool) -> bool:
-    """Return whether the arm is above ``mastered`` on the level it trained on, or its gain there is supported."""
-    if (learnt := gate.learnt) is None:
+    def is_learnt(self, gate: Trained, arm: str) -> bool:
+        """Return whether the arm is above ``mastered`` on the level it trained on, or its gain there is supported."""
+        if (learnt := gate.learnt) is None:
+            return False
+        level, rivals = learnt.levels.get(arm, learnt.level), ((learnt.base, 0.0), ("", learnt.mastered))
+        for group in learnt.group:
+            gains = [
+                Comparison(group, level, arm, base, threshold=least, results=learnt.results) for base, least in rivals
+            ]
+            decisions = [self.decision(self.compare(gain)) for gain in gains]
+            if decisions[1] is not Decision.NOT_RUN:
+                return Decision.SUPPORTED in decisions
         return False
-    level = learnt.levels.get(arm, learnt.level)
-    for group in learnt.group:
-        rivals = (learnt.base, 0.0), ("", learnt.mastered)
-        gains = [Comparison(group, level, arm, base, threshold=least, results=learnt.results) for base, least in rivals]
-        decisions = [outcome.decided(these_seeds=these_seeds) for outcome in map(compare, gains)]
-        if decisions[1] is not Decision.NOT_RUN:
-            return Decision.SUPPORTED in decisions
-    return False
-
-
-def _too_little(
-    gate: Trained, arm: str, reports: Sequence[TrainingReport], n_seeds: int, is_learnt: Callable[[str], bool]
-) -> str:
-    """Return a reason if an arm was hardly trained. Supervised runs (with ``rows``) have neither groups nor signal."""
-    updates = [(report.updates_with_signal or 0, report.updates) for report in reports if report.updates]
-    if len(updates) < n_seeds:
-        return f"{arm}: no report of updates in {n_seeds - len(updates)} of {n_seeds} seeds"
-    if any(report.rows == 0 for report in reports):
-        return f"{arm} was trained on no rows in a seed"
-    fewest = min(signal for signal, _ in updates)
-    if fewest < gate.least_updates and any(report.rows is None for report in reports):
-        return f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
-    groups = [
-        (n, report.groups) for report in reports if report.groups and (n := report.groups_with_signal) is not None
-    ]
-    for unit, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
-        signal = sum(signal for signal, _ in counts) / sum(n for _, n in counts) if counts else 1.0
-        if signal < least and not is_learnt(arm):
-            return f"{arm} hardly trained: {_percent(signal)} of its {unit} had signal, {_percent(least)} are needed"
-    return ""
 
 
 def _percent(value: float) -> str:
@@ -291,13 +287,14 @@ def decide(claim: Claim, results: ByName) -> list[Outcome]:
     arms = {arm for comparison in claim.comparisons for arm in comparison.arms}
     results = {name: rows.with_arms(arms) for name, rows in results.items()}
     cached_compare = cache(partial(compare, results=results))
+    other_seeds, these_seeds = (GateCheck(results, cached_compare, these_seeds=kind) for kind in (False, True))
     outcomes = []
     for comparison in claim.comparisons:
         outcome = cached_compare(comparison, n=len(claim.comparisons))
         if outcome.estimate:
-            if reason := why_not_testable(outcome, results, cached_compare, these_seeds=False):
+            if reason := other_seeds.why_not_testable(outcome):
                 outcome = replace(outcome, decision=Decision.NOT_TESTABLE, reason=reason, needs=())
-            if why_not_testable(outcome, results, cached_compare, these_seeds=True):
+            if these_seeds.why_not_testable(outcome):
                 outcome = replace(outcome, these_seeds=Decision.NOT_TESTABLE)
         outcomes.append(outcome)
     return outcomes

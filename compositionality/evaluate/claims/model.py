@@ -75,7 +75,6 @@ class Comparison:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """All models of the comparison."""
         return (*((self.model, self.base) if self.base else (self.model,)), *self.over, *self.reference)
 
     @property
@@ -214,7 +213,6 @@ class ClaimsFile:
 
     @property
     def by_name(self) -> dict[str, Claim]:
-        """Claims and controls by name."""
         return {claim.name: claim for claim in (*self.claims, *self.controls)}
 
     def with_primary(self, names: Collection[str]) -> "ClaimsFile":
@@ -272,7 +270,6 @@ class _Reader:
     def claim(
         self, where: str, entry: Any, gates: Mapping[str, tuple[Gate, ...]], earlier: Mapping[str, Claim]
     ) -> Claim:
-        """Parse an entry of claims or controls."""
         entry = _mapping(where, entry)
         where = f"claim {entry['name']}: " if "name" in entry else where
         claim = validated(Claim, {**entry, "comparisons": []}, prefix=where)

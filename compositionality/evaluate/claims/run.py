@@ -54,8 +54,6 @@ Statuses = dict[str, RegistrationStatus]  # by name of the claim; empty without 
 
 @dataclass
 class ClaimsSettings:
-    """Settings of ``decide_claims``."""
-
     results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH of every seed; RESULTS: a key of the claims
     output: Path = REQUIRED  # file to write, claims.json
     claims: str = ""  # file in config/claims without .yaml, or a path; empty: the registered claims, or composition
