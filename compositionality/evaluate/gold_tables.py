@@ -62,7 +62,7 @@ def hand_over_by_function(exact: pd.DataFrame) -> pd.DataFrame:
 def hand_over_by_pair(exact: pd.DataFrame) -> pd.DataFrame:
     """Return the mean probability of the hand-over at level 2 of each pair; ``ANY`` stands for all functions."""
     pairs = hand_overs(exact)
-    rows = pd.concat([pairs, pairs.assign(inner=ANY), pairs.assign(outer=ANY)])
+    rows = pd.concat([pairs, pairs.assign(inner=ANY), pairs.assign(outer=ANY), pairs.assign(inner=ANY, outer=ANY)])
     return mean_over_replicates(rows, ["outer", "inner"], TIMES)
 
 

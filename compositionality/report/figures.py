@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from compositionality.report import paper, theme
-from compositionality.report.theme import DASHES, INK, LEVEL_COLOURS, MARKERS, Styles, class_colours, group_title
+from compositionality.report.theme import DASHES, INK, LEVEL_COLOURS, MARKERS, MUTED, Styles, class_colours, group_title
 
 Row = Mapping[str, Any]
 Chart = alt.LayerChart | alt.FacetChart
@@ -21,6 +21,7 @@ POINTS = 40
 """Points of a line of ``budget``."""
 APART = 0.055
 """Distance of labels in ``headline``, a share of the axis."""
+SHARE, RIGHT = "share of completions", "right among them"
 MOST_DOTS = 5
 """Seeds of which charts by level have a dot each; of more their interval alone."""
 
@@ -41,7 +42,7 @@ def panels(
 ) -> Chart:
     """Return a panel for each value of ``frame.panel``, in order, under that title, in lines of its width."""
     lines = {
-        title: "\n".join(fill(line, width // 7, break_on_hyphens=False) for line in title.split("\n"))
+        title: "\n".join(fill(line, 3 * width // 20, break_on_hyphens=False) for line in title.split("\n"))
         for title in frame["panel"].unique()
     }
     facet = alt.Facet(
@@ -82,8 +83,8 @@ def level_colour(frame: pd.DataFrame) -> alt.Color:
     return alt.Color("name:N", scale=alt.Scale(domain=[*map(level_name, levels)], range=colours))
 
 
-def share(field: str, title: str | None = None, *, x: bool = False) -> Any:
-    """Return the axis of a share, 0 to 100 %: the vertical one, or with ``x`` the horizontal."""
+def share(field: str, title: str, *, x: bool = False) -> Any:
+    """Return the axis of a share, 0 to 100 %: the vertical one, or with ``x`` the horizontal. Layers need one title."""
     axis = alt.Axis(format="%", tickCount=2 if x else 5)
     return (alt.X if x else alt.Y)(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
 
@@ -128,19 +129,17 @@ def level_layers(frame: pd.DataFrame, styles: Styles) -> list[alt.Chart]:
     base = alt.Chart().encode(
         alt.X("x:Q", title="level", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
     )
-    mean, arm = base.transform_filter("isValid(datum.value)"), arm_encodings(styles)
+    mean, arm, y = base.transform_filter("isValid(datum.value)"), arm_encodings(styles), share("value", SHARE)
     inside = alt.condition("datum.bound == 1", alt.value("white"), arm["color"])
     told = tooltip("arm", "level", value="value", low="low", high="high")
     layers = [
-        mean.mark_line().encode(share("value"), arm["color"], arm["strokeDash"]),
-        mean.mark_rule().encode(share("low"), alt.Y2("high:Q"), arm["color"]),
-        mean.mark_point(size=45, opacity=1).encode(
-            share("value"), arm["color"], arm["shape"], fill=inside, tooltip=told
-        ),
+        mean.mark_line().encode(y, arm["color"], arm["strokeDash"]),
+        mean.mark_rule().encode(share("low", SHARE), alt.Y2("high:Q"), arm["color"]),
+        mean.mark_point(size=45, opacity=1).encode(y, arm["color"], arm["shape"], fill=inside, tooltip=told),
     ]
     if frame["dot"].notna().any():
         dots = base.transform_filter("isValid(datum.dot)").mark_circle(size=22, opacity=0.35)
-        layers.insert(0, dots.encode(share("dot"), arm["color"]))
+        layers.insert(0, dots.encode(share("dot", SHARE), arm["color"]))
     return layers
 
 
@@ -171,7 +170,7 @@ def accuracy_title(rows: Sequence[Row], study: str) -> alt.Title:
 
 
 def headline(rows: Any, styles: Styles, value: str = "accuracy", words: str = "right answers") -> Chart:
-    """Draw a share of one group by level, large; each line has its arm's title at its end.
+    """Draw a share of one group by level, large; each line has its arm's title beside the chart (layers ``label-…``).
 
     Levels above the last at which an arm has 5 % are left out, but not the first three.
     """
@@ -180,19 +179,22 @@ def headline(rows: Any, styles: Styles, value: str = "accuracy", words: str = "r
     frame = frame[frame["level"] <= max([*solved, *sorted(frame["level"].unique())[:3]])].copy()
     layers = level_layers(frame, styles)
     ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
-    ends = ends.assign(label=frame["x"].max() + 0.4).sort_values("value")
+    ends = ends.sort_values("value")
     ends["label_y"] = np.maximum.accumulate(ends["value"] - APART * np.arange(len(ends))) + APART * np.arange(len(ends))
-    arm = {name: encoding.legend(None) for name, encoding in arm_encodings(styles).items()}
-    end = alt.Chart(inline(ends[["arm", "x", "label", "value", "label_y"]])).encode(arm["color"])
+    arm, edge = {name: encoding.legend(None) for name, encoding in arm_encodings(styles).items()}, alt.value("width")
+    rows, parts = inline(ends[["arm", "x", "value", "label_y"]]), ("line", "mark", "text")
+    line, mark, text = (alt.Chart(rows, name=f"label-{part}").encode(y="label_y:Q") for part in parts)
+    look: dict[str, Any] = {"strokeDash": [1, 3], "strokeWidth": 1, "xOffset": 7, "x2Offset": 9}
     return alt.layer(
         *(layer.encode(color=arm["color"]) for layer in layers),
-        end.mark_rule(opacity=0.6).encode(x="x:Q", y="value:Q", x2="label:Q", y2="label_y:Q"),
-        end.mark_point(filled=True, opacity=1, size=60).encode(arm["shape"], x="label:Q", y="label_y:Q"),
-        end.mark_text(align="left", dx=9, fontSize=13).encode(
-            x="label:Q", y="label_y:Q", text="arm:N", color=alt.value(INK)
-        ),
+        line.mark_rule(color=MUTED, **look).encode(x="x:Q", y="value:Q", x2=edge, y2="label_y:Q"),
+        mark.mark_point(filled=True, opacity=1, size=45, xOffset=18).encode(arm["color"], arm["shape"], x=edge),
+        text.mark_text(align="left", dx=27, fontSize=13, color=INK).encode(x=edge, text="arm:N"),
         data=inline(frame),
-    ).properties(title=frame["panel"].iloc[0].splitlines(), width=760, height=340, usermeta={"margin": 175})
+    ).properties(
+        title=frame["panel"].iloc[0].splitlines(), width=760, height=340,
+        usermeta={"margin": 90 + 7 * int(ends["arm"].str.len().max())},
+    )  # fmt: skip
 
 
 def ladder(rows: Any, styles: Styles) -> Chart:
@@ -228,8 +230,8 @@ def training(rows: Any, styles: Styles) -> Chart:
     )
     told = [alt.Tooltip("name:N", title="level"), *tooltip("step", value="value", low="low", high="high")]
     layers = [
-        base.mark_area(opacity=0.2).encode(share("low"), alt.Y2("high:Q")),
-        base.mark_line(point=alt.OverlayMarkDef(size=20)).encode(share("value"), tooltip=told),
+        base.mark_area(opacity=0.2).encode(share("low", "right answers"), alt.Y2("high:Q")),
+        base.mark_line(point=alt.OverlayMarkDef(size=20)).encode(share("value", "right answers"), tooltip=told),
     ]
     frame = frame[["panel", "step", "name", "value", "low", "high"]]
     return panels(layers, frame, len(styles))
@@ -254,10 +256,10 @@ def budget(rows: Any, styles: Styles) -> Chart:
     colour = arm["color"] if marked else arm["color"].legend(symbolType="stroke", symbolStrokeWidth=3)
     x = alt.X("completions:Q", title="completions sampled for training, so far", axis=alt.Axis(format="~s"))
     base = alt.Chart().encode(x, colour)
-    line = base.mark_line().encode(share("correct", "right among them"), arm["strokeDash"], detail="seed:N")
+    line = base.mark_line().encode(share("correct", RIGHT), arm["strokeDash"], detail="seed:N")
     rft = base.transform_filter("isValid(datum.low)")
-    marks = rft.mark_point(filled=True, size=50, opacity=1).encode(share("correct"), arm["shape"])
-    layers = [rft.mark_rule().encode(share("low"), alt.Y2("high:Q")), marks] if marked else []
+    marks = rft.mark_point(filled=True, size=50, opacity=1).encode(share("correct", RIGHT), arm["shape"])
+    layers = [rft.mark_rule().encode(share("low", RIGHT), alt.Y2("high:Q")), marks] if marked else []
     return alt.layer(line, *layers, data=inline(frame)).properties(width=640, height=280)
 
 
@@ -274,7 +276,7 @@ def pass_at_k(curves: Any, styles: Styles) -> Chart:
         arm["color"],
     )
     layers = [
-        base.mark_area(opacity=0.18).encode(share("low"), alt.Y2("high:Q")),
+        base.mark_area(opacity=0.18).encode(share("low", "pass@k"), alt.Y2("high:Q")),
         base.mark_line().encode(
             share("pass_at_k", "pass@k"), arm["strokeDash"],
             tooltip=tooltip("arm", "k", pass_at_k="pass_at_k", low="low", high="high"),
@@ -296,7 +298,7 @@ def failure_modes(rows: Any, styles: Styles) -> Chart:
     frame["place"] = frame["class"].map([*colours].index)
     frame["class"] = frame["class"].str.replace("_", " ")
     bars = alt.Chart().mark_bar().encode(
-        share("share", x=True).stack("zero"),
+        share("share", SHARE, x=True).stack("zero"),
         alt.Y("arm:N", title=None, sort=[style.title for style in styles.values()], axis=alt.Axis(labelLimit=170)),
         alt.Color("class:N", scale=alt.Scale(domain=[*shown], range=[*shown.values()])),
         opacity=alt.condition("datum.bound == 1", alt.value(0.45), alt.value(1)),

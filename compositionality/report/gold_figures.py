@@ -18,12 +18,21 @@ from compositionality.evaluate.gold_tables import (
 from compositionality.evaluate.ranks import AFTER
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import HELDOUT
+from compositionality.evaluate.table import SOLVED
 from compositionality.report.figures import Chart, level_colour, level_name, panels, tooltip, with_arms
-from compositionality.report.theme import INK, LEVEL_COLOURS, Styles
+from compositionality.report.theme import INK, LEVEL_COLOURS, MUTED, Styles
 from compositionality.study.model import all_arms
 from compositionality.tasks.diagnosis import ROLES
 
-FLOOR = 1e-16  # smaller probabilities are drawn there
+FLOOR, NEW = 1e-16, 1e-6  # smaller probabilities are drawn there; a solved problem below this one before is new
+TICKS = [1e-15, 1e-10, 1e-5, 1]
+LINES: tuple[tuple[str, float, float, dict[str, Any]], ...] = (
+    (f"↑ solved: P after > {SOLVED:g}", 1e-10, SOLVED, {"dy": 10}),
+    (f"← P before < {NEW:g}".replace("e-06", "e-6"), NEW, FLOOR, {"align": "right", "dx": -4, "dy": -2}),
+    ("↖ unchanged", 1e-12, 1e-13, {"align": "left"}),
+)
+"""Words beside the lines of ``gold_probability``: what they say, and where."""
+FRAME_AND_WORDS: tuple[dict[str, Any], ...] = ({"stroke": "white", "strokeWidth": 3}, {})
 ROLE_TITLES = dict(zip(ROLES, ("name", "input or handed-on string", "result", "end"), strict=True))
 
 
@@ -71,15 +80,28 @@ def answer_rows(results: Results, replicate: str) -> pd.DataFrame:
 
 
 def gold_probability(rows: Any, styles: Styles) -> Chart:
-    """Draw P of the gold solution after against before, a dot a problem, a panel an arm; above the line: P > ¼."""
+    """Draw P of the gold solution after against before, a dot a problem, a panel an arm; its lines are named."""
     frame = with_arms(rows, styles)[["arm", "level", "problem", "before", "after"]]
     frame = frame.assign(panel=frame["arm"], name=frame["level"].map(level_name))
     frame[["before", "after"]] = frame[["before", "after"]].clip(lower=FLOOR)
-    scale, axis = alt.Scale(type="log", domain=[FLOOR, 1], padding=8), alt.Axis(format=".0e", tickCount=4)
+    scale = alt.Scale(type="log", domain=[FLOOR, 1], padding=8)
+    axis = alt.Axis(values=TICKS, labelExpr="datum.value == 1 ? '1' : format(datum.value, '.0e')")
     base = alt.Chart().encode(alt.X("before:Q", title="P before", scale=scale, axis=axis))
-    dots = problem_dots(base, frame, 24).encode(alt.Y("after:Q", title="P after", scale=scale, axis=axis))
-    diagonal = base.mark_line(color="#999999").encode(alt.Y("before:Q", title="P after", scale=scale))
-    layers = [diagonal, alt.Chart().mark_rule(color="#999999").encode(y=alt.datum(0.25)), dots]
+    y = alt.Y("after:Q", title="P after", scale=scale, axis=axis)
+    one = alt.Chart().transform_aggregate(n="count()", groupby=["panel"])  # a row a panel, for lines and their words
+    layers = [
+        base.mark_line(color=MUTED).encode(alt.Y("before:Q", title="P after", scale=scale)),
+        one.mark_rule(color=MUTED).encode(y=alt.datum(SOLVED)),
+        one.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(x=alt.datum(NEW)),
+        problem_dots(base, frame, 24).encode(y),
+        *(  # words above the dots, first their frame in the colour of the page
+            one.mark_text(text=words, fontSize=10, color=INK, **place, **look).encode(
+                x=alt.datum(at), y=alt.datum(height)
+            )
+            for words, at, height, place in LINES
+            for look in FRAME_AND_WORDS
+        ),
+    ]
     return panels(layers, frame, 3).add_params(alt.param(name="picked", value=-1))
 
 

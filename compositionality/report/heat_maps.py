@@ -10,10 +10,11 @@ from compositionality.console import natural_key
 from compositionality.evaluate.failures import by_function, by_pair
 from compositionality.evaluate.gold_tables import ANY
 from compositionality.report.figures import Chart, panels, tooltip, with_arms
-from compositionality.report.theme import GRID, Styles, group_title
+from compositionality.report.theme import GRID, MARKERS, MUTED, Styles, group_title
 
 ALONE, STEP = "alone", "in a step"
 """Columns of a heat map before those of the inner functions: the function alone, and at any step that applies it."""
+PLACES, NO_DATA = ("outer", "inner"), "no data"
 
 
 def function_rows(labels: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -55,19 +56,32 @@ def hand_over(rows: pd.DataFrame, styles: Styles) -> Chart:
 
 
 def pair_maps(frame: pd.DataFrame, value: str, first: Sequence[str], columns: int) -> Chart:
-    """Draw a share by inner and outer function, a panel each; ``first``: what is before the functions' names."""
+    """Draw a share by inner and outer function, a panel each; ``first``: what is before the functions' names.
+
+    A cell without a value has a cross: left empty it would look like a small share on a dark page.
+    """
     names = sorted({*frame["outer"]} - {*first}, key=natural_key)
     short = dict(zip(names, short_names(names), strict=True))
     frame, order = frame.replace({"outer": short, "inner": short}), [*first, *short.values()]
+    cells = [frame[["panel", "arm"]].drop_duplicates(), *(frame[[place]].drop_duplicates() for place in PLACES)]
+    frame = cells[0].merge(cells[1], "cross").merge(cells[2], "cross").merge(frame, "left")
+    frame["missing"] = frame[value].isna().map({True: NO_DATA})
     # a gradient would be an image, which the page's rules forbid
     legend = alt.Legend(type="symbol", format="%", title=value, symbolStrokeColor=GRID, symbolStrokeWidth=1)
-    cell = alt.Chart().mark_rect(stroke=GRID).encode(  # of a cell without a value nothing is drawn
+    base = alt.Chart().encode(
         alt.X("inner:N", title="inner function", sort=order, axis=alt.Axis(labelAngle=-90, labelFontSize=9)),
         alt.Y("outer:N", title="outer function", sort=order, axis=alt.Axis(labelFontSize=9)),
-        alt.Color(f"{value}:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=legend),
-        tooltip=[alt.Tooltip("outer:N"), alt.Tooltip("inner:N"), *tooltip("arm", **{value: value})],
+        tooltip=[*(alt.Tooltip(f"{place}:N") for place in PLACES), *tooltip("arm", **{value: value})],
+    )
+    cell = base.transform_filter(f"isValid(datum.{value})").mark_rect(stroke=GRID).encode(
+        alt.Color(f"{value}:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=legend)
     )  # fmt: skip
-    return panels([cell], frame[["panel", "outer", "inner", value, "arm"]], columns, 240, 220)
+    cross = alt.Scale(domain=[NO_DATA], range=[MARKERS["x"]])
+    none = base.transform_filter("isValid(datum.missing)").mark_point(fill=MUTED, strokeWidth=0, size=18, opacity=1)
+    return panels(
+        [cell, none.encode(alt.Shape("missing:N", scale=cross, legend=alt.Legend(symbolFillColor=MUTED)))],
+        frame[["panel", *PLACES, value, "missing", "arm"]], columns, 240, 220,
+    )  # fmt: skip
 
 
 def short_names(names: Sequence[str]) -> list[str]:

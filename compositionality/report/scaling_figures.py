@@ -22,8 +22,8 @@ def reuse(rows: Any) -> Chart:
     base = alt.Chart().encode(x, level_colour(frame))
     told = [alt.Tooltip("name:N", title="level"), *tooltip("times", accuracy="accuracy", low="low", high="high")]
     layers = [
-        base.mark_rule().encode(share("low", "right"), alt.Y2("high:Q")),
-        base.mark_line(point=True).encode(share("accuracy"), tooltip=told),
+        base.mark_rule().encode(share("low", "right answers"), alt.Y2("high:Q")),
+        base.mark_line(point=True).encode(share("accuracy", "right answers"), tooltip=told),
     ]
     return alt.layer(*layers, data=inline(frame)).properties(width=480, height=260)
 

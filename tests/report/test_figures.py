@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from compositionality.report.page.content import comparison, main_first
 from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import INJECTION, ReportSettings, find_inputs
 from compositionality.report.scaling_figures import reuse, scaling
-from compositionality.report.theme import MARKERS, arm_styles, class_colours, spec_of, study_styles
+from compositionality.report.theme import MARKERS, MUTED, arm_styles, class_colours, spec_of, study_styles
 from compositionality.study.model import load_study
 from compositionality.tasks.diagnosis import FAILURES
 from compositionality.train.metrics import TrainingReport
@@ -152,7 +153,7 @@ def test_each_rung_of_the_ladder_is_measured_by_the_gain_of_the_last(tmp_path: P
     assert rows["gold-sft"]["low"] < 0.8 < rows["gold-sft"]["high"] < 1.1
     assert (rows["rl-level2"]["low"], rows["rl-level2"]["high"]) == pytest.approx((1, 1), abs=1e-3)
     first, second, last = figure.details[0]["rows"]
-    assert first[:7] == ["gold-sft", "gold", "–", "no", "–", "90", "100"]
+    assert first[:7] == ["SFT on gold solutions", "gold", "–", "no", "–", "90", "100"]
     assert second[1:7] == ["own", "every step", "no", "no", "–", "–"]
     assert last[4:] == ["yes", "90", "101", "100 % [100, 100]"]
     assert ladder("none", stage1=0.1, rl_level2=0.12, gold_sft=0.5, rl_raft=0.1) is None
@@ -212,6 +213,42 @@ def test_new_results_are_drawn_over_the_old_figure_but_over_no_other_file(tmp_pa
 
 
 # ---- looks
+
+
+def layers_of(spec: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """The layers of each panel of a figure that share their axes."""
+    panels = spec.get("concat") or [spec.get("spec", spec)]
+    return [panel.get("layer", [panel]) for panel in panels]
+
+
+def test_every_axis_of_a_number_has_one_title(
+    settings: ReportSettings, injection: ReportSettings, scaling_study: ReportSettings
+) -> None:
+    """A layer with None would hide the title of the others."""
+    made = [find_inputs(one) for one in (settings, injection, scaling_study)]
+    shown = [figure for inputs in made for figure in main_first(inputs, comparison(inputs), page_figures(inputs))]
+    assert len(shown) > 15
+    for figure in shown:
+        for layers, axis in product(layers_of(figure.spec), "xy"):
+            places = [layer["encoding"][axis] for layer in layers if axis in layer["encoding"]]
+            titles = {place["title"] for place in places if place.get("type") == "quantitative" and "title" in place}
+            told_by_panel = figure.name in ("influence", "ranks") and axis == "y"
+            assert told_by_panel or (None not in titles and len(titles) <= 1), (figure.name, axis, titles)
+
+
+def test_lines_beside_dots_have_words_and_labels_of_lines_stand_outside_the_chart() -> None:
+    rows = [{"model": "rl-level2", "level": 3, "problem": 1, "before": 1e-9, "after": 0.5}]
+    spec = spec_of(gold_figures.gold_probability(rows, arm_styles(["rl-level2"])))
+    marks = [layer["mark"] for layer in spec["spec"]["layer"]]
+    words = {mark["text"] for mark in marks if mark["type"] == "text"}
+    assert words == {"↑ solved: P after > 0.25", "← P before < 1e-6", "↖ unchanged"}
+    assert sum(mark["type"] in ("rule", "line") for mark in marks) == len(words)
+    layers = spec_of(figures.headline(accuracy_rows(groups=["heldout"]), arm_styles(ARMS)))["layer"]
+    labels = [layer for layer in layers if layer.get("name", "").startswith("label-")]
+    assert [layer["mark"]["type"] for layer in labels] == ["rule", "point", "text"]
+    for layer in labels:
+        assert layer["encoding"]["x2" if layer["mark"]["type"] == "rule" else "x"] == {"value": "width"}
+    assert labels[0]["mark"]["color"] == MUTED
 
 
 def test_colours_and_markers_tell_the_arms_and_colours_the_classes_apart() -> None:
@@ -337,10 +374,15 @@ def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> Non
     ]
     assert [shares["n"][cell] for cell in (step, pair)] == [2 * 3 * len(FAILURES), 2 * len(FAILURES)]
     rows, titles = drawn(chart := heat_maps.functions(shares.reset_index(), arm_styles(["stage1"])))
-    assert "view" not in spec_of(chart)["spec"]  # a cell without a value has the colour of the page, also in the dark
+    assert len(spec_of(chart)["spec"]["layer"]) == 2  # cells, and a cross in each that has no value
     assert titles == ["Stage 1 (single functions) held-out functions"]
-    cells = {tuple(map(str, cell)) for cell in rows[["outer", "inner"]].to_numpy()}
+    known = rows["right"].notna()
+    cells, empty = (
+        {tuple(map(str, cell)) for cell in part[["outer", "inner"]].to_numpy()} for part in (rows[known], rows[~known])
+    )
     assert cells == {("2", "10"), ("2", heat_maps.ALONE), *((name, heat_maps.STEP) for name in ("2", "10"))}
+    assert empty == {("10", "10"), ("10", heat_maps.ALONE)}
+    assert [*rows["missing"].notna()] == [*~known]
     assert heat_maps.short_names(["func_2", "func_10"]) == ["2", "10"]
     assert heat_maps.short_names(["sort", "reverse"]) == ["sort", "reverse"]
 

@@ -26,7 +26,6 @@ from report_study import (
     LEVELS,
     MODELS,
     PER_LEVEL,
-    SETS,
     claims,
     copied_to,
     evaluate_models,
@@ -49,7 +48,7 @@ from compositionality.data.git import code_version, commit_of
 from compositionality.errors import UserError
 from compositionality.evaluate.registration import read_registration
 from compositionality.evaluate.summary import differences
-from compositionality.evaluate.table import read
+from compositionality.evaluate.table import CLAIMED, is_paired, read
 from compositionality.evaluate.types import ALL_LEVELS, CHAIN, CORRECT, DEEPEST
 from compositionality.report import figures
 from compositionality.report.page import figure as page_figure
@@ -62,7 +61,6 @@ from compositionality.report.page.claims import (
     figures_of,
     first_claim,
     said,
-    sentence,
 )
 from compositionality.report.page.content import (
     HeadlineComparison,
@@ -85,6 +83,7 @@ from compositionality.report.page.problems import (
     validation,
     worked_problem,
 )
+from compositionality.report.page.sentences import claim_sentence, noun_of, sentence
 from compositionality.report.theme import arm_styles, rendered
 from compositionality.rollout.store import read_rollouts
 from compositionality.study import preflight
@@ -156,7 +155,7 @@ def test_the_first_screen_has_the_few_primary_claims_with_their_decisions(page: 
     shown = re.findall(r'</span> (\w+)</span> <a href="#claim-(\w+)">(Statement \d)', begin)
     assert shown == [("supported", "H1", "Statement 0")]
     assert '<tr id="claim-H1">' in html
-    assert "held-out functions are learned singly" in html.partition("<nav")[0]
+    assert "Held-out functions are learned one by one and never composed" in html.partition("<nav")[0]
 
 
 def test_the_first_screen_says_why_a_primary_claim_is_not_testable(
@@ -176,7 +175,7 @@ def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: 
     assert f"<strong>Warning:</strong> {warning}" in study
     assert "<tr><td>RL on level 2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
     assert "rl-level2 in seed" not in study
-    assert "Results handed on: the problem’s functions in order" in html
+    assert "apply the problem’s functions in order, each to the result of the one before it" in " ".join(html.split())
 
 
 def test_claims_are_counted_by_origin_and_each_says_what_is_behind_its_decision(page: Path) -> None:
@@ -211,7 +210,7 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(bare_study
     assert {path.name for path in (made.output / "figures").iterdir()} == {"headline.png", "accuracy.png"}
     missing = html[html.index('<details id="not-run"') :].partition("</summary>")[0]
     assert "Not on this page: Transfer to Countdown; " in missing  # in one line, folded
-    assert missing.endswith("; One problem along RL; Completions to read; The audit of the test files")
+    assert missing.endswith("; One problem in the course of RL; Completions to read; The audit of the test files")
     assert not re.findall(r'<section id="(?:steps|samples)"|<a href="#samples"', html)  # no box without content
     assert '<section id="problem"' not in html  # without rollouts among the inputs
     assert "samples/validation_STEP.jsonl" in html  # of the slider along training
@@ -239,7 +238,7 @@ def test_other_pages_begin_with_their_question_their_first_claim_and_its_interva
     assert QUESTIONS[INJECTION] in begin
     assert re.findall(r'<section id="(\w+)" class="first">', begin) == ["gains", "problem"]
     assert f"<h1>{escape(f'Statement 0 <b>{ATTACK}</b>')}: supported, +20.0 points [+10.0, +30.0].</h1>" in begin
-    assert "Claimed: &gt; 0 points; 95\u00a0% interval over problems. Primary claims after" in begin
+    assert "Claimed: &gt; 0 points; 95\u00a0% interval over problems. Primary claims, corrected" in begin
     assert comparison(find_inputs(injection)) == HeadlineComparison("rl-bridge", "sft-bridge", "igsm", 4)
     assert len(html) < 3_000_000
 
@@ -285,7 +284,7 @@ def test_of_many_models_charts_by_level_show_those_the_study_is_about(
     assert what is not None
     shown = [headline(inputs, what), accuracy(inputs, "accuracy")]
     for figure in filter(None, shown):
-        assert "3 of 4 models; all are in the table of every group." in figure.caption
+        assert "Shown are 3 of 4 models; the table under “Right answers by level” has all of them." in figure.caption
         assert "dots" not in figure.caption
         rows = [row for table in figure.spec["datasets"].values() for row in table]
         assert {row["arm"] for row in rows} == {arm_styles(MODELS)[name].title for name in MODELS if name != "rft"}
@@ -310,11 +309,11 @@ def test_of_a_registered_study_problems_are_made_again_with_each_steps_probabili
     registration.write_text(text)
     made = ReportSettings(study, study / "report")
     html = report(made).read_text()
-    (level,) = {int(found) for found in re.findall(r"One problem of level (\d), and how likely", html)}
+    (level,) = {int(found) for found in re.findall(r"One problem of level (\d), and how probable", html)}
     shown = html[html.index('<section id="problem"') :].partition("</section>")[0]
-    assert "of which only the verdict was kept" in shown
+    assert "of which only the verdict was kept" in " ".join(shown.split())
     assert "first of this level that RL on level 2 answers right and" in shown
-    assert "held-out functions are learned singly" in html.partition("<main>")[0]
+    assert "never composed in training" in html.partition("<main>")[0]
     gold = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)[1].splitlines()
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", shown, re.DOTALL)]
     assert [row[0] for row in rows] == ["answer", *gold[:level], "all steps"]
@@ -323,7 +322,7 @@ def test_of_a_registered_study_problems_are_made_again_with_each_steps_probabili
         assert math.prod(steps) == pytest.approx(whole, rel=0.1)
     explored = json.loads(unpacked(html, "explorer"))
     assert all(text["answers"] == [None] * len(MODELS) for text in explored["replicates"][0]["texts"].values())
-    assert "of the answers only the verdicts are here" in html
+    assert "of answers only verdicts were kept" in html
     assert explored["runs"] == []
     for step in (0, 20):
         write_validation(section / "samples/stage2-rl-level2" / f"validation_{step}.jsonl", step)
@@ -404,31 +403,39 @@ def test_a_registered_study_shows_the_replicate_with_the_median_effect_first(
     assert inputs.shown == "seed0"
 
 
-def test_what_is_of_one_replicate_says_of_which(copied: ReportSettings) -> None:
-    """The problem, dots and tokens are those of the one shown first; completions are of the first alone."""
+@pytest.mark.parametrize("kept", ["seed1", "seed0"])
+def test_what_is_of_one_replicate_says_of_which(copied: ReportSettings, kept: str) -> None:
+    """All is of the one shown first; completions are of the first where no others are there."""
     write_json(copied.study / "claims.json", registered_claims(0.4, 0.1), step="claims")
+    if kept == "seed0":
+        shutil.rmtree(copied.study / "seed1/section41_42/rollouts")
     inputs = find_inputs(copied)
+    assert (inputs.shown, inputs.kept) == ("seed1", kept)
     what = comparison(inputs)
     assert what
     shown = worked_problem(inputs, what)
-    assert (shown["of"], shown["answers"]) == (
-        "seed1, the replicate with the median effect on the first primary claim",
-        [],
-    )
+    assert shown["of"] == "seed1, the replicate with the median effect on the first primary claim"
+    assert len(shown["answers"]) == (len(MODELS) if kept == "seed1" else 0)
     number = inputs.evaluated.rows.query("replicate == 'seed1' and arm == 'rl-level2' and right == 1")["problem"]
     assert shown["number"] in [*number]
+    assert all(f", {kept.replace('seed', 'seed ')}, says" in row["response"] for row in samples(inputs))
     dots = gold(inputs, "gold_probability")
     assert dots
     explored = explorer(inputs, [dots])
     assert explored["first"] == "seed1"
     texts = {one["name"]: [*one["texts"].values()] for one in explored["replicates"]}
-    assert [[answer is None for answer in texts[name][0]["answers"]] for name in ("seed0", "seed1")] == [
-        [False] * len(MODELS), [True] * len(MODELS)
-    ]  # fmt: skip
+    for name, known in texts.items():
+        assert all(all((answer is None) == (name != kept) for answer in one["answers"]) for one in known)
+    assert texts[kept]
+    assert {file.split("/")[1] for file in inputs.starting("validation/")} == {kept}
     html = " ".join(report(copied).read_text().split())
-    kept = "seed0 alone (effect on the first primary claim: +40.0 points; seed1, the median: +10.0)"
-    for words in (f"verdict, of {kept}:", f"of the runs of {kept};", f"Shown first: {shown['of']}; choose another."):
-        assert words in html
+    words = {
+        "seed1": shown["of"],
+        "seed0": "seed0 (effect on the first primary claim: +40.0 points; of seed1, which has the median effect (+10.0 "
+        "points), none were kept)",
+    }
+    for sentence_of in (f"From {words[kept]}.", f"Runs: {words[kept]}.", f"The menu begins with {shown['of']}."):
+        assert sentence_of in html
     for name in ("gold_probability", "gold_roles"):
         assert f"{shown['of']}" in html[html.index(f'<section id="{name}"') :].partition("</section>")[0]
 
@@ -716,12 +723,13 @@ def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Pat
     html = report(made).read_text()
     for words in (
         ">short lists<", ">long lists<", "RL, dense reward", ">warm-start<", "short lists: levels 4 to 6",
-        "repeated digits", "25.0%", "7.5", "dots: each seed",
+        "repeated digits", "25.0%", "7.5", "dots: single seeds",
     ):  # fmt: skip
         assert words in html
     assert "#123456" in unpacked(html, "specs")
     of_functions = (  # not run
-        "Accuracy by function and by pair|Which functions hand their result on: by inner and by outer function"
+        "Right answers by function and by pair of functions"
+        "|Which functions hand their result on, before and after training"
     )
     own = re.sub(rf"<script.*?</script>|{of_functions}", "", html, flags=re.DOTALL) + unpacked(html, "specs")
     for words in ("function", "Llama", "Paper (Fig", "arXiv"):
@@ -760,48 +768,138 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({}, "On held-out functions, level 3, RL on level 2 has more right answers than Stage 1 (single functions)."),
+        (
+            {},
+            "On held-out functions at level 3, RL on level 2 gives more right answers than Stage 1 (single functions).",
+        ),
+        (
+            {"base": "base", "measure": "ignores_composition"},
+            "On held-out functions at level 3, RL on level 2 gives more answers that ignore the composition "
+            "than the base "
+            "model.",
+        ),
+        (
+            {"model": "rl-bridge", "base": "sft-bridge", "threshold": -0.05, "group": "igsm"},
+            "On igsm at level 3, “BRIDGE: SFT, RL” is less than 5 points behind “BRIDGE: SFT” in right answers.",
+        ),
+        (
+            {"rule": "≤", "threshold": -0.1},
+            "On held-out functions at level 3, RL on level 2 gives at least 10 points fewer right answers than Stage 1 "
+            "(single functions).",
+        ),
+        (
+            {"rule": "ahead", "threshold": 0.133, "measure": "right_chain", "base": "gold-sft"},
+            "On held-out functions at level 3, RL on level 2 gives more right chains than SFT on gold solutions, or as "
+            "many within ±13.3 points.",
+        ),
         (
             {"measure": "right_chain", "rule": "≤", "threshold": 0.05, "level": DEEPEST},
-            "On held-out functions, deepest level, RL on level 2 has at most 5 points more right chains than Stage 1 "
+            "On held-out functions at the deepest level, RL on level 2 gives at most 5 points more right chains "
+            "than Stage 1 "
             "(single functions).",
         ),
         (
             {"measure": "ignores_composition", "threshold": 0.5, "base": None, "level": ALL_LEVELS},
-            "On held-out functions, RL on level 2: over 50 % ignores composition.",
+            "On held-out functions, over 50 % of the completions of RL on level 2 are answers that ignore the "
+            "composition.",
         ),
         (
             {"measure": "beyond@1e-6", "threshold": 0.5},
-            "On held-out functions, level 3: over 50 % of the problems that RL on level 2 solves had less than one "
-            "chance in a million with Stage 1 (single functions).",
+            "On held-out functions at level 3, of the problems to whose gold solution RL on level 2 gives over one "
+            "chance in four, over 50 % are new: Stage 1 (single functions) gave it less than one chance in a million.",
         ),
         (
             {"measure": "new@1e-6", "threshold": 0.1},
-            "On held-out functions, level 3, over 10 % of all problems are new: RL on level 2 solves them, and "
-            "Stage 1 (single functions) gave them less than one chance in a million.",
+            "On held-out functions at level 3, over 10 % of all problems are new: RL on level 2 gives their gold "
+            "solution over one chance in four, and Stage 1 (single functions) gave it less than one chance in a "
+            "million.",
         ),
         (
             {"times": 2},
-            "On held-out functions, level 3, RL on level 2 has more than 2 times as many right answers as "
+            "On held-out functions at level 3, RL on level 2 gives more than 2 times as many right answers as "
             "Stage 1 (single functions).",
         ),
         (
             {"times": 0.5, "rule": "≤", "threshold": 0.05},
-            "On held-out functions, level 3, RL on level 2 has at most 0.5 times as many right answers as "
+            "On held-out functions at level 3, RL on level 2 gives at most 0.5 times as many right answers as "
             "Stage 1 (single functions), plus 5 points.",
         ),
         (
             {"times": 2, "rule": "within ±", "threshold": 0.05},
-            "On held-out functions, level 3, RL on level 2 has 2 times as many right answers as "
+            "On held-out functions at level 3, RL on level 2 gives 2 times as many right answers as "
             "Stage 1 (single functions), within ±5 points.",
         ),
-        ({"base_measure": "pass@64"}, "as claims write it"),
+        (
+            {"measure": "pass@2", "base_measure": "pass@64"},
+            "On held-out functions at level 3, the pass@2 of RL on level 2 is higher than the pass@64 of Stage "
+            "1 (single "
+            "functions).",
+        ),
+        (
+            {"measure": "pass@N − pass@1", "rule": "within ±", "threshold": 0.05},
+            "On held-out functions at level 3, the gain from pass@1 to pass@N of RL on level 2 is as high as "
+            "that of Stage 1 "
+            "(single functions), within ±5 points.",
+        ),
+        (
+            {"measure": "gold_pass@8", "base": None, "threshold": 0.5},
+            "On held-out functions at level 3, RL on level 2 has an exact pass@8 of the gold solution of over 50 %.",
+        ),
+        (
+            {"measure": "support_lost", "rule": "≤", "threshold": 0.05},
+            "On held-out functions at level 3, Stage 1 (single functions) solves, and RL on level 2 does not "
+            "solve, at most "
+            "5 % of the problems.",
+        ),
+        (
+            {"comparison": "heldout L3: rl-level2 − stage1, over rl-level1 − base, > 5", "threshold": 0.05},
+            "On held-out functions at level 3, the gain in right answers from Stage 1 (single functions) to RL "
+            "on level 2 is "
+            "over 5 points larger than that from the base model to RL on level 1.",
+        ),
+        ({"metric": "scaling"}, "as claims write it"),
     ],
 )
 def test_a_comparison_of_the_forest_plot_is_a_sentence_that_stands_alone(changed: Any, expected: str) -> None:
     row = {"comparison": "as claims write it", "group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1"}
     row |= {"rule": ">", "threshold": 0.0, **changed}
-    assert sentence(row, arm_styles(["stage1", "rl-level2"])) == expected
+    styles = arm_styles(["base", "stage1", "rl-level1", "rl-level2", "gold-sft", "sft-bridge", "rl-bridge"])
+    assert sentence(row, styles) == expected
+
+
+def test_every_measure_of_claims_is_told_in_words() -> None:
+    """Those that compare problems of two models have sentences of their own."""
+    names = {name for known in CLAIMED.values() for name in known} - {"…"}
+    for name in names:
+        plain = re.sub(r"pass@\w+", "", noun_of(name))
+        assert is_paired(name) or (not re.search("[_@−]", plain) and (noun_of(name) != name or not plain)), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            ({}, {"base": "base"}),
+            "On held-out functions at level 3, RL on level 2 gives more right answers than both Stage 1 (single "
+            "functions) "
+            "and the base model.",
+        ),
+        (
+            ({"level": 2}, {}),
+            "On held-out functions at levels 2 and 3, RL on level 2 gives more right answers than Stage 1 "
+            "(single functions).",
+        ),
+        (({"level": 2}, {"base": "base"}), "in its author's words"),
+        (({}, {"measure": "right_chain"}), "in its author's words"),
+    ],
+)
+def test_a_claim_is_one_sentence_where_its_comparisons_differ_in_base_or_level_alone(
+    changes: tuple[dict[str, Any], ...], expected: str
+) -> None:
+    row = {"comparison": "", "group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1", "rule": ">"}
+    rows = [{**row, "threshold": 0.0, **change} for change in changes]
+    claim = {"text": "in its author's words", "comparisons": rows}
+    assert claim_sentence(claim, arm_styles(["base", "stage1", "rl-level2"])) == expected
 
 
 def test_a_share_of_problems_has_no_sign_and_a_difference_has_one() -> None:
@@ -818,7 +916,7 @@ def test_figures_of_a_claim_say_against_which_model_where_there_are_two() -> Non
     rows = [{**row, "measure": "new@1e-6", "base": base} for base in ("base", "stage1")]
     styles = arm_styles(["base", "stage1", "rl-level2"])
     shown = "50.0\u00a0% [40.0, 60.0]"
-    two = [f"{shown} against {styles[base].title}" for base in ("base", "stage1")]
+    two = [f"{shown} against {name}" for name in ("the base model", "Stage 1 (single functions)")]
     assert figures_of({"comparisons": rows}, 1, styles) == two
     assert figures_of({"comparisons": [rows[0], {**rows[1], "difference": None}]}, 1, styles) == two[:1]
     assert figures_of({"comparisons": rows[:1]}, 1, styles) == [shown]
@@ -833,7 +931,10 @@ def test_a_study_that_still_runs_says_what_the_explorer_cannot_show_yet(tmp_path
     dots = gold(inputs, "gold_probability")
     assert dots is not None
     said = explorer(inputs, [dots])["missing"]
-    assert [line.partition(" are not here")[0] for line in said] == ["Not evaluated yet: seed1.", "The problems’ texts"]
+    assert [line.partition(" are not here")[0] for line in said] == [
+        "Not evaluated yet: seed1.",
+        "The texts of problems",
+    ]
     steps = validation(inputs)
     assert [[step["step"] for step in problem["steps"]] for problem in steps] == [[0, 5, 10, 15, 20]] * 4
     others = make_injection(tmp_path / "other", n_seeds=1, decided=False)
@@ -869,7 +970,7 @@ def test_validations_of_verl_are_read_as_those_of_the_single_file_engine(
     after = [problem for problem in validation(find_inputs(made)) if problem["run"] == "rl-level2"]
     assert [problem["problem"] for problem in after] == [0, 1, 3]
     assert {problem["source"] for problem in after} <= {
-        f"string-{name}-level{level}" for name, level in product(SETS, LEVELS)
+        f"{title}, level {level}" for title, level in product(("trained functions", "held-out functions"), LEVELS)
     }
     for old, new in zip(before, after, strict=False):
         assert {**old, "source": ""} == {**new, "source": ""}

@@ -20,7 +20,7 @@ from compositionality.report.dashboard import send_result, used_by
 from compositionality.report.draw import with_level
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.figure import WORDS, PageFigure, kept_words
+from compositionality.report.page.figure import WORDS, PageFigure, kept_words, styles_of
 from compositionality.report.page.figures import missing_parts, page_figures
 from compositionality.report.page.inputs import (
     AUDIT,
@@ -157,6 +157,7 @@ def render(
     parts = dict[str, Any](runs=validation(inputs), samples=samples(inputs), audit=content.audit_table(inputs))
     problem = worked_problem(inputs, subject) if subject else {}
     groups = unique([*parts["samples"], *inputs.summary["accuracy"]], "group")
+    models = {name: style.title for name, style in styles_of(inputs, inputs.summary["models"]).items()}
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.settings.study.resolve().name}",
         paper=PAPERS[inputs.settings.section],
@@ -188,7 +189,7 @@ def render(
         facts=content.facts(inputs),
         training=content.training_table(inputs),
         **claims_section(inputs),
-        group_titles={group: group_title(group) for group in groups},
+        titles={"model": models, "group": {group: group_title(group) for group in groups}},
         versions=versions(),
         stamp=inputs.stamp([*inputs.files]),
         n_inputs=len(inputs.files),

@@ -5,14 +5,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
-from compositionality.evaluate.claims.run import by_origin, decision_words, holm_words, seeds_words, status_words
+from compositionality.evaluate.claims.model import EITHER_SIDE, Origin
+from compositionality.evaluate.claims.run import (
+    RegistrationStatus,
+    by_origin,
+    decision_words,
+    holm_words,
+    seeds_words,
+    status_words,
+)
 from compositionality.evaluate.table import is_paired
 from compositionality.evaluate.tables import decimals
-from compositionality.evaluate.types import ALL_LEVELS, CORRECT, DEEPEST, QUERY_VALUES, Metric
-from compositionality.report.page.figure import styles_of
+from compositionality.evaluate.types import CORRECT, Metric
+from compositionality.report.page.figure import interval_words, styles_of
 from compositionality.report.page.inputs import CLAIMS, Inputs
-from compositionality.report.theme import Styles, group_title
+from compositionality.report.page.sentences import OVER, claim_sentence, named, sentence
+from compositionality.report.theme import Styles
 
 Row = Mapping[str, Any]
 DECISIONS = {
@@ -24,15 +32,9 @@ DECISIONS = {
     "not run": ("–", "not-run"),
 }
 """Decision → its sign and its class in the style sheet."""
+REGISTERED = (RegistrationStatus.PRIMARY, RegistrationStatus.SECONDARY)
 LISTED = 3
 """Most primary claims that the first screen lists; of more it tells how many were decided how."""
-MEASURES = {
-    CORRECT: "right answers",
-    "names_in_order": "answers with the names in order",
-    "handed_on": "answers that hand every result on",
-    "right_chain": "right chains",
-}
-"""In a sentence; another measure has its own name."""
 
 
 def claims_section(inputs: Inputs) -> dict[str, Any]:
@@ -40,14 +42,16 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
     content = inputs.json(CLAIMS) if CLAIMS in inputs else {"claims": [], "controls": [], "notes": []}
     claims, controls = content["claims"], content["controls"]
     compared = [row for claim in [*controls, *claims] for row in claim["comparisons"]]
-    styles = styles_of(inputs, [name for row in compared for name in (row["model"], row["base"]) if name])
+    names = [name for row in compared for name in (row["model"], row["base"], *pair_over(row)) if name]
+    styles = styles_of(inputs, names)
     shares = [row for row in compared if not decimals(row)]
     ends = [abs(row[key] or 0) for row in shares for key in ("low", "high", "threshold")]
     scale = max(1, math.ceil(10 * max(ends, default=0))) / 10  # common to all: the largest, rounded up to ten points
     primary = [
         {
             "badge": badge(said(claim, claim["decision_holm"])),
-            **{key: claim.get(key) for key in ("claim", "text", "reason")},
+            **{key: claim.get(key) for key in ("claim", "reason")},
+            "text": claim_sentence(claim, styles).rstrip(".") if claim["origin"] == Origin.OWN else claim["text"],
             "figures": figures_of(claim, scale, styles),
         }
         for claim in claims
@@ -79,11 +83,17 @@ def first_claim(inputs: Inputs) -> dict[str, str]:
         figures = ", ".join(f"{value}{unit} [{low}, {high}]" for value, low, high in ends)
         limit = f"{rows[0]['rule']} {100 * scale * rows[0]['threshold']:.3g}{unit}"
         decision = said(claim, claim["decision_holm"])
-        over = "runs" if runs else rows[0]["interval"]
+        over = "runs" if runs else interval_words(rows[0]["interval"])
         reason = f"Not testable: {claim['reason']}. " if claim["reason"] else ""
         lead = f"{reason}Claimed: {limit}; 95\u00a0% interval over {over}."
         return {"sentence": f"{claim['text']}: {decision}, {figures}.", "lead": lead}
     return {}
+
+
+def pair_over(row: Row) -> tuple[str, ...]:
+    """Return the pair of models whose difference a comparison subtracts; empty for most."""
+    pair = OVER.search(row["comparison"])
+    return pair.groups() if pair else ()
 
 
 def figures_of(claim: Row, scale: float, styles: Styles) -> list[str]:
@@ -92,7 +102,7 @@ def figures_of(claim: Row, scale: float, styles: Styles) -> list[str]:
     shown = [comparison_row(row, scale, styles) for row in claim["comparisons"]]
     return [
         f"{row['points']['value']}{row['points']['unit']} [{row['points']['low']}, {row['points']['high']}]"
-        + (f" against {styles[row['base']].title}" if several and row["base"] else "")
+        + (f" against {named(styles, row['base'])}" if several and row["base"] else "")
         for row in shown
         if row["known"]
     ]
@@ -104,6 +114,7 @@ def claim_rows(claims: Iterable[Row], scale: float, styles: Styles) -> list[dict
         {
             **claim,
             "status": status_words(claim),
+            "registered": claim.get("registration_status") in REGISTERED,
             "holm": holm_words(claim),
             "badge": badge(said(claim)),
             "badge_these_seeds": badge(said(claim, claim.get("decision_these_seeds") or "not run")),
@@ -138,47 +149,6 @@ def comparison_row(row: Row, scale: float, styles: Styles) -> dict[str, Any]:
         numbers, by_seed = {name: f"{100 * share:.1f}" for name, share in shares.items()}, by_seed.replace("+", "")
         numbers |= {"value": f"{numbers['value']}\u00a0%", "unit": ""}
     return {**shown, "marks": marks, "points": numbers, "by_seed": by_seed}
-
-
-def sentence(row: Row, styles: Styles) -> str:
-    """Return what a comparison says, in a sentence of its own; where it says more than one can, its short form."""
-    measure, rule, level, base = row.get("measure", CORRECT), Rule(row["rule"]), row["level"], row["base"]
-    limit, model = f"{100 * abs(row['threshold']):.3g}", styles[row["model"]].title
-    at = {DEEPEST: ", deepest level", ALL_LEVELS: ""}.get(level, f", level {level}")
-    where, other = f"On {group_title(row['group'])}{at}", styles[base].title if base else ""
-    share, _, least = measure.partition("@")
-    if share == "beyond" and rule == Rule.ABOVE:
-        return (
-            f"{where}: over {limit} % of the problems that {model} solves had less than {chance(least)} with {other}."
-        )
-    if share == "new" and rule == Rule.ABOVE:
-        solved = f"over {limit} % of all problems are new: {model} solves them"
-        return f"{where}, {solved}, and {other} gave them less than {chance(least)}."
-    several = row.get("base_measure") or ", over " in row["comparison"]
-    if several or row.get("metric") == Metric.SCALING or measure in QUERY_VALUES or measure.startswith("support"):
-        return str(row["comparison"])
-    noun = MEASURES.get(measure, measure.replace("_", " "))
-    if not base:
-        return f"{where}, {model}: {'over' if rule == Rule.ABOVE else rule} {limit} % {noun}."
-    if (times := row.get("times", 1)) != 1:
-        many = f"{times:g} times as many {noun} as {other}"
-        shift = f", {'minus' if row['threshold'] < 0 else 'plus'} {limit} points" if row["threshold"] else ""
-        ends = {Rule.ABOVE: f"more than {many}{shift}", Rule.AT_MOST: f"at most {many}{shift}"}
-        return f"{where}, {model} has {ends.get(rule, f'{many}, within ±{limit} points')}."
-    more = f"{limit} points {'fewer' if row['threshold'] < 0 else 'more'} {noun} than {other}"
-    relation = {
-        Rule.ABOVE: f"has over {more}" if row["threshold"] else f"has more {noun} than {other}",
-        Rule.AT_MOST: f"has at most {more}" if row["threshold"] else f"has no more {noun} than {other}",
-        Rule.WITHIN: f"has as many {noun} as {other}, within ±{limit} points",
-        Rule.AHEAD: f"has more {noun} than {other}, or as many within ±{limit} points",
-    }
-    return f"{where}, {model} {relation[rule]}."
-
-
-def chance(probability: str) -> str:
-    """Return ``one chance in a million`` for ``1e-6``."""
-    odds = round(1 / float(probability))
-    return f"one chance in {'a million' if odds == 10**6 else f'{odds:,}'}"
 
 
 def said(row: Row, corrected: str | None = None) -> str:

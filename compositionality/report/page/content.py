@@ -18,12 +18,13 @@ from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.evaluate.types import CORRECT
 from compositionality.report import figures
 from compositionality.report.draw import with_level
-from compositionality.report.page.claims import MEASURES, first_claim, points
+from compositionality.report.page.claims import first_claim, points
 from compositionality.report.page.figure import (
     ONE_SEED,
     PageFigure,
     arms_by_level,
     figure_of,
+    interval_words,
     styles_of,
     words_of,
 )
@@ -40,6 +41,7 @@ from compositionality.report.page.inputs import (
     TIMES,
     Inputs,
 )
+from compositionality.report.page.sentences import noun_of
 from compositionality.report.record import read_times, without_places
 from compositionality.report.theme import group_title, unique
 from compositionality.study.model import all_arms
@@ -48,6 +50,8 @@ Row = Mapping[str, Any]
 LEVELS, GROUPS = {COMPOSITION: 3, INJECTION: 99, SCALING: 3}, ("heldout", "holdout")
 """The level (that nearest to it), and the groups, that the finding is of: fixed before there are results."""
 DEFINED = {"right_chain": "A right chain has every step right."}
+LEAST = 0.01
+"""Under this difference, as a share, training has failed in a replicate."""
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",
@@ -108,10 +112,17 @@ def finding(inputs: Inputs, subject: HeadlineComparison | None, main: PageFigure
     if main.finding:
         return main.finding
     sentence, over = compared(inputs, subject)
-    lead = f"95\u00a0% interval over {over}{f' of {ONE_SEED}' if over == 'problems' else ''}."
+    lead = f"95\u00a0% interval over {interval_words(over)}{f' of {ONE_SEED}' if over == 'problems' else ''}."
     if subject.measure != CORRECT:
         lead += f" {DEFINED.get(subject.measure, '')}".rstrip()
-    return {"sentence": sentence, "lead": lead}
+    return {"sentence": sentence, "lead": lead + failing_words(inputs)}
+
+
+def failing_words(inputs: Inputs) -> str:
+    """Return in how many replicates a registered study's first effect is absent, so that its interval is too short."""
+    failing = sum(abs(effect) < LEAST for effect in inputs.effects.values())
+    of = f"{failing} of {len(inputs.effects)} replicates the difference is under one point"
+    return f" In {of}: with such failures an interval over seeds is too short." if failing else ""
 
 
 def compared(inputs: Inputs, subject: HeadlineComparison) -> tuple[str, str]:
@@ -134,7 +145,7 @@ def compared(inputs: Inputs, subject: HeadlineComparison) -> tuple[str, str]:
 
 def measured(subject: HeadlineComparison, level: int) -> str:
     """Return ``Right answers (held-out functions, level 3)``."""
-    noun = MEASURES[subject.measure]
+    noun = noun_of(subject.measure)
     return f"{noun[0].upper()}{noun[1:]} ({group_title(subject.group)}, level {level})"
 
 
@@ -168,12 +179,12 @@ def finding_text(inputs: Inputs, subject: HeadlineComparison, main: PageFigure) 
 
 def headline(inputs: Inputs, subject: HeadlineComparison) -> PageFigure:
     """Return the large chart of the group that the finding is of."""
-    value, words = column_of(subject.measure), MEASURES[subject.measure]
+    value, words = column_of(subject.measure), noun_of(subject.measure)
     rows = [row for row in with_level(inputs.summary, value) if row["group"] == subject.group]
     models, left_out = arms_by_level(inputs, unique(rows, "model"))
     chart = figures.headline(rows, styles_of(inputs, models), value, words)
     group = group_title(subject.group)
-    values = {**words_of(inputs, "headline", rows), "group": group, "measure": words.capitalize()}
+    values = {**words_of(inputs, "headline", rows), "group": group, "measure": words.capitalize(), "noun": words}
     return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values, left_out)
 
 
@@ -194,7 +205,7 @@ def study_line(inputs: Inputs) -> str:
 
 def model_size(inputs: Inputs) -> int:
     """Return how many parameters the base model has; 0 where neither it nor the registered recipe is here."""
-    if folder := inputs.files.get(f"runs/{inputs.seeds[0]}/base/manifest.json"):
+    if folder := inputs.files.get(f"runs/{inputs.kept}/base/manifest.json"):
         from safetensors import safe_open
 
         files: list[Any] = [safe_open(path, "np") for path in folder.parent.glob("*.safetensors")]
@@ -228,7 +239,8 @@ def facts(inputs: Inputs) -> dict[str, str]:
     }
     if sources := inputs.starting(f"{PASS_AT_K}/"):
         made = inputs.made_with[sources[0]]
-        lines["For pass@k"] = f"{sampled(made['sampling'])}, of {', '.join(made['models'])}"
+        titles = [style.title for style in styles_of(inputs, made["models"]).values()]
+        lines["For pass@k"] = f"{sampled(made['sampling'])}, of {', '.join(titles)}"
     steps = stages(inputs)
     if MACHINE in inputs and steps:  # of kept tables it is the machine that wrote this page
         where = inputs.json(MACHINE)
@@ -242,8 +254,8 @@ def facts(inputs: Inputs) -> dict[str, str]:
 
 
 def sampled(sampling: Row) -> str:
-    """Return ``16 to each problem at temperature 1``."""
-    return f"{sampling['n_samples']:,} to each problem at temperature {sampling['temperature']:g}"
+    """Return ``16 for each problem at temperature 1``."""
+    return f"{sampling['n_samples']:,} for each problem at temperature {sampling['temperature']:g}"
 
 
 def stages(inputs: Inputs) -> list[Row]:
@@ -253,8 +265,8 @@ def stages(inputs: Inputs) -> list[Row]:
 
 
 def settings_rows(inputs: Inputs) -> Iterator[Row]:
-    """Yield a row for each setting of sampling, and of every training run of the first replicate."""
-    runs = [name for name in inputs.starting(f"runs/{inputs.seeds[0]}/") if name.endswith(".json")]
+    """Yield a row for each setting of sampling, and of every training run of the replicate that is kept."""
+    runs = [name for name in inputs.starting(f"runs/{inputs.kept}/") if name.endswith(".json")]
     known = {"sampling": inputs.summary["sampling"]}
     known |= {name.split("/")[2]: inputs.json(name)["settings"] for name in runs}
     for run, settings in known.items():

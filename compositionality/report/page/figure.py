@@ -11,11 +11,14 @@ from compositionality.evaluate.tables import plural
 from compositionality.report import figures, paper
 from compositionality.report.page.inputs import SHOWN, Inputs
 from compositionality.report.theme import Styles, arm_styles, group_title, spec_of, unique
+from compositionality.stats.estimate import NESTED
 from compositionality.yaml_files import read_yaml_mapping
 
 Row = dict[str, Any]
 WORDS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
 ONE_SEED = "one seed (how much other seeds would differ is not known)"
+INTERVALS = {NESTED: "seeds, their divisions of the functions, and problems"}
+"""What an interval is over, where its name says too little."""
 MOST_LINES = 6
 """Models of which a chart by level can be read."""
 
@@ -89,9 +92,14 @@ def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
     n = max(row["n_seeds"] for row in rows) if "n_seeds" in rows[0] else len(unique(rows, "seed"))
     measured = "interval" in rows[0]
     noun = "seed" if measured or not any("-" in seed for seed in inputs.seeds) else "replicate"
-    dots = "; dots: each seed" if n <= figures.MOST_DOTS else ""
+    dots = "; dots: single seeds" if n <= figures.MOST_DOTS else ""
     words = {"seeds": f"{plural(n, noun)} ({WORDS[name]['seeds'].format(dots=dots)})" if n > 1 else ONE_SEED}
-    return words | ({"n": figures.sizes(rows), "interval": rows[0]["interval"]} if measured else {})
+    return words | ({"n": figures.sizes(rows), "interval": interval_words(rows[0]["interval"])} if measured else {})
+
+
+def interval_words(interval: str) -> str:
+    """Return what an interval is over, for a reader who does not know what a split is."""
+    return INTERVALS.get(interval, interval)
 
 
 def shown_words(inputs: Inputs) -> str:
@@ -101,12 +109,13 @@ def shown_words(inputs: Inputs) -> str:
 
 
 def kept_words(inputs: Inputs) -> str:
-    """Return the replicate of which completions are kept, and its effect if another is shown first."""
-    name, effects = inputs.seeds[0], inputs.effects
+    """Return the replicate whose completions are shown, and its effect if another is shown first."""
+    name, effects = inputs.kept, inputs.effects
     if inputs.shown == name:
         return shown_words(inputs)
     pair = [f"{100 * effects[one]:+.1f}".replace("-", "−") for one in (name, inputs.shown)]
-    return f"{name} alone (effect on the first primary claim: {pair[0]} points; {inputs.shown}, the median: {pair[1]})"
+    why = f"of {inputs.shown}, which has the median effect ({pair[1]} points), none were kept"
+    return f"{name} (effect on the first primary claim: {pair[0]} points; {why})"
 
 
 def arms_by_level(inputs: Inputs, models: Sequence[str]) -> tuple[list[str], str]:

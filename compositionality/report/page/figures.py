@@ -190,6 +190,8 @@ def ladder(inputs: Inputs, name: str) -> PageFigure | None:
     if len(rows) < 3:
         return None
     words = words_of(inputs, name, [row for row in inputs.accuracy if (row["group"], row["level"]) == (HELDOUT, LEVEL)])
+    styles = styles_of(inputs, [row["model"] for row in rows])
+    details["rows"] = [[styles[arm].title, *cells] for arm, *cells in details["rows"]]
     return drawn(inputs, name, figures.ladder, rows, inputs.starting(f"{inputs.own}/"), words, details=[details])
 
 

@@ -100,9 +100,10 @@ class ReportSettings:
     """Settings of ``report``.
 
     Folders of a study have one for each replicate, seed0 … or seed20-split61 …, and in the results what is of the whole
-    study, such as claims.json. Problem files and their audit are those of the first replicate. ``arms``: title and
-    colour of arms that the report does not know, ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``; without, their
-    names and spare colours.
+    study, such as claims.json. Completions, problem files and settings of runs are those of the first replicate; of
+    a registered study the one with the median effect, if its completions are there. ``arms``: title and colour of arms
+    that the report does not know, ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``; without, their names and spare
+    colours.
     """
 
     study: Path = REQUIRED  # results folder of the study
@@ -121,11 +122,15 @@ class ReportSettings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files and folders by name, and the results in them; ``seeds``: names of the study's replicates, in order."""
+    """Files and folders by name, and the results in them; ``seeds``: names of the study's replicates, in order.
+
+    ``of``: the replicate whose completions are inputs, if not the first.
+    """
 
     settings: ReportSettings
     seeds: tuple[str, ...]
     files: Mapping[str, Path]
+    of: str = ""
 
     def __contains__(self, name: str) -> bool:
         return name in self.files
@@ -209,11 +214,16 @@ class Inputs:
         ordered = sorted(self.effects, key=self.effects.__getitem__)
         return ordered[(len(ordered) - 1) // 2] if ordered else self.seeds[0]
 
+    @property
+    def kept(self) -> str:
+        """The replicate whose completions are inputs: the one shown first, if it has its own; else the first."""
+        return self.of or self.seeds[0]
+
     @cached_property
     def problems(self) -> dict[str, dict[str, pa.Table]]:
-        """Problem files of the first replicate and of that shown first, if known by their hash or made again."""
+        """Problem files of this replicate and of that shown first, if known by their hash or made again."""
         return {place.name: self._problems_of(place) for place in self.evaluated.replicates
-                if place.name in (self.seeds[0], self.shown)}  # fmt: skip
+                if place.name in (self.kept, self.shown)}  # fmt: skip
 
     def _problems_of(self, place: ReplicateTables) -> dict[str, pa.Table]:
         names = {digest: name for name, digest in place.files.items()}
@@ -260,10 +270,14 @@ def find_inputs(settings: ReportSettings) -> Inputs:
         folder = getattr(settings, name)
         if folder and not (place := Path(folder, "" if name == "countdown" else seeds[0])).is_dir():
             raise UserError(f"{name}={folder}: no such folder as {place}")
-    files = [*_of_study(settings, seeds[0])]
+    kept, claims = seeds[0], settings.study / CLAIMS
+    with suppress(UserError):  # of damaged claims, which are refused below
+        shown = Inputs(settings, seeds, {CLAIMS: claims} if claims.is_file() else {}).shown
+        kept = shown if (settings.study / shown / settings.section / ROLLOUTS).is_dir() else kept
+    files = [*_of_study(settings, seeds[0], kept)]
     for seed in seeds:
         files += [*_results(settings, seed), *_training(settings, seed)]
-    inputs = Inputs(settings, seeds, {name: path for name, path in sorted(files) if path.exists()})
+    inputs = Inputs(settings, seeds, {name: path for name, path in sorted(files) if path.exists()}, kept)
     _check_sources(inputs)
     return inputs
 
@@ -284,35 +298,36 @@ def registered_problems(registration: Path, replicate: ReplicateTables) -> dict[
     return tables
 
 
-def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]]:
-    """Yield what is of the whole study; of its first replicate completions, settings and problem files."""
+def _of_study(settings: ReportSettings, first: str, kept: str) -> Iterator[tuple[str, Path]]:
+    """Yield what is of the whole study; of the replicate ``kept`` completions, settings and problem files."""
     study, section = settings.study, settings.study / settings.section
     yield from ((name, study / name) for name in (CLAIMS, AUDIT, REGISTRATION))
     yield from ((name, section / name) for name in (TIMES, MACHINE))
-    for rollouts in (study / first / settings.section / ROLLOUTS).glob("*/*"):
+    for rollouts in (study / kept / settings.section / ROLLOUTS).glob("*/*"):
         if manifest_path(rollouts).is_file():
             yield f"rollouts/{rollouts.parent.name}/{rollouts.name}", rollouts
-    for file in (study / first / settings.section / SAMPLES).glob(f"*/{VALIDATION}_*.jsonl"):  # kept with a replicate
-        yield f"{VALIDATION}/{first}/{file.parent.name}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
+    for file in (study / kept / settings.section / SAMPLES).glob(f"*/{VALIDATION}_*.jsonl"):  # kept with a replicate
+        yield f"{VALIDATION}/{kept}/{file.parent.name}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
     for resource, kind in FITS.items():
         yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
     yield POINTS, section / "flops" / POINTS
     by_verl = False
-    for name in dict.fromkeys((first.partition("-")[0], first)) if settings.checkpoints else ():
+    for name in dict.fromkeys((kept.partition("-")[0], kept)) if settings.checkpoints else ():
         runs = Path(settings.checkpoints, name)
         for kind in ("base/manifest.json", *(f"{kind}/recipe.json" for kind in RUNS)):
-            yield from ((f"runs/{first}/{file.parent.name}/{file.name}", file) for file in runs.glob(kind))
+            yield from ((f"runs/{kept}/{file.parent.name}/{file.name}", file) for file in runs.glob(kind))
         for kind in (f"*/{SAMPLES}/{VALIDATION}_*.jsonl", f"*/{VALIDATION}/*.jsonl"):  # our engine's, verl's
-            for file in runs.glob(kind) if name == first else ():
-                yield f"{VALIDATION}/{first}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
+            for file in runs.glob(kind) if name == kept else ():
+                yield f"{VALIDATION}/{kept}/{file.parts[-3]}/{file.stem.removeprefix(f'{VALIDATION}_')}", file
                 by_verl |= file.parent.name == VALIDATION
-    table = read_manifest(study / first / settings.section / RESULTS) if settings.data else None
-    answered, data = {*table.inputs.values()} if table else set(), Path(settings.data, first)
-    for manifest in data.glob("*/**/.*.parquet.manifest.json") if settings.data else ():
-        path = manifest.with_name(manifest.name[1:].removesuffix(".manifest.json"))
-        made = read_manifest(path)
-        if (made and answered & {*made.files.values()}) or (by_verl and path.stem.startswith(VALIDATION)):
-            yield f"data/{path.relative_to(data).as_posix()}", path
+    for name in dict.fromkeys((first, kept)) if settings.data else ():
+        table = read_manifest(study / name / settings.section / RESULTS)
+        answered, data = {*table.inputs.values()} if table else set(), Path(settings.data, name)
+        for manifest in data.glob("*/**/.*.parquet.manifest.json"):
+            path = manifest.with_name(manifest.name[1:].removesuffix(".manifest.json"))
+            made = read_manifest(path)
+            if (made and answered & {*made.files.values()}) or (by_verl and path.stem.startswith(VALIDATION)):
+                yield f"data/{name}/{path.relative_to(data).as_posix()}", path
 
 
 def _results(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:

@@ -41,10 +41,17 @@
     const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   };
-  // As many panels in a line as fit, each as wide as the line allows, at most a quarter wider than it was made.
+  // As many panels in a line as fit, each as wide as the line allows, at most a quarter wider than it was made. Names beside
+  // the lines of a chart take room: where it is narrow, it has a legend in their place.
+  const isLabel = ({ name = "" }) => name.startsWith("label-");
   const fitted = (spec, width) => {
     const made = structuredClone(spec), panels = made.concat || [made.spec || made];
-    const { margin = 60 } = made.usermeta || {}, each = made.concat ? margin : 0, gap = 20;
+    const narrow = made.layer?.some(isLabel) && width < 600;
+    if (narrow) {
+      made.layer = made.layer.filter((layer) => !isLabel(layer));
+      made.layer.forEach(({ encoding: { color } }) => delete color.legend);
+    }
+    const margin = (!narrow && made.usermeta?.margin) || 60, each = made.concat ? margin : 0, gap = 20;
     const line = width - (made.concat ? 0 : margin), least = 0.8 * panels[0].width + each + gap;
     const columns = Math.max(1, Math.min(made.columns || 1, Math.floor((line + gap) / least)));
     if (made.columns) made.columns = columns;
@@ -230,7 +237,7 @@
     choose();
   };
 
-  // One problem along RL: a completion of each validation.
+  // One problem in the course of RL: a completion of each validation.
   const exploreSteps = (runs) => {
     const [form, slider, shown, strip] = ["steps-menus", "step", "step-shown", "step-strip"].map((id) => document.getElementById(id));
     const names = [...new Set(runs.map(({ run }) => run))];
@@ -252,7 +259,7 @@
       show();
     };
     const of = () => runs.flatMap(({ run, source, problem: number }, place) => (run === arm.value ? [[`${source}, problem ${number}`, place]] : []));
-    const arm = menu(form, "steps-run", "run", names.map((name) => [name, name]), () => { refill(problem, of()); choose(); });
+    const arm = menu(form, "steps-run", "run", names.map((name) => [runs.find(({ run }) => run === name).title, name]), () => { refill(problem, of()); choose(); });
     const problem = menu(form, "steps-problem", "problem", of(), choose);
     slider.addEventListener("input", show);
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -263,13 +270,13 @@
   const source = document.getElementById("sample-data");
   if (!source) return;
   const samples = JSON.parse(source.textContent);
-  const titles = JSON.parse(document.getElementById("group-titles").textContent);
+  const titles = JSON.parse(document.getElementById("titles").textContent);
   const [form, list, count, more] = ["filters", "sample-list", "sample-count", "more"].map((id) => document.getElementById(id));
   const PAGE = 6;
   let limit = PAGE;
 
   const fields = { model: "model", group: "group", level: "level", reason: "verdict" };
-  const words = (key, value) => (key === "group" ? titles[value] || value : String(value).replaceAll("_", " "));
+  const words = (key, value) => titles[key]?.[value] || String(value).replaceAll("_", " ");
   for (const [key, title] of Object.entries(fields)) {
     const values = [...new Set(samples.map((one) => one[key]))];
     if (key === "level") values.sort((a, b) => a - b);
@@ -277,12 +284,12 @@
   }
   const card = (one) => {
     const made = element("article", undefined, "sample");
-    made.setAttribute("aria-label", `${one.model}, ${words("group", one.group)}, level ${one.level}, problem ${one.problem}: ${words("reason", one.reason)}`);
+    made.setAttribute("aria-label", `${words("model", one.model)}, ${words("group", one.group)}, level ${one.level}, problem ${one.problem}: ${words("reason", one.reason)}`);
     const right = one.reason === "correct";
     const head = element("p", undefined, "sample-head");
     head.append(
       badge(right, words("reason", one.reason)),
-      element("span", `${one.model} · ${words("group", one.group)} · level ${one.level} · problem ${one.problem} · ${one.tokens} tokens${one.finish === "length" ? ", cut off" : ""}`, "small"),
+      element("span", `${words("model", one.model)} · ${words("group", one.group)} · level ${one.level} · problem ${one.problem} · ${one.tokens} tokens${one.finish === "length" ? ", cut off" : ""}`, "small"),
     );
     const answer = element("p", undefined, "answer");
     answer.append("answer read by the judge: ", element("code", one.answer || "none"));

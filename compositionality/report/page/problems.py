@@ -1,6 +1,6 @@
 """What the page shows of single problems: a worked one, completions to read, the problem behind a dot, steps of RL.
 
-Completions are those of the first replicate; problems those of the replicate shown first too.
+Completions are those of one replicate (``Inputs.kept``); problems those of the replicate shown first too.
 """
 
 import json
@@ -17,15 +17,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compositionality.data.json_files import NUMBER, check_shape, parse_json_object
-from compositionality.data.problems import problem_of
+from compositionality.data.problems import level_and_group, problem_of
 from compositionality.errors import UserError
 from compositionality.evaluate.results import ReplicateTables
 from compositionality.evaluate.summary import HELDOUT
 from compositionality.evaluate.table import RESULTS
+from compositionality.report.figures import level_name
 from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.content import HeadlineComparison
 from compositionality.report.page.figure import PageFigure, shown_words, styles_of
 from compositionality.report.page.inputs import AGAIN, MAIN, POINTS, SCALING, VALIDATION, Inputs
+from compositionality.report.theme import group_title
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.diagnosis import ROLES
 from compositionality.tasks.registry import task_of
@@ -42,8 +44,8 @@ CELL = ["group", "level", "reason"]
 OUTCOMES = {
     "right_chain": "right, every step right",
     "right": "right",
-    "handed_on": "wrong, but every result handed on",
-    "names_in_order": "wrong, but the names in order",
+    "handed_on": "wrong, but hands every result on",
+    "names_in_order": "wrong, but names the functions in order",
 }
 """What holds of a single answer: the first column that is 1."""
 SHOWN = ["problem", "reason", "answer", "response", "n_tokens", "finish_reason"]
@@ -68,12 +70,12 @@ def samples(inputs: Inputs) -> list[Row]:
     """Return rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
     if not inputs.summary["models"]:
         return []
-    problems = inputs.problems[inputs.seeds[0]]
+    problems = inputs.problems[inputs.kept]
     rows = [
         first_of_each_cell(folder, table).assign(model=model, file=name)
         for model in inputs.summary["models"]
         for name, table in problems.items()
-        if (folder := rollouts_of(inputs, inputs.seeds[0], model, name))
+        if (folder := rollouts_of(inputs, inputs.kept, model, name))
     ]
     if not rows:
         return []
@@ -149,8 +151,8 @@ def outcomes(rows: pd.DataFrame) -> "pd.Series[str]":
 
 
 def rollouts_of(inputs: Inputs, replicate: str, model: str, file: str) -> Path | None:
-    """Return the completions of one model to one problem file; those of the first replicate alone are inputs."""
-    return inputs.files.get(f"rollouts/{model}/{file}") if replicate == inputs.seeds[0] else None
+    """Return the completions of one model to one problem file; those of one replicate alone are inputs."""
+    return inputs.files.get(f"rollouts/{model}/{file}") if replicate == inputs.kept else None
 
 
 def first_completions(folder: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Row]]:
@@ -284,17 +286,17 @@ def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) 
     """Return a sentence for each thing that the explorer cannot show yet."""
     lines = []
     if without := [name for name in inputs.seeds if name not in known]:
-        lines.append(f"No figures by problem yet of {', '.join(without)}.")
+        lines.append(f"There are no figures by problem yet of {', '.join(without)}.")
     done = {name for seed in inputs.seeds for name in (seed, seed.split("-")[0])}
     folders = Path(inputs.settings.checkpoints).glob("seed*") if inputs.settings.checkpoints else ()
     if running := sorted({folder.name for folder in folders} - done):
         lines.append(f"Not evaluated yet: {', '.join(running)}.")
     if not any(texts.values()):
-        lines.append("The problems’ texts are not here: they need the study’s problem files (data=…).")
+        lines.append("The texts of problems are not here: they need the study’s problem files (data=…).")
     elif not inputs.starting("rollouts/"):
-        lines.append(f"Problems’ texts are those of {' and '.join(texts)}; of the answers only the verdicts are here.")
+        lines.append(f"The texts of problems are those of {' and '.join(texts)}; of answers only verdicts were kept.")
     elif len(known) > 1:
-        lines.append(f"The answers’ texts are those of {inputs.seeds[0]} alone.")
+        lines.append(f"The texts of answers are those of {inputs.kept} only.")
     return lines
 
 
@@ -307,7 +309,7 @@ def run_points(inputs: Inputs) -> Row:
 
 
 def validation(inputs: Inputs) -> list[Row]:
-    """Return problems of the validation files with a completion of each step, of every run of the first replicate."""
+    """Return problems of the validation files with a completion of each step, of every run of one replicate."""
     names = sorted(inputs.starting(f"{VALIDATION}/"), key=lambda name: int(name.split("/")[3]))
     read = {name: read_rows(inputs.files[name]) for name in names}
     sources = sources_of(inputs, {str(row["gts"]) for rows in read.values() for row in rows if "gts" in row})
@@ -319,13 +321,20 @@ def validation(inputs: Inputs) -> list[Row]:
         for row in rows if not rows or "problem" in rows[0] else of_verl(rows, sources):
             truth, number = {"ground_truth": row["ground_truth"]}, row["problem"]
             asked = {**row, "level": 0, "group": "", "prompt": [{"content": row["prompt"]}], "extra_info": None}
-            about = {"run": run.removeprefix("stage2-"), "source": row["data_source"], "problem": number}
+            about: Row = {"run": (arm := run.removeprefix("stage2-")), "title": styles_of(inputs, [arm])[arm].title}
+            about |= {"source": source_words(row["data_source"]), "problem": number}
             about["of"] = next((of[key] for key in STEPS if key in of), None)
             if (run, number) not in problems:
                 problems[run, number] = {**about, **question({**asked, "reward_model": truth}, number), "steps": []}
             shown = {"step": int(step), "right": row["right"], "text": cut(row["completion"])}
             problems[run, number]["steps"].append(shown)
     return [problems[key] for key in sorted(problems)]
+
+
+def source_words(source: str) -> str:
+    """Return group and level of a data source: ``held-out functions, level 2``."""
+    level, group = level_and_group(source)
+    return f"{group_title(group)}, {level_name(level)}" if level else group_title(group)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -1,0 +1,164 @@
+"""What a claim compares, in a sentence: made from measure, models, level and threshold by rule."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compositionality.evaluate.claims.model import Rule
+from compositionality.evaluate.table import PAIRED, SOLVED
+from compositionality.evaluate.tables import decimals
+from compositionality.evaluate.types import ALL_LEVELS, CORRECT, DEEPEST, Metric
+from compositionality.report.theme import Styles, group_title
+from compositionality.yaml_files import read_yaml_mapping
+
+Row = Mapping[str, Any]
+NOUNS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("measures.yaml"))
+COUNTED, QUANTITIES = NOUNS["counted"], NOUNS["quantities"]
+OVER = re.compile(r", over (\S+) − (\S+), ")
+"""In the short form of a comparison: the pair whose difference is subtracted."""
+SAME = ("group", "model", "rule", "threshold", "times", "metric", "measure", "base_measure")
+"""What comparisons must share to be told in one sentence."""
+
+
+def claim_sentence(claim: Row, styles: Styles) -> str:
+    """Return one sentence on all comparisons of a claim; its own text where no sentence says them all."""
+    rows = claim["comparisons"]
+    alike = len({tuple(row.get(key) for key in SAME) for row in rows}) == 1
+    levels, bases = (list(dict.fromkeys(row[key] for row in rows)) for key in ("level", "base"))
+    if not alike or len(rows) != len(levels) * len(bases) or any(OVER.search(row["comparison"]) for row in rows):
+        return str(claim["text"])
+    return sentence(rows[0], styles, levels, bases)
+
+
+def sentence(row: Row, styles: Styles, levels: Sequence[int] = (), bases: Sequence[str | None] = ()) -> str:
+    """Return what a comparison says; with ``levels`` and ``bases`` what it says of each of them.
+
+    Quantities of fitted laws have their short form.
+    """
+    if row.get("metric") == Metric.SCALING:
+        return str(row["comparison"])
+    measure = row.get("measure", CORRECT)
+    where = f"On {group_title(row['group'])}{at_levels(levels or [row['level']])}"
+    names = [named(styles, base) for base in bases or [row["base"]] if base]
+    model, base = named(styles, row["model"]), listed(names)
+    if pair := PAIRED.fullmatch(measure):
+        return f"{where}, {of_problems(row, pair.groups(), model, base)}."
+    if over := OVER.search(row["comparison"]):
+        other = f"that from {named(styles, over[2])} to {named(styles, over[1])}"
+        larger = compared(row, "larger", f"than {other}", f"as large as {other}")
+        return f"{where}, the gain in {noun_of(measure)} from {base} to {model} is {larger}."
+    if measure not in COUNTED or row.get("base_measure"):
+        return f"{where}, {of_quantity(row, model, base)}."
+    if not base:
+        return f"{where}, {limit(row)} of the completions of {model} are {noun_of(measure)}."
+    noun = noun_of(measure)
+    if (times := row.get("times", 1)) != 1:
+        return f"{where}, {model} gives {multiplied(row, f'{times:g} times as many {noun} as {base}')}."
+    if row["threshold"] < 0 and Rule(row["rule"]) == Rule.ABOVE:
+        return f"{where}, {model} is less than {points(row)} behind {base} in {noun}."
+    more = "fewer" if row["threshold"] < 0 else "more"
+    return f"{where}, {model} gives {compared(row, f'{more} {noun}', f'than {base}', f'as many {noun} as {base}')}."
+
+
+def at_levels(levels: Sequence[int]) -> str:
+    """Return `` at level 3``, `` at levels 2, 3 and 4``, `` at the deepest level``; nothing for all together."""
+    if levels[0] == ALL_LEVELS:
+        return ""
+    if DEEPEST in levels:
+        return " at the deepest level"
+    *first, last = map(str, levels)
+    return f" at levels {', '.join(first)} and {last}" if first else f" at level {last}"
+
+
+def named(styles: Styles, name: str) -> str:
+    """Return a model's title as it stands in a sentence: *the base model*, RL on level 2, “BRIDGE: SFT, RL”."""
+    title = styles[name].title
+    return f"“{title}”" if re.search("[:,+]", title) else f"the {title}" if title.endswith("model") else title
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list: ``both A and B``, ``A, B and C``."""
+    both = "both " if len(names) == 2 else ""
+    return f"{both}{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def noun_of(measure: str) -> str:
+    """Return the words for a measure, a class of failures or a pass@k."""
+    form, _, k = measure.partition("@")
+    words = COUNTED.get(measure) or QUANTITIES.get(measure) or QUANTITIES.get(f"{form}@K", "").replace("@K", f"@{k}")
+    return words or measure.replace("_", " ")
+
+
+def points(row: Row) -> str:
+    """Return the threshold without its sign: ``5 points``; a plain number where the measure is no share."""
+    return f"{100 * abs(row['threshold']):.3g}{'' if decimals(row) else ' points'}"
+
+
+def limit(row: Row) -> str:
+    """Return what is claimed of a share: ``over 5 %``."""
+    word = "over" if Rule(row["rule"]) == Rule.ABOVE else "at most"
+    return f"{word} {100 * abs(row['threshold']):.3g} %"
+
+
+def compared(row: Row, more: str, than: str, as_much: str) -> str:
+    """Return ``over 5 points more … than B``, ``no more … than B``, ``as many … as B, within ±5 points``."""
+    amount, threshold = points(row), row["threshold"]
+    at_most = f"at least {amount}" if threshold < 0 else f"at most {amount}" if threshold else "no"
+    words = {
+        Rule.ABOVE: f"over {amount} {more} {than}" if threshold else f"{more} {than}",
+        Rule.AT_MOST: f"{at_most} {more} {than}",
+        Rule.WITHIN: f"{as_much}, within ±{amount}",
+        Rule.AHEAD: f"{more} {than}, or {' '.join(as_much.split()[:2])} within ±{amount}",
+    }
+    return words[Rule(row["rule"])]
+
+
+def multiplied(row: Row, many: str) -> str:
+    """Return a comparison with a multiple of the base's figure; ``many``: that multiple, in words."""
+    rule, amount = Rule(row["rule"]), points(row)
+    shift = f", {'minus' if row['threshold'] < 0 else 'plus'} {amount}" if row["threshold"] else ""
+    ends = {Rule.ABOVE: f"more than {many}{shift}", Rule.AT_MOST: f"at most {many}{shift}"}
+    return ends.get(rule, f"{many}, within ±{amount}")
+
+
+def of_quantity(row: Row, model: str, base: str) -> str:
+    """Return a comparison of one number of each model, such as pass@k, or of shares by two different measures."""
+    shares = {measure: f"share of {noun}" for measure, noun in COUNTED.items()}
+    measure, other = row.get("measure", CORRECT), row.get("base_measure")
+    noun = shares.get(measure) or noun_of(measure)
+    article = "an" if noun[0] in "aeiou" else "a"
+    if not base:
+        return f"{model} has {article} {noun} of {limit(row)}"
+    than = f"the {shares.get(other) or noun_of(other)} of {base}" if other else base
+    if (times := row.get("times", 1)) != 1:
+        return f"the {noun} of {model} is {multiplied(row, f'{times:g} times that of {base}')}"
+    higher = "lower" if row["threshold"] < 0 else "higher"
+    if row["threshold"] < 0 and Rule(row["rule"]) == Rule.ABOVE:
+        return f"the {noun} of {model} is less than {points(row)} lower than {than if other else f'that of {base}'}"
+    than = than if other else f"that of {base}"
+    return f"the {noun} of {model} is {compared(row, higher, f'than {than}', f'as high as {than}')}"
+
+
+def of_problems(row: Row, pair: Sequence[str | None], model: str, base: str) -> str:
+    """Return a comparison of the problems that a model solves with those that its base does."""
+    share, bound, support = pair
+    if support:
+        solve = {
+            "kept": f"{model} and {base} both solve",
+            "gained": f"{model} solves, and {base} does not solve,",
+            "lost": f"{base} solves, and {model} does not solve,",
+        }
+        return f"{solve[support]} {limit(row)} of the problems"
+    solved, low = f"over {chance(SOLVED)}", f"less than {chance(float(str(bound)))}"
+    if share == "new":
+        new = f"{model} gives their gold solution {solved}, and {base} gave it {low}"
+        return f"{limit(row)} of all problems are new: {new}"
+    known = f"to whose gold solution {model} gives {solved}"
+    return f"of the problems {known}, {limit(row)} are new: {base} gave it {low}"
+
+
+def chance(probability: float) -> str:
+    """Return ``one chance in a million`` for 1e-6."""
+    odds = round(1 / probability)
+    return f"one chance in {({4: 'four', 10**6: 'a million'}).get(odds) or f'{odds:,}'}"
