@@ -11,7 +11,6 @@ from compositionality.console import new_console, new_table
 from compositionality.data.artefact import (
     Recipe,
     check_maker,
-    check_place,
     is_to_be_checked,
     make,
     name_inputs,
@@ -87,8 +86,7 @@ def check(settings: AuditData) -> Recipe:
     names = [*name_inputs("files", settings.files), *name_inputs("against", settings.against)]
     recipe = Recipe("audit_data", {}, dict(zip(names, paths, strict=True)))
     if settings.output:
-        check_place(Path(settings.output), recipe)
-        check_maker(Path(settings.output), recipe.step, force=settings.force)
+        check_maker(Path(settings.output), recipe.step, paths, force=settings.force)
     for path in paths:
         if is_to_be_checked(path, dry=True):
             _one_task(path, read_problems(path)["data_source"].unique().to_pylist())

@@ -9,6 +9,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
 
     UserError as ``take_run_folder`` has it.
     """
-    check_place(out, recipe)
+    check_place(out, recipe.inputs.values())
     path = out / RECIPE
     if force:
         return {}
@@ -124,8 +125,9 @@ def refuse_strangers(out: Path) -> None:
 
 def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
     """Refuse in a dry run what a start refuses of ``out``; while inputs are not there, only what is of no run."""
+    recipe = replace(recipe, dry=True)
     if not is_to_be_checked(*recipe.inputs.values(), dry=True):
-        check_place(out, recipe)
+        check_place(out, recipe.inputs.values())
         if not force and not (out / RECIPE).is_file():
             refuse_strangers(out)
     elif not is_finished(out / "final", recipe, force=force):
