@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from compositionality.errors import UserError, system_error
+from compositionality.errors import UserError, told
 from compositionality.train.settings import MeshSettings
 
 Item = TypeVar("Item")
@@ -78,15 +78,13 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
     result, error = None, None
     try:
         result = action()
-    except UserError as raised:
-        error = str(raised)
-    except (OSError, MemoryError) as raised:
-        error = system_error(raised)
+    except (UserError, OSError, MemoryError) as raised:
+        error = raised
     outcomes: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(outcomes, (result, error))
-    for _, error in outcomes:
-        if error is not None:
-            raise UserError(error)
+    dist.all_gather_object(outcomes, (result, error if error is None else told(error)))
+    for _, text in outcomes:
+        if text is not None:
+            raise UserError(text) from error
     return [result for result, _ in outcomes]
 
 
