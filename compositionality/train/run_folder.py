@@ -251,12 +251,11 @@ def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True, val
     if repaired:
         repair(steps)
     if validation:
-        basis = steps / VALIDATED_ON
-        if basis.is_file() and basis.read_text() != validation and (steps / SCORES).is_file():
+        if scores(steps) and not scores_on(steps, validation):
             print(f"{steps}: other validation problems than before; their scores are dropped", flush=True)
             (steps / SCORES).unlink()
         steps.mkdir(exist_ok=True)
-        write_text(basis, validation)
+        write_text(steps / VALIDATED_ON, validation)
     first = latest_step(steps)
     truncate_metrics(out / "metrics.jsonl", first, folder(steps, first))
     if first:
@@ -291,6 +290,12 @@ def scores(steps: Path) -> dict[int, float]:
     path = steps / SCORES
     content = read_json_object(path, "delete it: the next evaluation makes it again") if path.is_file() else {}
     return {int(step): score for step, score in content.items()}
+
+
+def scores_on(steps: Path, validation: str) -> dict[int, float]:
+    """Return the scores, none if they stand on other problems than ``validation`` (``validated_on``)."""
+    basis = steps / VALIDATED_ON
+    return {} if basis.is_file() and basis.read_text() != validation else scores(steps)
 
 
 def record_score(steps: Path, step: int, score: float) -> None:
