@@ -261,8 +261,7 @@ def add_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
     """Return the steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for an unknown step."""
     for word in words:
         pattern, _, key = word.partition(":")
-        names = [step.name for step in steps]
-        if not fnmatch.filter(names, pattern):
+        if not fnmatch.filter(names := [step.name for step in steps], pattern):
             raise UserError(f"{word}: no step {pattern}; {choices(pattern, names)}")
         steps = [
             replace(step, words=(*step.words, step.place.fill(key))) if fnmatch.fnmatch(step.name, pattern) else step
