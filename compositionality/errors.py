@@ -44,10 +44,8 @@ def installed(package: str, requirement: str) -> Iterator[None]:
         raise UserError(f"{package} is not installed; pip install '{requirement}'") from error
 
 
-def told(error: UserError | OSError | MemoryError) -> str:
-    """Return one line for bad input, or an error of the system: a full disk, a read-only folder, no memory."""
-    if isinstance(error, UserError):
-        return str(error)
+def system_error(error: OSError | MemoryError) -> str:
+    """Return one line for an error of the system: a full disk, a read-only folder, no memory."""
     if isinstance(error, MemoryError):
         return f"out of memory{f' ({error})' if str(error) else ''}; free some, or use smaller batches or files"
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]

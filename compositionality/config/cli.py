@@ -35,7 +35,7 @@ from compositionality.config.profile import (
     with_key,
 )
 from compositionality.data.artefact import UNCHECKED
-from compositionality.errors import INTERRUPTED, UserError, told, without_secrets
+from compositionality.errors import INTERRUPTED, UserError, system_error, without_secrets
 from compositionality.ranges import REQUIRED
 from compositionality.train.run_folder import flatten
 from compositionality.validation import kind_of, phrases, range_of, typed_text, unknown_setting, validated
@@ -107,7 +107,8 @@ def exit_after(body: Callable[[], object]) -> NoReturn:
         code = 128 + signal.SIGPIPE
     except (UserError, OSError, MemoryError) as error:
         code, is_own = UserError.exit_code, not isinstance(error, UserError)  # of this process, which prints it
-        text = escape_controls(without_secrets(told(error)))
+        line = str(error) if isinstance(error, UserError) else system_error(error)
+        text = escape_controls(without_secrets(line))
         message = f"error: {text}{'' if is_own else maker(text)}" if is_first or is_own else ""
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             message = without_secrets("".join(format_exception(error))) + message

@@ -251,7 +251,7 @@ def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True, val
     if repaired:
         repair(steps)
     if validation:
-        if scores(steps) and not scores_on(steps, validation):
+        if scores(steps) and not scores(steps, validation):
             print(f"{steps}: other validation problems than before; their scores are dropped", flush=True)
             (steps / SCORES).unlink()
         steps.mkdir(exist_ok=True)
@@ -286,16 +286,13 @@ def validated_on(files: Sequence[str], *numbers: int | None) -> str:
     return config_hash({"files": [file_hash(Path(file)) for file in files], "numbers": numbers})
 
 
-def scores(steps: Path) -> dict[int, float]:
-    path = steps / SCORES
+def scores(steps: Path, validation: str = "") -> dict[int, float]:
+    """Return the scores by step; none if they stand on other problems than ``validation`` (``validated_on``)."""
+    path, basis = steps / SCORES, steps / VALIDATED_ON
+    if validation and basis.is_file() and basis.read_text() != validation:
+        return {}
     content = read_json_object(path, "delete it: the next evaluation makes it again") if path.is_file() else {}
     return {int(step): score for step, score in content.items()}
-
-
-def scores_on(steps: Path, validation: str) -> dict[int, float]:
-    """Return the scores, none if they stand on other problems than ``validation`` (``validated_on``)."""
-    basis = steps / VALIDATED_ON
-    return {} if basis.is_file() and basis.read_text() != validation else scores(steps)
 
 
 def record_score(steps: Path, step: int, score: float) -> None:

@@ -96,11 +96,10 @@ def _train(
     config: DictConfig, found: Found, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
 ) -> None:
     """Train from the last complete checkpoint to the end, unless that has been reached."""
-    run = config.run
-    resume(out, recipe, force=run.force, validation=validation_of(config))
+    resume(out, recipe, force=config.run.force, validation=validation_of(config))
     if (out / "steps" / FINISHED).is_file():
         return
-    ready = final(config, find_run(config, found, dry=False))
+    run, ready = config.run, final(config, find_run(config, found, dry=False))
     for name, paths in problem_files(run).items():
         write_rows(paths, row_format_of_run(run), ready.data[name])
     launch.write_config(ready, out / "config.yaml")
