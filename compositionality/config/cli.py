@@ -17,6 +17,7 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
+from traceback import format_exception
 from types import UnionType
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -96,22 +97,27 @@ def run(
 
 
 def exit_after(body: Callable[[], object]) -> NoReturn:
-    """Run ``body`` and exit: 0, 2 after one line on stderr (bad input, an OSError, no memory), or 130 after Ctrl-C."""
+    """Run ``body`` and exit: 0, 2 after one line on stderr (bad input, an OSError, no memory), or 130 after Ctrl-C.
+
+    With HYDRA_FULL_ERROR=1, as of verl's and Hydra's programs, the traceback stands before the line.
+    """
     code, message, is_first = 0, "", os.environ.get("RANK", "0") == "0"  # only one of several processes prints it
     try:
         body()
         sys.stdout.flush()  # raises BrokenPipeError here, not at the interpreter's exit
-    except UserError as error:
-        code, text = UserError.exit_code, escape_controls(without_secrets(str(error)))
-        message = f"error: {text}{maker(text)}" if is_first else ""
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
         message = INTERRUPTED if is_first else ""
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
-    except (OSError, MemoryError) as error:  # concerns this process only, so every process prints its own
-        code, message = UserError.exit_code, f"error: {escape_controls(without_secrets(system_error(error)))}"
+    except (UserError, OSError, MemoryError) as error:
+        code, is_own = UserError.exit_code, not isinstance(error, UserError)  # of this process, which prints it
+        line = str(error) if isinstance(error, UserError) else system_error(error)
+        text = escape_controls(without_secrets(line))
+        message = f"error: {text}{'' if is_own else maker(text)}" if is_first or is_own else ""
+        if os.environ.get("HYDRA_FULL_ERROR") == "1":
+            message = without_secrets("".join(format_exception(error))) + message
     if message:
         print(message, file=sys.stderr, flush=True)
     gc.freeze()  # otherwise the interpreter's exit visits all imported objects, for one or two seconds

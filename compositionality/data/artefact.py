@@ -13,9 +13,9 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,28 +52,24 @@ class Recipe:
     step: str
     settings: Mapping[str, Any]
     inputs: Mapping[str, Path] = field(default_factory=dict)
+    dry: bool = False  # write nothing, and believe the manifest of a large file that was not written after it
 
     def identity(self) -> tuple[str, str, dict[str, str]]:
         """Return step, settings and input hashes: two results are the same if these are equal."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
-        return self.step, settings, {name: input_hash(path) for name, path in self.inputs.items()}
+        return self.step, settings, {name: input_hash(path, dry=self.dry) for name, path in self.inputs.items()}
 
 
 def file_hash(path: Path) -> str:
     status = path.stat()
-    if status.st_size < LARGE:
-        return _hash(path)
-    return _cached_hash(path.resolve(), (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = _digest if status.st_size >= LARGE else _digest.__wrapped__
+    return digest(path.resolve(), (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
 
 @cache
-def _cached_hash(path: Path, _: tuple[int, ...]) -> str:
-    return _hash(path)
+def _digest(path: Path, _: tuple[int, ...]) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def tree_hash(path: Path) -> str:
@@ -83,22 +79,24 @@ def tree_hash(path: Path) -> str:
     return combined_hash(path, _file_hashes(path))
 
 
-def input_hash(path: Path) -> str:
+def input_hash(path: Path, *, dry: bool = False) -> str:
     """Return the ``tree_hash``; if there is a manifest, only of the files it names, checked against it."""
     path = path.resolve()
     if (manifest := read_manifest(path)) is None:
         return tree_hash(path)
     fix = f"make it again, or delete {manifest_path(path)} to use it as it is"
-    return combined_hash(path, _checked_hashes(path, manifest, fix))
+    return combined_hash(path, _checked_hashes(path, manifest, fix, dry=dry))
 
 
-def _checked_hashes(target: Path, manifest: Manifest, fix: str) -> dict[str, str]:
+def _checked_hashes(target: Path, manifest: Manifest, fix: str, *, dry: bool = False) -> dict[str, str]:
     """Return the hashes of the files that the manifest names; UserError, ending with ``fix``, for one that differs."""
-    root = target if target.is_dir() else target.parent
+    root, made = target if target.is_dir() else target.parent, manifest_path(target).stat().st_mtime_ns
     for path, expected in ((root / name, expected) for name, expected in manifest.files.items()):
-        if not path.is_file() or file_hash(path) != expected:
-            state = "altered or truncated since it was made" if path.is_file() else "missing"
-            raise UserError(f"{path}: {state}; {fix}")
+        if not path.is_file():
+            raise UserError(f"{path}: missing; {fix}")
+        is_read = not dry or path.stat().st_size < LARGE or path.stat().st_mtime_ns > made
+        if is_read and file_hash(path) != expected:
+            raise UserError(f"{path}: altered or truncated since it was made; {fix}")
     return manifest.files
 
 
@@ -144,12 +142,12 @@ def read_manifest(target: Path) -> Manifest | None:
         raise UserError(f"{path}: damaged manifest; delete it and its result, and run that step again") from error
 
 
-def verify(target: Path) -> Manifest:
+def verify(target: Path, *, dry: bool = False) -> Manifest:
     """Check each file of ``target`` against its hash and return the manifest. UserError names an altered file."""
     if (manifest := read_manifest(target)) is None:
         fault = "has no manifest" if target.exists() else "does not exist"
         raise UserError(f"{target}: {fault}; run the step that makes it")
-    _checked_hashes(target, manifest, "run the step again with --force")
+    _checked_hashes(target, manifest, "run the step again with --force", dry=dry)
     return manifest
 
 
@@ -164,8 +162,9 @@ def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
 
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     """Return whether this recipe made ``target``. UserError if it was altered, or, unless ``force``, made otherwise."""
-    _finish_publishing(target, recipe)
-    return check_target(target, recipe, force=force, dry=False) is not None
+    if not recipe.dry:
+        _finish_publishing(target, recipe)
+    return check_target(target, recipe, force=force, dry=recipe.dry) is not None
 
 
 def check_target(target: Path, recipe: Recipe, *, force: bool = False, dry: bool = True) -> Manifest | None:
@@ -173,19 +172,19 @@ def check_target(target: Path, recipe: Recipe, *, force: bool = False, dry: bool
 
     In a dry run an input may be missing: then the inputs and the result's bytes are not checked.
     """
-    check_place(target, recipe)
-    if manifest := check_maker(target, recipe.step, force=force):
+    if manifest := check_maker(target, recipe.step, recipe.inputs.values(), force=force):
         old, new = manifest.settings, json.loads(json.dumps(recipe.settings, default=str))
         keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         _refuse_other(target, [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in keys])
         if is_to_be_checked(*recipe.inputs.values(), dry=dry):
-            _refuse_other(target, _changed_inputs(manifest.inputs, recipe.identity()[2]))
-            verify(target)
+            _refuse_other(target, _changed_inputs(manifest.inputs, replace(recipe, dry=dry).identity()[2]))
+            verify(target, dry=dry)
     return manifest
 
 
-def check_maker(target: Path, step: str, *, force: bool = False) -> Manifest | None:
-    """Return the manifest of an existing result to keep, else None. UserError for a foreign file or another step's."""
+def check_maker(target: Path, step: str, inputs: Iterable[Path] = (), *, force: bool = False) -> Manifest | None:
+    """Return the manifest of a result to keep, else None. UserError for a foreign file, another step's, a bad place."""
+    check_place(target, inputs)
     pending, empty = hidden_sibling(target, PENDING).is_file(), target.is_dir() and not any(target.iterdir())
     if force or empty or pending or not target.exists():
         return None
@@ -201,13 +200,13 @@ def _refuse_other(target: Path, changed: Sequence[str]) -> None:
         raise UserError(f"{target}: was made from other inputs ({'; '.join(changed[:3])}); pass --force to replace it")
 
 
-def check_place(target: Path, recipe: Recipe) -> None:
+def check_place(target: Path, inputs: Iterable[Path] = ()) -> None:
     """Raise UserError if ``target`` has no name, is a link, is in a result or an input, or is or contains an input."""
     hidden_sibling(target, MANIFEST)
     if target.is_symlink():
         raise UserError(f"{target}: is a link; give the path that it points to")
     place = target.resolve()
-    for path in recipe.inputs.values():
+    for path in inputs:
         source = path.resolve()
         if place == source or place in source.parents:
             raise UserError(f"{target}: contains the input {path}; choose another path for the result")
@@ -273,7 +272,7 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
 
     The body may fill ``facts`` with figures to keep in the manifest.
     """
-    check_place(target, recipe)
+    check_place(target, recipe.inputs.values())
     partial = hidden_sibling(target, "partial")
     target.parent.mkdir(parents=True, exist_ok=True)
     remove(partial)
@@ -307,7 +306,7 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
 
 def _finish_publishing(target: Path, recipe: Recipe) -> None:
     """Repair after a kill between the two renames of ``publish``: restore the old folder, move a matching manifest."""
-    check_place(target, recipe)
+    check_place(target, recipe.inputs.values())
     if (old := hidden_sibling(target, "old")).is_dir() and not target.exists():
         os.replace(old, target)
     if not (pending := hidden_sibling(target, PENDING)).is_file():

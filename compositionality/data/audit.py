@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, check_maker, check_place, is_to_be_checked, make, name_inputs
+from compositionality.data.artefact import Recipe, check_maker, is_to_be_checked, make, name_inputs
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -80,8 +80,7 @@ def check(settings: AuditData) -> Recipe:
     names = [*name_inputs("files", settings.files), *name_inputs("against", settings.against)]
     recipe = Recipe("audit_data", {}, dict(zip(names, paths, strict=True)))
     if settings.output:
-        check_place(Path(settings.output), recipe)
-        check_maker(Path(settings.output), recipe.step, force=settings.force)
+        check_maker(Path(settings.output), recipe.step, paths, force=settings.force)
     for path in paths:
         if is_to_be_checked(path, dry=True):
             _one_task(path, read_problems(path)["data_source"].unique().to_pylist())

@@ -68,6 +68,8 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, OSError) as error:
+        if getattr(error, "errno", None):  # of the system, not of what the file holds
+            raise
         kind = "JSON lines" if path.suffix == JSON_LINES else "parquet"
         raise UserError(
             f"{path}: not a readable {kind} file; give one (.parquet or .jsonl), or make a truncated one again"

@@ -120,12 +120,11 @@ def publish(settings: PublishSettings) -> Path:
 
 def check(settings: PublishSettings) -> None:
     """Refuse in a dry run what a start refuses: a place that somebody else uses, and what is published, if there."""
-    artefact.check_maker(settings.output, STEP, force=settings.force)
     named = _named(settings.what)
+    artefact.check_maker(settings.output, STEP, [path for _, path in named], force=settings.force)
     there = [(name, path) for name, path in named if artefact.is_to_be_checked(path, dry=True)]
     if there == named:
         parts_of(settings)
-        artefact.check_place(settings.output, Recipe(STEP, {}, {str(path): path for _, path in named}))
     else:
         for name, path in there:
             _part(name, path)

@@ -96,8 +96,7 @@ def check(settings: RecordSettings) -> None:
     for kind in ("config", "runs", "fits"):
         places += map(str, paths(kind, getattr(settings, kind)).values())
     if settings.replicate and not artefact.is_to_be_checked(*files.values(), dry=True):
-        artefact.check_place(settings.output, artefact.Recipe("write_record", {}, files))
-        artefact.check_maker(settings.output, "write_record", force=settings.force)
+        artefact.check_maker(settings.output, "write_record", files.values(), force=settings.force)
         return
     recipe = recipe_of(settings)
     counted = artefact.is_to_be_checked(*recipe.inputs.values(), dry=True) and is_counted(settings, recipe)

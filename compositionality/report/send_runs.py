@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,7 +55,9 @@ def send_runs(settings: SendSettings) -> None:
         os.environ.pop(name, None)
     places = {path for place in map(Path, settings.runs) for path in artefacts(place)}
     found = {path: made.files for path in sorted(places) if (made := read_manifest(path))}
-    known = {hash_: path / name for path, files in found.items() if path.is_dir() for name, hash_ in files.items()}
+    parts = [(hash_, path / name) for path, files in found.items() if path.is_dir() for name, hash_ in files.items()]
+    count = Counter(hash_ for hash_, _ in parts)  # of files that several results hold, none is known to be the one
+    known = {hash_: part for hash_, part in parts if count[hash_] == 1}
     known |= {combined_hash(path, files): path for path, files in found.items()}
     for folder in trainings:  # a fit has read their metrics
         known |= {file_hash(folder / "metrics.jsonl"): model for model in models_in(folder)[:1]}

@@ -24,7 +24,7 @@ from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
 from compositionality.types import SamplingOptions
-from compositionality.validation import check_ranges
+from compositionality.validation import check_ranges, choices
 
 ENGINES = {"vllm": "vllm", "ray": "ray", "transformers": "transformers", "openai": "http", "builtin": "torch"}
 """Engine → the package that it needs."""
@@ -87,7 +87,7 @@ def check_settings(settings: CollectSettings) -> None:
     check_ranges(settings)
     settings.reward.check()
     if settings.engine not in ENGINES:
-        raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}, auto")
+        raise UserError(f"engine={settings.engine}: unknown; {choices(settings.engine, [*ENGINES, 'auto'])}")
     check_installed(ENGINES[settings.engine], f"engine={settings.engine}")
     if settings.engine == "openai":
         if not settings.base_url:

@@ -23,6 +23,7 @@ from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.study.model import ROOTS, Replicate, check_scripts
 from compositionality.train.run_folder import RECIPE, flatten, refuse_strangers
+from compositionality.validation import choices
 
 STEP_VARIABLES = ("MODEL_PATH", "TRAIN_FILES", "VAL_FILES", "OUTPUT", "DATA", "N_SAMPLES")
 """Variables that a script takes in addition to the identity of its run (bash/env.sh)."""
@@ -260,9 +261,8 @@ def add_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
     """Return the steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for an unknown step."""
     for word in words:
         pattern, _, key = word.partition(":")
-        names = dict.fromkeys(step.name for step in steps)
-        if not fnmatch.filter(names, pattern):
-            raise UserError(f"{word}: no step {pattern}; the steps are: {' '.join(names)}")
+        if not fnmatch.filter(names := [step.name for step in steps], pattern):
+            raise UserError(f"{word}: no step {pattern}; {choices(pattern, names)}")
         steps = [
             replace(step, words=(*step.words, step.place.fill(key))) if fnmatch.fnmatch(step.name, pattern) else step
             for step in steps

@@ -27,7 +27,7 @@ _STYLED = re.compile(
     r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 )
 _SPACE_SIGN = re.compile(r"\\[,;:! ]|\\q?quad(?![a-zA-Z])|(?<=[\w})%&.])~")  # of LaTeX; ~12 is about 12
-_BOLD = re.compile(r"(?<!\S)(\*\*?)(?=[^\s*])([^*]+)\1")
+_BOLD = re.compile(r"(?<!\S)(\*{1,3})(?=[^\s*])([^*]+)\1")
 
 
 def after_thought(response: str) -> str | None:
@@ -112,7 +112,7 @@ def answer_line(response: str, mark: re.Pattern[str]) -> str | None:
 
     Asterisks around bold print are not seen: ``**Answer:** 5``, ``Answer: **5**``, ``**Answer: 5**``.
     """
-    line = _BOLD.sub(r"\2", response.rstrip().rpartition("\n")[2]).strip()
+    line = _BOLD.sub(r"\2", response.rstrip().rpartition("\n")[2]).strip().lstrip("*")
     found = mark.match(line)
     return line[found.end() :].strip() if found else None
 

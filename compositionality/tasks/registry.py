@@ -46,7 +46,9 @@ def find_task(name: str) -> Task:
     """Return the task called ``name``; UserError that lists the known ones for an unknown name."""
     task = all_tasks().get(name)
     if task is None:
-        raise UserError(f"unknown task {name!r}; known: {', '.join(all_tasks())}")
+        from compositionality.validation import choices  # with pydantic
+
+        raise UserError(f"unknown task {name!r}; {choices(name, all_tasks())}")
     return task
 
 

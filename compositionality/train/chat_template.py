@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, check_maker, check_place, is_to_be_checked, make, write_text
+from compositionality.data.artefact import Recipe, check_maker, is_to_be_checked, make, write_text
 from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
@@ -79,8 +79,7 @@ def check(settings: ChatTemplateSettings) -> None:
     """Check, for a dry run, the template, and what the tokenizer has of it; if the model is not there, say so."""
     check_name(settings.chat_template, "chat_template")
     model, output = Path(settings.model).expanduser(), Path(settings.output)
-    check_place(output, Recipe(STEP, {}, {"model": model} if model.exists() else {}))  # else perhaps a Hub id
-    check_maker(output, STEP, force=settings.force)
+    check_maker(output, STEP, [model] * model.exists(), force=settings.force)  # else perhaps a Hub id
     if is_to_be_checked(settings.model, dry=True):
         chosen(settings, model)
     else:

@@ -75,18 +75,16 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
     """Return the results of all ranks, in order; bad input, a full disk or memory of one is a UserError of all."""
     if not dist.is_initialized():
         return [action()]
-    result, error = None, None
+    result, text, cause = None, None, None
     try:
         result = action()
-    except UserError as raised:
-        error = str(raised)
-    except (OSError, MemoryError) as raised:
-        error = system_error(raised)
+    except (UserError, OSError, MemoryError) as error:
+        cause, text = error, str(error) if isinstance(error, UserError) else system_error(error)
     outcomes: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(outcomes, (result, error))
-    for _, error in outcomes:
-        if error is not None:
-            raise UserError(error)
+    dist.all_gather_object(outcomes, (result, text))
+    for _, text in outcomes:
+        if text is not None:
+            raise UserError(text) from cause
     return [result for result, _ in outcomes]
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,7 @@ def show_verl(settings: GrpoSettings | SftSettings) -> str:
     """
     if settings.engine != "verl":
         return ""
-    given, settings.dry_run = settings.dry_run, True
-    settle_files(settings)
-    settings.dry_run = given
+    settle_files(replace(settings, dry_run=True))  # which has the same parts
     settle_cluster(settings, imagined=True)
     config = _verl_config(settings)  # before omegaconf is imported here: it refuses a wrong antlr4
     from omegaconf import OmegaConf

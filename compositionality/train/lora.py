@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from compositionality.errors import UserError
 from compositionality.train.settings import LoraSettings
+from compositionality.validation import choices
 
 ADAPTER = "default"
 DOWN, UP, BASE = f".lora_A.{ADAPTER}.weight", f".lora_B.{ADAPTER}.weight", ".base_layer."
@@ -36,7 +37,7 @@ def adapted_layers(model: Any, settings: LoraSettings) -> list[str]:
     linear = {name.rpartition(".")[2] for name, layer in model.named_modules() if isinstance(layer, nn.Linear)} - {HEAD}
     for name in settings.targets:
         if name not in linear:
-            raise UserError(f"model.lora.targets: no linear layers {name}; there are: {', '.join(sorted(linear))}")
+            raise UserError(f"model.lora.targets: no linear layers {name}; {choices(name, sorted(linear))}")
     return sorted(settings.targets or linear)
 
 

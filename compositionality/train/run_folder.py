@@ -9,6 +9,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
 
     UserError as ``take_run_folder`` has it.
     """
-    check_place(out, recipe)
+    check_place(out, recipe.inputs.values())
     path = out / RECIPE
     if force:
         return {}
@@ -124,8 +125,9 @@ def refuse_strangers(out: Path) -> None:
 
 def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
     """Refuse in a dry run what a start refuses of ``out``; while inputs are not there, only what is of no run."""
+    recipe = replace(recipe, dry=True)
     if not is_to_be_checked(*recipe.inputs.values(), dry=True):
-        check_place(out, recipe)
+        check_place(out, recipe.inputs.values())
         if not force and not (out / RECIPE).is_file():
             refuse_strangers(out)
     elif not is_finished(out / "final", recipe, force=force):
@@ -249,12 +251,11 @@ def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True, val
     if repaired:
         repair(steps)
     if validation:
-        basis = steps / VALIDATED_ON
-        if basis.is_file() and basis.read_text() != validation and (steps / SCORES).is_file():
+        if scores(steps) and not scores(steps, validation):
             print(f"{steps}: other validation problems than before; their scores are dropped", flush=True)
             (steps / SCORES).unlink()
         steps.mkdir(exist_ok=True)
-        write_text(basis, validation)
+        write_text(steps / VALIDATED_ON, validation)
     first = latest_step(steps)
     truncate_metrics(out / "metrics.jsonl", first, folder(steps, first))
     if first:
@@ -285,8 +286,11 @@ def validated_on(files: Sequence[str], *numbers: int | None) -> str:
     return config_hash({"files": [file_hash(Path(file)) for file in files], "numbers": numbers})
 
 
-def scores(steps: Path) -> dict[int, float]:
-    path = steps / SCORES
+def scores(steps: Path, validation: str = "") -> dict[int, float]:
+    """Return the scores by step; none if they stand on other problems than ``validation`` (``validated_on``)."""
+    path, basis = steps / SCORES, steps / VALIDATED_ON
+    if validation and basis.is_file() and basis.read_text() != validation:
+        return {}
     content = read_json_object(path, "delete it: the next evaluation makes it again") if path.is_file() else {}
     return {int(step): score for step, score in content.items()}
 

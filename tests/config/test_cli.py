@@ -188,6 +188,18 @@ def test_what_the_machine_refuses_is_one_line_and_exit_code_2(
     assert outcome(line, capsys) == (2, said)
 
 
+def test_the_traceback_of_an_error_is_shown_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A missing file may be a mistake of the code, whose place one line does not say."""
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    code, said = outcome("open('/none/x')", capsys)
+    assert code == 2
+    assert said.startswith("Traceback")
+    assert '"<string>", line 1' in said
+    assert said.endswith("\nerror: /none/x: No such file or directory\n")
+
+
 def test_p18_a_message_is_one_line_without_secrets(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

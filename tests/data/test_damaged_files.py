@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from compositionality.data.json_files import read_json_object
@@ -59,6 +60,20 @@ def test_p18_missing_rows_are_not_told_as_damaged(tmp_path: Path, read: Callable
     (tmp_path / "folder").mkdir()
     with pytest.raises(UserError, match=rf"{name}: (no such|not a) file"):
         read(tmp_path / name)
+
+
+@pytest.mark.parametrize("read", [column_names, count_rows, read_table])
+def test_p18_a_file_that_the_system_does_not_read_is_not_told_as_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], Any]
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", "rows.parquet")
+
+    (tmp_path / "rows.parquet").touch()
+    for name in ("read_schema", "read_metadata"):
+        monkeypatch.setattr(pq, name, refuse)
+    with pytest.raises(PermissionError):
+        read(tmp_path / "rows.parquet")
 
 
 def test_what_is_sound_is_read(tmp_path: Path) -> None:

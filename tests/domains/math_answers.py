@@ -79,7 +79,7 @@ TEXTS = [
     ("<think>\\boxed{5}</think> I do not know", False), ("<think>\\boxed{6}</think>\\boxed{5}", True),
     ("so\nAnswer: 5", True), ("so\n#### 5", True), ("#### 5\nbut really 6", False), ("Answer: 5\n\\boxed{6}", False),
     ("Answer: 5 or 6", False), ("\\boxed{5}" + "{" * 100_000, True), ("\\boxed{" * 50_000, False),
-    *((text, True) for text in ("**Answer:** 5", "**Answer**: 5", "Answer: **5**", "**Answer: 5**", "#### **5**")),
+    *((text, True) for text in ("**Answer:** 5", "**Answer**: 5", "Answer: **5**", "***Answer: 5***", "#### **5**")),
     *((text, False) for text in ("Answer: **6** 5", "Answer: 5**1", "Answer: 5*1", "Answer: **5", "*5*")),
 ]  # fmt: skip
 """A whole completion to the gold answer 5, and whether it is right."""

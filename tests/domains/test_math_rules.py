@@ -168,6 +168,7 @@ SPELLINGS = (
     (r"{}\times 10^{{5}}", r"{}\times {{10}}^{{5}}"),
     (r"5\frac{{{}}}{{1009}}", r"5{{{}\over 1009}}"),
     (r"{}\sqrt{{{}}}", "{}√{}"), (r"\frac{{\sqrt{{{}}}}}{{2}}", r"\frac{{\sqrt{{{}}}}}2"),
+    (r"{}\vec{{a}}", r"{}\vec a"), (r"{}.{}\overline{{3}}", r"{}.{}\overline 3"), (r"\bar x={}", r"\bar{{x}}={}"),
     ("{}:{}", r"{}\text{{ to }}{}"), ("{}:{}", "a:b={}:{}"), (r"\vec{{u}}_{}+\vec{{v}}", r"\vec{{v}}+\vec{{u}}_{}"),
     *((rf"\l{end}\frac{{{{x}}}}{{{{{{}}}}}}\r{end}", rf"\l{end} x/{{}} \r{end}") for end in ("floor", "ceil", "vert")),
     (r"\frac{{x}}{{{}}}\le y", r"x/{}\leqslant y"),

@@ -19,7 +19,8 @@ CHOICE = json.dumps({"letter": "C", "options": 10})
 RIGHT = [
     "\\boxed{C}", "so \\boxed{ C }.", "\\boxed{c}", "\\boxed{(C)}", "\\boxed{\\text{C}}", "\\boxed{C.}",
     "$\\boxed{\\mathrm{C}}$", "\\boxed{B} no, \\boxed{C}", "<think>\\boxed{A}</think> \\boxed{C}",
-    "Reasons.\nAnswer: C", "Answer: (C)", "**Answer:** C", "Answer: **C**", "\\boxed{C}\nAnswer: B",
+    "Reasons.\nAnswer: C", "Answer: (C)", "**Answer:** C", "Answer: **C**", "***Answer: C***", "**Answer: C",
+    "\\boxed{C}\nAnswer: B",
     "\\boxed{C. Paris}", "\\boxed{\\,C\\,}", "\\boxed{\\left(C\\right)}", "\\boxed{\\displaystyle C}", "\\boxed{'C'}",
     "\\boxed{`C`}", "Answer: `C`", "\\boxed{\\text{C. $\\frac{1}{2}$}}", "\\boxed{\\text{(C)}~Paris}",
     "\\boxed{C. False}", "\\boxed{(C) Paris}", "\\boxed{\\text{C. Paris}}", "\\boxed{C: 5}", "\\boxed{$C$}",

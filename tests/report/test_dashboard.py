@@ -225,6 +225,10 @@ def test_a_training_that_is_sent_afterwards_was_made_from_a_file_of_a_folder(tmp
     send_runs(SendSettings([str(tmp_path)]))
     (used,) = artifacts(only(training))
     assert (used.name, used.use_after_commit) == ("s-seed0-rft-data-config.json", True)
+    made(tmp_path / "data/s/seed1/rft/data", "filter_rollouts")  # has an equal file: either may have been read
+    shutil.rmtree(training / "wandb")
+    send_runs(SendSettings([str(tmp_path)]))
+    assert not artifacts(only(training))
 
 
 @pytest.mark.full

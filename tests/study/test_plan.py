@@ -241,7 +241,7 @@ def test_a_word_reaches_the_steps_that_it_names() -> None:
     [
         (
             {"words": ("rl-level9:optim.lr=1",)},
-            r"rl-level9:optim\.lr=1: no step rl-level9; the steps are: base stage1-problems",
+            r"rl-level9:optim\.lr=1: no step rl-level9; there are: base, stage1-problems",
         ),
         ({"words": ("rl-level2:optim.lrr=1",)}, r"rl-level2: optim\.lrr: no such setting; did you mean"),
         ({"words": ("rl-level2:rollout.n=few",)}, r"rl-level2: rollout\.n=few: give a whole number"),

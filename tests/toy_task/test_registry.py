@@ -52,7 +52,7 @@ def test_p18_two_tasks_for_one_data_source(site: Path) -> None:
 
 
 def test_p18_an_unknown_task_lists_the_known_ones() -> None:
-    with pytest.raises(UserError, match="unknown task 'chess'; known: string, countdown"):
+    with pytest.raises(UserError, match="unknown task 'chess'; there are: string, countdown"):
         find_task("chess")
 
 

@@ -65,6 +65,10 @@ def test_rl_starts_and_goes_on_as_cfg_shows_it(model: Path, tmp_path: Path) -> N
     again = started(train_grpo, parse(GrpoSettings, words)).trainer
     assert (again.resume_mode, again.resume_from_path) == ("resume_path", str(checkpoint))
     assert not again.val_before_train
+    val = tmp_path / "others.jsonl"
+    val.write_text("".join(rows.read_text().splitlines(keepends=True)[:20]))
+    others = [word.replace("rows.jsonl", "others.jsonl") if "val_files" in word else word for word in words]
+    assert started(train_grpo, parse(GrpoSettings, others)).trainer.val_before_train, "the score is of other problems"
     assert started(train_grpo, parse(GrpoSettings, [*words, "force=true"])) == OmegaConf.merge(
         first, {"run": {"force": True}}
     )

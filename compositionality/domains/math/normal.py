@@ -81,7 +81,7 @@ _NO_SOLUTION = re.compile(
 )
 _SHORT_FRACTION = re.compile(r"\\(frac|binom) ?(?:\{([^{}]*)\}|(\w)) ?(?:\{([^{}]*)\}|(\w))")
 _SHORT_BELOW = re.compile(rf"(\\frac\{{{_NESTED}\}})(\w)")
-_SHORT_ROOT = re.compile(r"\\sqrt ?(\w)")
+_SHORT_COMMAND = re.compile(r"\\(sqrt|vec|bar|hat|overline) ?(\w)")
 _LAST_SIGN = re.compile(r"\s*[.,;]$")
 _TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf)?|math(?:rm|bf|it|sf)|mbox|boldsymbol|bm|operatorname)\s*\{([^{}]*)\}")
 _STYLE = re.compile(r"\s*(?:\\(?:math(?:bf|rm|it|sf)|boldsymbol|bm|textbf)\s*)?(?=\{)")
@@ -118,7 +118,7 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     text = _ARRAY.sub(r"\\begin{pmatrix}\1\\end{pmatrix}", _BASE.sub(r"\1", text))
     text = _with_both_signs(_OVER.sub(_fraction, _PRODUCT.sub(r"\1", text)))
     text = _SUBSCRIPT.sub(r"_\1", text)
-    text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
+    text = _SHORT_FRACTION.sub(r"\\\1{\2\3}{\4\5}", _SHORT_COMMAND.sub(r"\\\1{\2}", text))
     text = without_sets(spelled_classes(bare(unbuilt(_SHORT_BELOW.sub(r"\1{\2}", text)))))
     if (pair := brackets(text)) and pair[0] == "(" and {AND, OR} & {*text}:
         text = pair[2]

@@ -18,13 +18,12 @@ from compositionality.train.run_folder import (
     latest_step,
     publish_models,
     resume,
-    validated_on,
 )
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_grpo_inputs, check_grpo_settings
 from compositionality.train.verl.prompts import problem_files, row_format_of_run, write_rows
-from compositionality.train.verl.start import Found, final, find, find_run
+from compositionality.train.verl.start import Found, final, find, find_run, validation_of
 from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.grpo_trainer"
@@ -97,12 +96,10 @@ def _train(
     config: DictConfig, found: Found, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
 ) -> None:
     """Train from the last complete checkpoint to the end, unless that has been reached."""
-    run, data = config.run, config.data
-    scored = validated_on(run.val_files, data.val_max_samples, config.actor_rollout_ref.rollout.val_kwargs.n)
-    resume(out, recipe, force=run.force, validation=scored)
+    resume(out, recipe, force=config.run.force, validation=validation_of(config))
     if (out / "steps" / FINISHED).is_file():
         return
-    ready = final(config, find_run(config, found, dry=False))
+    run, ready = config.run, final(config, find_run(config, found, dry=False))
     for name, paths in problem_files(run).items():
         write_rows(paths, row_format_of_run(run), ready.data[name])
     launch.write_config(ready, out / "config.yaml")

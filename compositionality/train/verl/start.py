@@ -12,7 +12,7 @@ from compositionality.data.parquet import count_rows
 from compositionality.rollout.cluster import worker_variables
 from compositionality.rollout.model_folder import check_model, resolve_model
 from compositionality.train.log import loggers
-from compositionality.train.run_folder import complete_steps, folder, latest_step, scores
+from compositionality.train.run_folder import complete_steps, folder, latest_step, scores, validated_on
 from compositionality.train.verl import launch
 from compositionality.train.verl.prompts import files_for_verl, problem_files, row_format_of_run
 
@@ -83,7 +83,14 @@ def find_run(config: DictConfig, found: Found, *, dry: bool) -> Found:
         for name, paths in problem_files(run).items()
         if is_to_be_checked(*paths, dry=dry)
     }
-    return replace(found, files=files, validated=step in scores(steps) and not run.force)
+    scored = scores(steps, validation_of(config)) if is_to_be_checked(*run.val_files, dry=dry) else {}
+    return replace(found, files=files, validated=step in scored and not run.force)
+
+
+def validation_of(config: DictConfig) -> str:
+    """Return what a run's scores stand on."""
+    data, rollout = config.data, config.actor_rollout_ref.rollout
+    return validated_on(config.run.val_files, data.val_max_samples, rollout.val_kwargs.n)
 
 
 def shown(config: DictConfig) -> DictConfig:
