@@ -1,13 +1,20 @@
 """Settings by verl's and TRL's names are answered in one line, by ours or by how to pass them on."""
 
+import copy
+from functools import reduce
+from itertools import product
+from typing import Any
+
 import pytest
 
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.settings import marked_settings
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.trl_names import TRL_NAMES
-from compositionality.train.verl.names import ELSEWHERE, answer
+from compositionality.train.verl.configure import grpo_keys, grpo_run, sft_keys, sft_run
+from compositionality.train.verl.names import ELSEWHERE, alternatives, answer, example
 from compositionality.validation import keys_of
 
 RL = {  # beside the keys of test_grpo_config.TRANSLATION
@@ -60,6 +67,33 @@ def test_every_key_of_verls_that_ours_sets_is_answered_by_ours() -> None:
         if ours not in (key, "data.val_files", "reward.shape") and key[:4] != "run.":
             with pytest.raises(UserError, match=rf"^{key}: here .*\b{ours}\b"):
                 parse(GrpoSettings, [f"{key}=3"])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("schema", [GrpoSettings, SftSettings])
+def test_verl_gets_or_refuses_every_key(schema: type[GrpoSettings] | type[SftSettings]) -> None:
+    """A key that changes nothing for verl would be ignored in silence."""
+
+    def for_verl(settings: Any) -> dict[str, Any]:
+        is_rl = isinstance(settings, GrpoSettings)
+        return grpo_keys(settings) | grpo_run(settings) if is_rl else sft_keys(settings) | sft_run(settings)
+
+    settings, read = example(schema), set[str]()
+    for key, value, _ in marked_settings(settings):
+        *path, name = key.split(".")
+        for alternative, dynamic in product(alternatives(value), (False, True)):
+            if isinstance(settings, GrpoSettings):
+                settings.algorithm.dynamic_sampling = dynamic
+            changed = copy.deepcopy(settings)
+            setattr(reduce(getattr, path, changed), name, alternative)
+            try:
+                same = for_verl(changed) == for_verl(settings)
+            except Exception:  # noqa: BLE001  (refused, or of a wrong type, as a file that is a number)
+                same = False
+            read |= set() if same else {key}
+    unread = {key for key, _, _ in marked_settings(settings)} - read
+    settled = {"trainer.steps_of", "trainer.part", "reward.custom_reward_function"}  # before verl is asked
+    assert unread - settled == {"engine", "verl"}
 
 
 def test_other_entry_points_have_none_of_verls_names() -> None:

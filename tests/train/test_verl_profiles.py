@@ -10,7 +10,7 @@ import test_sft_config
 
 from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of
-from compositionality.train import grpo_checks, sft_settings
+from compositionality.train.checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import preflight
@@ -115,8 +115,8 @@ def test_verl_takes_every_training_command(profile: str, number: str, models: di
 def test_the_single_file_trainers_take_every_training_command(profile: str) -> None:
     words = ["engine=single", "model.path=m", "trainer.output=OUT", "run.device=gpu", "run.processes=1"]
     for settings in [grpo_settings_of(profile, step, [*words, "rollout.engine=builtin"]) for step in GRPO]:
-        grpo_checks.check_settings(settings)
+        check_settings(settings)
         assert (settings.model.dtype, settings.mesh.shard) == ("bfloat16", True)  # shard() refuses bfloat16 unsharded
     for settings in [sft_settings_of(profile, step, words) for step in SFT]:
-        sft_settings.check_settings(settings)
+        check_settings(settings)
         assert (settings.model.dtype, settings.mesh.shard) == ("bfloat16", True)

@@ -67,7 +67,7 @@ def deciding(schema: Any) -> dict[str, list[str]]:
     before, names = translate(settings), defaultdict[str, dict[str, None]](dict)
     for name, value in flatten(asdict(settings)).items():
         *path, field = name.split(".")
-        for alternative in _alternatives(value):
+        for alternative in alternatives(value):
             changed = copy.deepcopy(settings)
             setattr(reduce(getattr, path, changed), field, alternative)
             with suppress(UserError, KeyError, ZeroDivisionError):  # what no run can have
@@ -77,7 +77,7 @@ def deciding(schema: Any) -> dict[str, list[str]]:
     return {key: [*deciders] for key, deciders in names.items()}
 
 
-def _alternatives(value: Any) -> tuple[Any, ...]:
+def alternatives(value: Any) -> tuple[Any, ...]:
     """Return values that a setting may have instead."""
     if isinstance(value, bool | int | float):
         return (not value,) if isinstance(value, bool) else (2 * value or 1, 0)
