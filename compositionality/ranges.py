@@ -74,7 +74,8 @@ Effect = Annotated[Kind, EFFECT]
 """The result depends on this key of a section that has else no effect."""
 OfProfile = Annotated[Kind, OF_PROFILE]
 """A named algorithm leaves it to the profile: what is asked, used and corrected for."""
-OnlySingle, OnlyVerl = Annotated[Kind, SINGLE], Annotated[Kind, VERL]
+OnlySingle = Annotated[Kind, SINGLE]
+OnlyVerl = Annotated[Kind, VERL]
 """Only this engine has it."""
 
 

@@ -37,7 +37,7 @@ from compositionality.study.model import ROOTS, Replicate, Request, find_arm, lo
 from compositionality.study.plan import plan, sort_steps
 from compositionality.study.steps import STEP_VARIABLES, Step
 from compositionality.study.test_seeds import REGISTERED, check_test_seed, note_test_seed
-from compositionality.train.completions import SAMPLES
+from compositionality.train.log import SAMPLES
 from compositionality.train.run_folder import flatten
 from compositionality.validation import choices
 from compositionality.yaml_files import flow_list

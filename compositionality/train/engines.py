@@ -9,16 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, is_to_be_checked
+from compositionality.data.artefact import (
+    Recipe,
+    is_to_be_checked,
+)
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
-from compositionality.train.chat_rows import read_messages
 from compositionality.train.checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
+from compositionality.train.rows import read_messages
 from compositionality.train.run_folder import check_run, skips
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
@@ -220,7 +223,7 @@ def train_on_rank(settings: GrpoSettings | SftSettings) -> Path:
 
 
 def _read_inputs(settings: GrpoSettings | SftSettings) -> Any:
-    from compositionality.train.grpo_inputs import read_grpo_inputs
+    from compositionality.train.rows import read_grpo_inputs
     from compositionality.train.sft import read_sft_inputs
 
     return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)

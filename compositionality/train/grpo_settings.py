@@ -1,4 +1,4 @@
-"""The settings of GRPO with either engine, and their only defaults; ``grpo_checks.py`` says what no run can have."""
+"""The settings of GRPO with either engine, and their only defaults; ``checks.py`` says what no run can have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -18,7 +18,8 @@ import torch
 
 from compositionality.train.policy import learning_rate_at
 from compositionality.train.settings import OptimSettings
-from compositionality.train.verl import hooks, schedule
+from compositionality.train.verl import hooks
+from compositionality.train.verl.metrics import rising
 
 pytestmark = pytest.mark.full
 ROOT = Path(__file__).parents[2]
@@ -119,8 +120,7 @@ def test_the_learning_rate_rises_as_in_the_single_file_trainer(warmup: int, monk
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
 
     replaced = "get_constant_schedule_with_warmup"
-    monkeypatch.setattr(torch_functional, replaced, getattr(torch_functional, replaced))  # put back afterwards
-    schedule.install()
+    monkeypatch.setattr(torch_functional, replaced, rising)
     config = FSDPOptimizerConfig(lr=0.1, lr_warmup_steps=warmup, total_training_steps=8)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=config.lr)
     verl = FSDPEngine._build_lr_scheduler(SimpleNamespace(optimizer_config=config, rank=1), optimizer)

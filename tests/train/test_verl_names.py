@@ -10,11 +10,10 @@ import pytest
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.names import ELSEWHERE, TRL_NAMES, alternatives, answer, example
 from compositionality.train.settings import marked_settings
 from compositionality.train.sft_settings import SftSettings
-from compositionality.train.trl_names import TRL_NAMES
 from compositionality.train.verl.configure import grpo_keys, grpo_run, sft_keys, sft_run
-from compositionality.train.verl.names import ELSEWHERE, alternatives, answer, example
 from compositionality.validation import keys_of
 
 RL = {  # beside the keys of test_grpo_config.TRANSLATION
@@ -103,10 +102,9 @@ def test_other_entry_points_have_none_of_verls_names() -> None:
 @pytest.mark.parametrize("schema", [GrpoSettings, SftSettings])
 def test_trls_names_are_answered(schema: type[GrpoSettings] | type[SftSettings]) -> None:
     known = set(keys_of(schema))
-    for name in TRL_NAMES:
-        ours = next((key for key in TRL_NAMES[name] if key in known), None)
-        said = f"{name}: here {ours}$" if ours else f"{name}: no such setting"
+    for ours, name in ((ours, name) for ours, names in TRL_NAMES.items() for name in names.split()):
+        said = f"{name}: here {ours}$" if ours in known else f"{name}: (no such setting|here )"
         for word in (f"{name}=3", f"--{name.replace('_', '-')}=3"):
             with pytest.raises(UserError, match=said):
                 parse(schema, [word])
-    assert {key for keys in TRL_NAMES.values() for key in keys} <= {*keys_of(GrpoSettings), *keys_of(SftSettings)}
+    assert {*TRL_NAMES} <= {*keys_of(GrpoSettings), *keys_of(SftSettings)}

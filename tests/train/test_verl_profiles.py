@@ -38,7 +38,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders without weights."""
     from transformers import AutoConfig
 
-    from compositionality.train.tiny.tokenizer import build_tokenizer
+    from compositionality.train.tiny.model import build_tokenizer
 
     tokenizer = build_tokenizer(["reverse"])
     found = {}

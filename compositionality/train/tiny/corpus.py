@@ -34,8 +34,8 @@ from compositionality.tasks.string.program import Call, chain_of, frozen_call
 from compositionality.tasks.string.wording import compact_definitions, compact_name, compact_prompt, compact_trace
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick, text_of
 from compositionality.train.tiny.graphs import GraphText, quantity_tokens
+from compositionality.train.tiny.model import build_tokenizer, name_tokens
 from compositionality.train.tiny.numbers import NumberText
-from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
 
 MOST_DRAWS = 10_000
 """Of a composition and its string, until no result is too long."""

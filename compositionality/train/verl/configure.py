@@ -18,6 +18,7 @@ from typing import Any
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
+from compositionality.train.boards import run_name
 from compositionality.train.checks import VERLS_SETUP, refuse_foreign_keys
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings
 from compositionality.train.memory import kept_checkpoints
@@ -27,7 +28,6 @@ from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import hooks
 from compositionality.train.verl.memory import has_reference
 from compositionality.train.verl.prompts import run_keys
-from compositionality.train.wandb_runs import run_name
 
 try:
     from hydra import compose, initialize_config_dir

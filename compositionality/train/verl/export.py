@@ -19,7 +19,6 @@ from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.train.lora import merged, stored
-from compositionality.train.model_texts import write_for_both_generations
 from compositionality.train.run_folder import HASHES
 from compositionality.train.settings import FloatType
 
@@ -162,6 +161,8 @@ def copy_texts(source: Path, target: Path, dtype: str) -> None:
             shutil.copyfile(path, target / path.name)
     config = read_json_object(target / "config.json", "use another checkpoint")
     write_text(target / "config.json", json.dumps(config | {"dtype": dtype}))
+    from compositionality.train.checkpoint import write_for_both_generations  # it imports torch
+
     write_for_both_generations(target)
 
 

@@ -10,6 +10,7 @@ from compositionality.data.artefact import Recipe, exclusive, name_inputs
 from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
 from compositionality.reward.function import FunctionSettings
+from compositionality.train.boards import send_models
 from compositionality.train.run_folder import (
     FINISHED,
     check_run,
@@ -25,7 +26,6 @@ from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_grpo_inputs, check_grpo_settings
 from compositionality.train.verl.prompts import problem_files, row_format_of_run, write_rows
 from compositionality.train.verl.start import Found, final, find, find_run
-from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.grpo_trainer"
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "export_dtype", "rows")

@@ -10,7 +10,7 @@ launch.run_trainer → train.launch.guard → grpo_trainer.main → verl's run_p
     step → metrics.log_completions; _compute_metrics
     _validate → record_score, prune; _save_checkpoint → Seal.on_save
 SFT: launch → guard → torchrun (on a cluster by sft.train_on_nodes) → VerlSftTrainer.fit → ChatRows, Checkpoints
-Every process: metrics and schedule.install, and critic.install with a critic; on a CPU cpu_platform and vllm_cpu first
+Every process: metrics.install, and critic.install with a critic; on a CPU cpu_platform and vllm_cpu first
 """
 
 VERL = "0.9.1"
@@ -40,7 +40,7 @@ SFT_KEYS = {
 """verl's keys that name code of ours. Those of the data and the model are part of what a run is recognised by."""
 
 CPU_MODULE, CRITIC_MODULE = f"{HERE}.cpu_platform", f"{HERE}.critic"
-EVERY_MODULE = (f"{HERE}.metrics", f"{HERE}.schedule")
+EVERY_MODULE = f"{HERE}.metrics"
 """Imported by verl in every process, by VERL_USE_EXTERNAL_MODULES of the launcher: on a CPU; with a critic; always."""
 ENTRY_POINTS = {"verl.plugins": CPU_MODULE, "vllm.general_plugins": f"{HERE}.vllm_cpu:keep_weights"}
 """Of pyproject.toml: imported in every process that imports verl or starts vLLM; without effect but on a CPU."""

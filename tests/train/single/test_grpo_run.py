@@ -14,12 +14,11 @@ from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train import checkpoint, engines, grpo
-from compositionality.train.checkpoint import export
+from compositionality.train.checkpoint import export, with_old_config_keys
 from compositionality.train.engines import settle_epochs, train_grpo
 from compositionality.train.engines import train_on_rank as train
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker
 from compositionality.train.metrics import GROUPS, read_metrics, rl_report
-from compositionality.train.model_texts import with_old_config_keys
 from compositionality.train.policy import Policy, load_model
 from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
 from compositionality.train.settings import ModelSettings
