@@ -20,11 +20,12 @@ from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import OF_PROFILE, REQUIRED, NonNegativeInt, OneOf, PositiveInt, marks_of
 from compositionality.train.run_folder import flatten
+from compositionality.train.settings import ENGINES
 from compositionality.validation import choices, validated
 from compositionality.yaml_files import flow_list, named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
-ENGINES = ("single", "verl")
+
 TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
 Keys = dict[str, Any]
 """Keys and values, nested."""

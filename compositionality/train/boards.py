@@ -140,7 +140,6 @@ class WandbLog:
                 self.write(row, generations)
 
     def write(self, row: Mapping[str, Any], generations: Sequence[Mapping[str, Any]]) -> None:
-        """Send a row of metrics and completions of its step."""
         run, self.run = self.run, None
         if run is not None:
             with or_left_out():
@@ -265,7 +264,6 @@ class TensorBoard:
         self.writer.add_hparams(public_settings(settings), {}, run_name=".")
 
     def write(self, row: Mapping[str, Any], generations: Sequence[Mapping[str, Any]]) -> None:
-        """Add the metrics of a step, and completions of it to read."""
         for name, value in scalars(row).items():
             self.writer.add_scalar(name, value, row["step"])
         if generations:
@@ -296,7 +294,6 @@ class VerlLoggers:
         self.tracking = Tracking(project, run_name(result), [*names], public_settings(settings))
 
     def write(self, row: Mapping[str, Any], _: Sequence[Mapping[str, Any]]) -> None:
-        """Add the metrics of a step, without completions: a table of them is in wandb and TensorBoard."""
         self.tracking.log(scalars(row), row["step"])
 
     def close(self) -> None:
@@ -332,5 +329,4 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def cell(value: Any) -> str:
-    """Return a value as a cell of a table in Markdown."""
     return str(value).replace("|", "\\|").replace("\n", "<br>")

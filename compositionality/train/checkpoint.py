@@ -271,17 +271,6 @@ _METADATA_CLASSES = {
 }
 
 
-def load_state(path: Path) -> dict[str, Any]:
-    """Return the tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: holds more than tensors and would run code when read; use another one") from error
-    except (RuntimeError, EOFError, OSError) as error:
-        raise UserError(f"{path}: damaged checkpoint; use another one") from error
-    return state
-
-
 class CheckpointReader(FileSystemReader):  # type: ignore[misc]
     """Reads a distributed checkpoint whose ``.metadata`` holds what torch writes there and nothing else.
 
@@ -289,7 +278,6 @@ class CheckpointReader(FileSystemReader):  # type: ignore[misc]
     """
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Return what the checkpoint holds."""
         with Path(self._get_metadata_path(kwargs.get("rank"))).open("rb") as stream:
             _MetadataUnpickler(stream).load()
         return super().read_metadata(*args, **kwargs)
@@ -299,7 +287,6 @@ class CheckpointPlanner(DefaultLoadPlanner):  # type: ignore[misc]
     """Takes plain data beside tensors, and no other object; pickle.UnpicklingError otherwise."""
 
     def load_bytes(self, read_item: ReadItem, value: BytesIO) -> None:
-        """Put one entry that is no tensor in its place."""
         torch.load(value, weights_only=True)
         value.seek(0)
         super().load_bytes(read_item, value)

@@ -22,7 +22,7 @@ from compositionality.train.checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
 from compositionality.train.rows import read_messages
-from compositionality.train.run_folder import check_run, skips
+from compositionality.train.run_folder import check_run, is_finished
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
 from compositionality.yaml_files import as_yaml
@@ -53,6 +53,11 @@ def pretrain_tiny(settings: PretrainSettings) -> None:
     """Make the model ``settings.output``; UserError for settings that no run can have."""
     if not skips(Path(settings.output), make_recipe(settings), force=settings.force):
         on_ranks(settings.run, lambda: _be_a_rank(settings))
+
+
+def skips(target: Path, recipe: Recipe, *, force: bool) -> bool:
+    """Ask ``is_finished`` before ranks are started, and torch imported; False on a rank, which checks itself."""
+    return "RANK" not in os.environ and target.exists() and is_finished(target, recipe, force=force)
 
 
 def settle_files(settings: GrpoSettings | SftSettings, *, dry: bool) -> None:

@@ -378,7 +378,6 @@ class RolloutWorker:
     def _generate(
         self, problems: Sequence[TokenizedProblem], positions: Sequence[int], sample_numbers: Sequence[int]
     ) -> list[PromptGroup]:
-        """Return the groups of this rank's share."""
         repeated = [problem for problem in problems for _ in sample_numbers]
         seeds = completion_seeds(self.settings.rollout.seed, positions, sample_numbers)
         with self.clock("gen"):

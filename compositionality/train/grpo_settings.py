@@ -173,11 +173,9 @@ class GrpoRewardSettings(FunctionSettings):
         return reward(verdict, shape_of(self.control, self.shape))
 
     def replace(self, groups: Sequence[PromptGroup], seed: Sequence[int]) -> None:
-        """Replace the rewards of groups in a negative control, in place."""
         replace_rewards(self.control, groups, seed)
 
     def judges(self) -> JudgePool:
-        """Return the process that judges the completions of a rank."""
         return JudgePool(1, self.judge_seconds, self.max_error_rate, function=self.function)
 
 
@@ -244,7 +242,6 @@ class GrpoSettings:
         return (self.rollout.generation_batch or 2 * update) if self.algorithm.dynamic_sampling else update
 
     def row_format(self) -> RowFormat:
-        """Return how ``data.train_files`` and ``data.val_files`` are read."""
         return self.data.row_format(any_source=self.reward.function is not None)
 
 

@@ -108,30 +108,6 @@ class RunLog:
             board.close()
 
 
-class SupervisedLog(RunLog):
-    """The log of SFT and of pretraining: also a line on the screen, at most every ten seconds."""
-
-    seconds = 10.0
-
-    def __init__(self, progress: Progress, *run: Any) -> None:
-        """Start the log; ``run``: see RunLog."""
-        super().__init__(*run)
-        self.progress, self.last = progress, time.monotonic()
-        self.shown = self.last
-
-    def write_step(self, row: Mapping[str, Any], tokens: float) -> None:
-        """Write the row of a step; ``tokens`` is how many went through the model since the row before."""
-        now = time.monotonic()
-        speed = tokens / max(now - self.last, 1e-9)
-        self.last = now
-        self.write({**row, "perf/tokens_per_second": round(speed)})
-        if now - self.shown >= self.seconds or row["step"] == self.progress.steps or "val/loss" in row:
-            self.shown = now
-            parts = [f"loss {row['train/loss']:.3f}"]
-            parts += [f"validation loss {row['val/loss']:.3f}"] if "val/loss" in row else []
-            print(self.progress.line(row["step"], [*parts, f"{speed:,.0f} tok/s"]), flush=True)
-
-
 def scalars(row: Mapping[str, Any]) -> dict[str, int | float]:
     """Return the entries of a row that a curve is drawn of; wandb and TensorBoard have the step beside them."""
     values = numbers(row).items()

@@ -63,7 +63,6 @@ def check_here(needs: list[Need], out: Path, device: str) -> None:
 
 
 def training_needs(settings: SftSettings | GrpoSettings, shape: ModelShape, ranks: Ranks) -> list[Need]:
-    """Return the needs of SFT, or of GRPO."""
     if isinstance(settings, GrpoSettings):
         return _grpo_needs(settings, shape, ranks)
     trainer = settings.trainer

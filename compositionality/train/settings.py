@@ -24,7 +24,8 @@ from compositionality.ranges import (
 )
 from compositionality.train.run_folder import flatten
 
-Trainer = Annotated[str, OneOf(("single", "verl"))]
+ENGINES = ("single", "verl")
+Trainer = Annotated[str, OneOf(ENGINES)]
 FloatType = Annotated[str, OneOf(("float32", "bfloat16"))]
 Attention = Annotated[str, OneOf(("sdpa", "flash_attention_2", "eager", "auto"))]
 VERLS_LOGGERS = ("console", "mlflow", "swanlab", "trackio")

@@ -14,6 +14,7 @@ Reads a model folder and files of chats, or of prompts and responses. Writes OUT
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -32,7 +33,7 @@ from compositionality.rollout.prompts import ChatRow
 from compositionality.seeds import row_at
 from compositionality.train.checkpoint import RunFolder, export, load_checkpoint, save_checkpoint
 from compositionality.train.dist import device, memory_metrics, rank
-from compositionality.train.log import Progress, SupervisedLog
+from compositionality.train.log import Progress, RunLog
 from compositionality.train.lora import check_adapters, stored
 from compositionality.train.memory import check_training
 from compositionality.train.metrics import TOKENS, TRAINED
@@ -98,7 +99,6 @@ class ChatBatches:
         return -(-len(self.rows) // self.batch_rows)
 
     def stream(self, start: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
-        """See :class:`Batches`."""
         for step in range(start, self.steps):
             yield micro_batches([self.rows[number] for number in self.numbers(step)], self.budget, rank, ranks)
 
@@ -260,6 +260,29 @@ class Fit:
             print(f"{target}: {figures}", flush=True)
             self.log.send_artifacts(used=recipe.inputs.values(), made=[target])
             self.log.close()
+
+
+class SupervisedLog(RunLog):
+    """The log of SFT and of pretraining: also a line on the screen, at most every ten seconds."""
+
+    seconds = 10.0
+
+    def __init__(self, progress: Progress, *run: Any) -> None:
+        super().__init__(*run)
+        self.progress, self.last = progress, time.monotonic()
+        self.shown = self.last
+
+    def write_step(self, row: Mapping[str, Any], tokens: float) -> None:
+        """Write the row of a step; ``tokens`` is how many went through the model since the row before."""
+        now = time.monotonic()
+        speed = tokens / max(now - self.last, 1e-9)
+        self.last = now
+        self.write({**row, "perf/tokens_per_second": round(speed)})
+        if now - self.shown >= self.seconds or row["step"] == self.progress.steps or "val/loss" in row:
+            self.shown = now
+            parts = [f"loss {row['train/loss']:.3f}"]
+            parts += [f"validation loss {row['val/loss']:.3f}"] if "val/loss" in row else []
+            print(self.progress.line(row["step"], [*parts, f"{speed:,.0f} tok/s"]), flush=True)
 
 
 # ---- the rows

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from compositionality.config.cli import parse, show_sources, split_layers
-from compositionality.config.profile import ENGINES, load_profile, profile_names
+from compositionality.config.profile import load_profile, profile_names
 from compositionality.errors import UserError
 from compositionality.ranges import OF_PROFILE, marks_of
 from compositionality.train.checks import check_settings
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
+from compositionality.train.settings import ENGINES
 
 FOLDER = Path(__file__).parents[2] / "compositionality" / "config" / "algorithm"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))

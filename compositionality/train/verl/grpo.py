@@ -75,7 +75,6 @@ def train(config: DictConfig) -> None:
 
 
 def make_recipe(config: DictConfig) -> Recipe:
-    """Return what the trained weights depend on."""
     flat = flatten(OmegaConf.to_container(config, resolve=True))
     critic = ("critic",) if config.algorithm.adv_estimator == "gae" else ()
     chosen = (*SETTINGS_OF_VERL, *critic, *(f"run.{key}" for key in SETTINGS_OF_OURS))

@@ -75,7 +75,6 @@ def train(config: DictConfig) -> None:
 
 
 def make_recipe(config: DictConfig, ranks: int) -> Recipe:
-    """Return what the trained weights depend on."""
     flat = flatten(OmegaConf.to_container(config, resolve=True))
     settings = {key: value for key, value in flat.items() if not key.startswith(CONVENIENCES)}
     settings |= {"processes": ranks, "export_dtype": config.run.export_dtype, "decay_power": config.run.decay_power}
