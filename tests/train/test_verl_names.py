@@ -3,16 +3,18 @@
 import copy
 from functools import reduce
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
-from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train import grpo
+from compositionality.train.grpo_settings import GAE, Advantage, Aggregation, GrpoSettings
 from compositionality.train.names import ELSEWHERE, TRL_NAMES, alternatives, answer, example
 from compositionality.train.settings import marked_settings
 from compositionality.train.sft_settings import SftSettings
+from compositionality.train.verl import configure
 from compositionality.train.verl.configure import grpo_keys, grpo_run, sft_keys, sft_run
 from compositionality.validation import keys_of
 
@@ -93,6 +95,15 @@ def test_verl_gets_or_refuses_every_key(schema: type[GrpoSettings] | type[SftSet
     unread = {key for key, _, _ in marked_settings(settings)} - read
     settled = {"trainer.steps_of", "trainer.part", "reward.custom_reward_function"}  # before verl is asked
     assert unread - settled == {"engine", "verl"}
+
+
+@pytest.mark.full
+def test_every_word_of_an_algorithm_has_its_row_with_both_engines() -> None:
+    for kind, ours, verls in (
+        (Advantage, {*grpo.ADVANTAGES, GAE}, configure.ADVANTAGES),
+        (Aggregation, {*get_args(Aggregation)[1].choices}, configure.LOSS_AGGREGATIONS),
+    ):
+        assert {*get_args(kind)[1].choices} == ours == {*verls}
 
 
 def test_other_entry_points_have_none_of_verls_names() -> None:
