@@ -10,6 +10,7 @@ from compositionality.errors import MissingPackageError, UserError, check_instal
 from compositionality.gpus import count_gpus
 from compositionality.http_json import address_of
 from compositionality.ranges import SINGLE, VERL
+from compositionality.reward.shapes import Control
 from compositionality.train.grpo_settings import GAE, GrpoRolloutSettings, GrpoSettings
 from compositionality.train.launch import world_size
 from compositionality.train.run_folder import flatten
@@ -92,7 +93,7 @@ def _check_grpo(settings: GrpoSettings) -> None:
         raise UserError(f"algorithm.kl={algorithm.kl}: give algorithm.kl_coef, the weight of that loss, or kl=none")
     if algorithm.entropy_like is not None and algorithm.entropy_coef <= 0:
         raise UserError(f"algorithm.entropy_coef={algorithm.entropy_coef}: entropy_like needs a positive one")
-    if settings.reward.is_control() and settings.trainer.keep_best:
+    if settings.reward.control != Control.NONE and settings.trainer.keep_best:
         raise UserError(
             f"reward.control={settings.reward.control}: the best checkpoint is chosen by right answers, on which "
             "nothing in a control may depend; set trainer.keep_best=false"

@@ -9,10 +9,8 @@ from compositionality.data.artefact import Recipe, is_to_be_checked, name_inputs
 from compositionality.data.row_format import RowFormat, RowSettings
 from compositionality.ranges import (
     REQUIRED,
-    CountOrAll,
     Fraction,
     NoEffect,
-    NonEmptyStr,
     NonNegativeFloat,
     NonNegativeInt,
     OfProfile,
@@ -31,12 +29,11 @@ from compositionality.train.metrics import ROLLOUT_ENTROPY, entropies
 from compositionality.train.settings import (
     ClusterSettings,
     Files,
-    FloatType,
-    Logger,
     MeshSettings,
     ModelSettings,
     OptimSettings,
     Trainer,
+    TrainerSettings,
     VerlsKeys,
     result_settings,
 )
@@ -148,13 +145,9 @@ class GrpoRewardSettings(FunctionSettings):
     judge_seconds: NoEffect[PositiveFloat] = 10.0  # a slower verdict is an error
     max_error_rate: NoEffect[Fraction] = 0.01  # share of completions on which the judge may fail
 
-    def is_control(self) -> bool:
-        """Return whether nothing may depend on correctness."""
-        return self.control != Control.NONE
-
     def by_reward(self) -> bool:
         """Return whether a group has signal where its rewards differ, not where some completions are right."""
-        return self.is_control() or self.shape == Shape.SCORE
+        return self.control != Control.NONE or self.shape == Shape.SCORE
 
     def settle(self, verl: dict[str, Any]) -> None:
         """Take verl's names for ``function``, those among its own keys too, and the shape that *auto* stands for."""
@@ -180,23 +173,17 @@ class GrpoRewardSettings(FunctionSettings):
 
 
 @dataclass
-class GrpoTrainerSettings:
+class GrpoTrainerSettings(TrainerSettings):
     """The run: its folder, its length in updates, and what is written how often (in steps; 0: never)."""
 
-    output: NonEmptyStr = REQUIRED  # run folder: final/ and best/ are models
     steps: PositiveInt | None = None  # updates (with updates_per_step=1); null: 100, or as many as epochs gives
     epochs: PositiveInt | None = None  # passes over the problems, in whole steps; beside steps the smaller wins
     save_every: NonNegativeInt = 25  # steps between checkpoints (0: one at the end)
     eval_every: NonNegativeInt = 25  # steps between evaluations, and one before the first (0: none at all)
     eval_limit: OnlySingle[PositiveInt | None] = None  # problems of each data source; null: all
     eval_samples: PositiveInt = 1  # completions of each of them; of several pass@k is reported, too
-    keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
     keep_best: bool = True  # and the best by validation, as best/
-    micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
-    threads: PositiveInt = 1  # of each process, on a CPU
-    logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb, verl's others; metrics.jsonl always
     samples_every: NonNegativeInt = 10  # steps between files of completions to read (0: none)
-    export_dtype: OnlyVerl[FloatType] = "float32"  # of final/ and best/; float32 is exact
 
     def last_step(self) -> int:
         """Return the number of the last step, once ``settle_length`` has counted the problems."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import write_text
-from compositionality.train.metrics import numbers, read_metrics
+from compositionality.train.metrics import Row, numbers, read_metrics
 from compositionality.train.run_folder import WANDB_ID
 
 
@@ -140,7 +140,6 @@ TABLE = "val/generations"
 """Where wandb and TensorBoard have them."""
 GROUPS_TO_READ = 5
 """Of a step."""
-Row = Mapping[str, Any]
 
 
 class Completions:

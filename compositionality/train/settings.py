@@ -9,9 +9,11 @@ from compositionality.ranges import (
     EFFECT,
     NO_EFFECT,
     REQUIRED,
+    CountOrAll,
     FractionBelowOne,
     Mark,
     NoEffect,
+    NonEmptyStr,
     NonNegativeFloat,
     NonNegativeInt,
     OneOf,
@@ -74,6 +76,18 @@ class OptimSettings:
     warmup_steps: NonNegativeInt = 0  # steps (of SFT: updates) over which the rate rises
     decay_power: NonNegativeFloat = 0.0  # the rate falls as (1 - step/steps)^decay_power; 0: it stays
     max_grad_norm: PositiveFloat = 1.0  # gradients are scaled down to this norm
+
+
+@dataclass
+class TrainerSettings:
+    """The run: its folder, and what does not depend on how it learns."""
+
+    output: NonEmptyStr = REQUIRED  # run folder: final/ is the trained model, best/ of RL the best by validation
+    keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
+    micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
+    threads: PositiveInt = 1  # of each process, on a CPU
+    logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb, verl's others; metrics.jsonl always
+    export_dtype: OnlyVerl[FloatType] = "float32"  # of final/ and best/; float32 is exact
 
 
 @dataclass

@@ -8,24 +8,21 @@ from compositionality.data.artefact import Recipe, name_inputs, read_manifest
 from compositionality.errors import UserError
 from compositionality.ranges import (
     REQUIRED,
-    CountOrAll,
     Effect,
     NoEffect,
     NonEmptyStr,
     OnlySingle,
-    OnlyVerl,
     PositiveInt,
     Seed,
 )
 from compositionality.train.settings import (
     ClusterSettings,
     Files,
-    FloatType,
-    Logger,
     MeshSettings,
     ModelSettings,
     OptimSettings,
     Trainer,
+    TrainerSettings,
     VerlsKeys,
     result_settings,
 )
@@ -51,10 +48,9 @@ class SftDataSettings:
 
 
 @dataclass
-class SftTrainerSettings:
+class SftTrainerSettings(TrainerSettings):
     """The run: its folder, its length, and what is written how often. Steps count updates."""
 
-    output: NonEmptyStr = REQUIRED  # run folder: final/ is the trained model
     epochs: Effect[PositiveInt] = 2  # times that every row is seen
     steps: Effect[PositiveInt | None] = None  # exactly so many updates instead of whole epochs
     tokens: OnlySingle[Effect[PositiveInt | None]] = None  # instead, updates nearest to so many tokens, prompts too
@@ -64,13 +60,8 @@ class SftTrainerSettings:
     batch_rows: Effect[PositiveInt] = 128  # rows of an update, of all processes; single: fewer in the last of an epoch
     batch_tokens: OnlySingle[Effect[PositiveInt | None]] = None  # instead, rows with about so many trained tokens
     batch_of: OnlySingle[str] = ""  # instead, with as many as an update of this finished run has
-    micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     save_every: PositiveInt | None = None  # updates between checkpoints; null: one after each epoch
     log_every: OnlySingle[PositiveInt] = 1  # updates between rows of metrics.jsonl
-    keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
-    threads: PositiveInt = 1  # of each process, on a CPU
-    logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb, verl's others; metrics.jsonl always
-    export_dtype: OnlyVerl[FloatType] = "float32"  # of final/; float32 is exact
 
 
 @dataclass
