@@ -1,8 +1,8 @@
-"""Types of settings that include their range."""
+"""Types of settings that include their range, and marks by which a setting says more of itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from annotated_types import Ge, Gt, Interval, MinLen
 from pydantic_core import CoreSchema, core_schema
@@ -56,3 +56,31 @@ Seed = Annotated[int, Interval(ge=0, le=2**31 - 1)]
 Workers = Annotated[int, Interval(ge=1, le=1024)]
 """Processes on this machine."""
 Port = Annotated[int, Interval(ge=1, le=65535)]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a setting says of itself beside its type."""
+
+    name: str
+
+
+Kind = TypeVar("Kind")
+NO_EFFECT, EFFECT, OF_PROFILE = Mark("no effect"), Mark("effect"), Mark("of profile")
+SINGLE, VERL = Mark("single"), Mark("verl")
+NoEffect = Annotated[Kind, NO_EFFECT]
+"""The result does not depend on it: it changes where, how fast or how far a run goes. Of a section: all its keys."""
+Effect = Annotated[Kind, EFFECT]
+"""The result depends on this key of a section that has else no effect."""
+OfProfile = Annotated[Kind, OF_PROFILE]
+"""A named algorithm leaves it to the profile: what is asked, used and corrected for."""
+OnlySingle = Annotated[Kind, SINGLE]
+OnlyVerl = Annotated[Kind, VERL]
+"""Only this engine has it."""
+
+
+def marks_of(schema: type[Any]) -> dict[str, tuple[Mark, ...]]:
+    """Return the marks of each field of a dataclass."""
+    kinds = get_type_hints(schema, include_extras=True)
+    of_types = {entry.name: getattr(kinds[entry.name], "__metadata__", ()) for entry in fields(schema)}
+    return {name: tuple(mark for mark in marks if isinstance(mark, Mark)) for name, marks in of_types.items()}

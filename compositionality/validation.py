@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Interval, MinLen
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from compositionality.errors import UserError
-from compositionality.ranges import ALL, REQUIRED, OneOf, OneUp
+from compositionality.ranges import ALL, REQUIRED, SINGLE, VERL, Mark, OneOf, OneUp, marks_of
 
 Settings = TypeVar("Settings")
 EXPECTED = {
@@ -131,8 +131,8 @@ def unknown_setting(schema: Any, key: str) -> str:
 def keys_of(schema: Any, prefix: str = "") -> Iterator[str]:
     """Yield the keys of a dataclass and of nested ones, with dots."""
     for name, kind in _kinds(schema).items():
-        if is_dataclass(kind):
-            yield from keys_of(kind, f"{prefix}{name}.")
+        if is_dataclass(_plain(kind)):
+            yield from keys_of(_plain(kind), f"{prefix}{name}.")
         else:
             yield prefix + name
 
@@ -162,6 +162,8 @@ def _kinds(schema: Any) -> dict[str, Any]:
 
 def _parts(kind: Any) -> tuple[Any, ...]:
     """Return the members of a union, without None, else the type itself."""
+    if get_origin(kind) is Annotated and get_origin(get_args(kind)[0]) in (Union, UnionType):
+        kind = get_args(kind)[0]
     if get_origin(kind) in (Union, UnionType):
         return tuple(part for part in get_args(kind) if part is not type(None))
     return (kind,)
@@ -175,7 +177,8 @@ def _plain(kind: Any) -> Any:
 
 def range_of(kind: Any) -> str:
     """Return the range of a type in words, such as ``be at least 1``; empty if it has none."""
-    bounds = [bound for part in _parts(kind) if get_origin(part) is Annotated for bound in part.__metadata__]
+    parts = [part for part in (kind, *_parts(kind)) if get_origin(part) is Annotated]
+    bounds = dict.fromkeys(bound for part in parts for bound in part.__metadata__ if not isinstance(bound, Mark))
     return " and ".join(map(_words, bounds))
 
 
@@ -208,7 +211,10 @@ def typed_text(value: Any) -> str:
 
 
 def phrases(schema: type[Any]) -> dict[str, str]:
-    """Return the help text of each field of a dataclass: metadata ``help``, else the comment at the end of its line."""
+    """Return the help text of each field of a dataclass: metadata ``help``, else the comment at the end of its line.
+
+    Of a field that one engine alone has, the text begins with the engine's name.
+    """
     texts: dict[str, str] = {}
     for base in reversed(schema.__mro__):
         if not is_dataclass(base):
@@ -222,6 +228,9 @@ def phrases(schema: type[Any]) -> dict[str, str]:
         for node in ast.iter_child_nodes(ast.parse(source).body[0]):
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 texts[node.target.id] = comments.get(node.end_lineno or 0, "")
+    for name, marks in marks_of(schema).items():
+        for mark in {*marks} & {SINGLE, VERL}:
+            texts[name] = f"{mark.name}: {texts[name]}"
     return texts | {entry.name: entry.metadata["help"] for entry in fields(schema) if "help" in entry.metadata}
 
 

@@ -26,8 +26,7 @@ def write_strings(path: Path, rows: int, split: str = "train", task: StringGener
 
 def tiny_model(names: list[str], seed: int = 0, **shape: int) -> tuple[Any, Any]:
     """A freshly initialised model and its tokenizer; the heads are as wide as vLLM's attention on a CPU wants them."""
-    from compositionality.train.tiny.model import TinyConfig, build_model
-    from compositionality.train.tiny.tokenizer import build_tokenizer
+    from compositionality.train.tiny.model import TinyConfig, build_model, build_tokenizer
 
     tokenizer = build_tokenizer(names)
     sizes = {"layers": 2, "width": 32, "heads": 2, "head_width": 32, **shape}

@@ -368,8 +368,8 @@ def test_p14_nothing_needs_the_network(tmp_path: Path) -> None:
     code = """
 import sys
 from compositionality.__main__ import main
-from compositionality.train.tiny import corpus, model, tokenizer
-vocabulary = tokenizer.build_tokenizer(corpus.definition_names())
+from compositionality.train.tiny import corpus, model
+vocabulary = model.build_tokenizer(corpus.definition_names())
 for part in (model.build_model(model.TinyConfig(), vocabulary, 0), vocabulary):
     part.save_pretrained("model")
 for line in sys.stdin.read().splitlines():

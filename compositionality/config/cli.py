@@ -187,10 +187,8 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
         plain = plain.replace("-", "_")
     kind = kind_of(schema, plain)
     if kind is None:
-        if "." in plain:
-            from compositionality.train.verl.names import answer
-        else:
-            from compositionality.train.trl_names import answer_trl as answer
+        from compositionality.train.names import answer
+
         hint = answer(schema, plain)
         if not equals and not hint:
             sweep = "sweeps are not supported; " if word in ("-m", "--multirun") else ""

@@ -18,13 +18,14 @@ from typing import Annotated, Any
 from compositionality.config.verbs import VERBS, entry_point
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveInt
+from compositionality.ranges import OF_PROFILE, REQUIRED, NonNegativeInt, OneOf, PositiveInt, marks_of
 from compositionality.train.run_folder import flatten
+from compositionality.train.settings import ENGINES
 from compositionality.validation import choices, validated
 from compositionality.yaml_files import flow_list, named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
-ENGINES = ("single", "verl")
+
 TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
 Keys = dict[str, Any]
 """Keys and values, nested."""
@@ -36,8 +37,6 @@ FILES = {
     "scaling_test": ["scaling_task/holdout", "scaling_task/deeper", "scaling_task/longer"],
 }
 """Lists of problem files that most profiles share."""
-PROFILE_KEYS = ("updates_per_step", "max_generation_batches", "too_few_groups", "importance_cap")
-"""Keys of ``algorithm`` that a named algorithm leaves to the profile: what is asked, used and corrected for."""
 CREATE = "create_problems/"
 """Settings of ``create_problems`` are kept by task: ``create_problems/string``."""
 
@@ -211,15 +210,15 @@ def expand_files(profile: Profile, word: str) -> str:
 def algorithm_layer(name: str) -> Layer:
     """Return the keys of a file of ``config/algorithm``, given by its name or by a path that ends in .yaml.
 
-    Keys that it leaves out have their defaults, not the profile's, but for ``PROFILE_KEYS``. UserError without keys.
+    Keys that it leaves out have their defaults, and the profile's if they are ``OfProfile``. UserError without keys.
     """
     from compositionality.train.grpo_settings import AlgorithmSettings  # after the import of the command line
 
     path = named_yaml(FOLDER.with_name("algorithm"), "algorithm", name)
-    values = read_yaml_mapping(path)
+    values, marks = read_yaml_mapping(path), marks_of(AlgorithmSettings)
     if not isinstance(values.get("algorithm"), dict):
         raise UserError(f"{shown(path)}: algorithm: no keys; give it those that differ from the defaults in --help")
-    defaults = {key: value for key, value in asdict(AlgorithmSettings()).items() if key not in PROFILE_KEYS}
+    defaults = {key: value for key, value in asdict(AlgorithmSettings()).items() if OF_PROFILE not in marks[key]}
     return Layer(shown(path), merge({"algorithm": defaults}, values))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from compositionality.data.json_files import read_text
 from compositionality.errors import UserError
-from compositionality.ranges import NonEmptyStr
+from compositionality.ranges import NoEffect, NonEmptyStr
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 """The name of a column in the template of a prompt."""
@@ -39,7 +39,7 @@ class RowSettings:
     reward_fn_key: NonEmptyStr = RL_SCHEMA.source_key  # column of the data source, which names the judge
     truth_key: list[str] = field(default_factory=list)  # columns of the answer; []: reward_model's; several: an object
     source: str | None = None  # data source of rows without such a column, such as countdown
-    prompt_template: str | None = None  # text file with {COLUMN}: the prompt of rows without one
+    prompt_template: NoEffect[str | None] = None  # text file with {COLUMN}: the prompt of rows without one
 
     def row_format(self, *, any_source: bool = False) -> RowFormat:
         """Return the row format, with the template's text. UserError for a template without a column."""

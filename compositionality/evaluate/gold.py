@@ -154,7 +154,7 @@ def score(model: Any, rows: Sequence[ChatRow], tokens_at_once: int = TOKENS_AT_O
     """Return log-probability and rank of the tokens in each row's loss mask, (T,), in the order of the rows."""
     import torch
 
-    from compositionality.train.batches import micro_batches
+    from compositionality.train.sft import micro_batches
 
     order = sorted(range(len(rows)), key=lambda number: -len(rows[number].tokens))
     scores = list[tuple[Floats, Counts]]()

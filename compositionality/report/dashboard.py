@@ -27,9 +27,7 @@ from compositionality.report.draw import SCALING, FigureSettings, chart_of, chos
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
-from compositionality.train.log import wandb_is_usable
-from compositionality.train.run_folder import models_in, task_of_files
-from compositionality.train.wandb_runs import (
+from compositionality.train.boards import (
     ALIAS,
     OF_A_STUDY,
     facts_of,
@@ -37,6 +35,8 @@ from compositionality.train.wandb_runs import (
     or_left_out,
     send_artifacts,
 )
+from compositionality.train.log import wandb_is_usable
+from compositionality.train.run_folder import models_in, task_of_files
 
 SOURCES = ("model", "models", "problems", "rollouts", "evaluation", "results", "points")
 """Settings that name what a verb reads, some as NAME:PATH."""

@@ -38,7 +38,7 @@ from compositionality.report.draw import AGAIN as REFIT
 from compositionality.report.draw import SCALING_SHAPE
 from compositionality.study.model import all_arms
 from compositionality.study.runner import machine, versions
-from compositionality.train.completions import SAMPLES
+from compositionality.train.log import SAMPLES
 from compositionality.train.metrics import read_metrics
 from compositionality.yaml_files import read_yaml
 

@@ -18,12 +18,10 @@ from compositionality.errors import MissingPackageError, UserError
 from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED
 from compositionality.report.dashboard import JOBS, TABLES, plain, send_result
-from compositionality.train.boards import TensorBoard
-from compositionality.train.completions import rows_with_completions
-from compositionality.train.log import RunLog, wandb_is_usable
+from compositionality.train.boards import TensorBoard, place_of, run_name
+from compositionality.train.log import RunLog, rows_with_completions, wandb_is_usable
 from compositionality.train.run_folder import RECIPE, RUN_VARIABLES, WANDB_ID, models_in
 from compositionality.train.tiny.settings import model_of
-from compositionality.train.wandb_runs import place_of, run_name
 
 
 @dataclass

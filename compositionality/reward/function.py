@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.ranges import NoEffect
 
 NAME = "compute_score"
 INPUT = "reward.function:"
@@ -22,7 +23,7 @@ INPUT = "reward.function:"
 class FunctionSettings:
     """The reward function that judges instead of the tasks."""
 
-    function: str | None = None  # FILE.py[:NAME] of verl's compute_score, for any data source; null: the task's judge
+    function: NoEffect[str | None] = None  # FILE.py[:NAME] of verl's compute_score, for any source; null: the task's
 
     def check(self) -> None:
         """Raise UserError for a function that a judging process cannot load."""

@@ -36,7 +36,7 @@ from compositionality.evaluate.table import SCHEMA
 from compositionality.study.model import ROOTS, Replicate, Request, find_arm, load_study, study_folder
 from compositionality.study.plan import plan, sort_steps
 from compositionality.study.steps import STEP_VARIABLES, Step
-from compositionality.train.completions import SAMPLES
+from compositionality.train.log import SAMPLES
 from compositionality.train.run_folder import flatten
 from compositionality.validation import choices
 from compositionality.yaml_files import flow_list, read_yaml_mapping

@@ -24,8 +24,7 @@ from compositionality.rollout.model_folder import (
     text_template,
 )
 from compositionality.rollout.prompts import chat_text
-from compositionality.train.chat_rows import check_template
-from compositionality.train.model_texts import write_for_both_generations
+from compositionality.train.rows import check_template
 from compositionality.types import Message
 
 STEP = "set_chat_template"
@@ -151,6 +150,8 @@ def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: in
     ends = {"eos_token_id": [eos_id, *more] if more else eos_id}
     _change(generation, ends)
     _change(target / "config.json", ends)
+    from compositionality.train.checkpoint import write_for_both_generations  # it imports torch
+
     write_for_both_generations(target)
 
 

@@ -33,7 +33,6 @@ from compositionality.errors import UserError
 from compositionality.ranges import ALL, CountOrAll
 from compositionality.train.dist import on_first_rank, rank
 from compositionality.train.metrics import DAMAGED, STEP_ROW, step_row
-from compositionality.train.model_texts import write_for_both_generations
 from compositionality.train.run_folder import (
     HASHES,
     OR,
@@ -272,17 +271,6 @@ _METADATA_CLASSES = {
 }
 
 
-def load_state(path: Path) -> dict[str, Any]:
-    """Return the tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except pickle.UnpicklingError as error:
-        raise UserError(f"{path}: holds more than tensors and would run code when read; use another one") from error
-    except (RuntimeError, EOFError, OSError) as error:
-        raise UserError(f"{path}: damaged checkpoint; use another one") from error
-    return state
-
-
 class CheckpointReader(FileSystemReader):  # type: ignore[misc]
     """Reads a distributed checkpoint whose ``.metadata`` holds what torch writes there and nothing else.
 
@@ -290,7 +278,6 @@ class CheckpointReader(FileSystemReader):  # type: ignore[misc]
     """
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Return what the checkpoint holds."""
         with Path(self._get_metadata_path(kwargs.get("rank"))).open("rb") as stream:
             _MetadataUnpickler(stream).load()
         return super().read_metadata(*args, **kwargs)
@@ -300,7 +287,6 @@ class CheckpointPlanner(DefaultLoadPlanner):  # type: ignore[misc]
     """Takes plain data beside tensors, and no other object; pickle.UnpicklingError otherwise."""
 
     def load_bytes(self, read_item: ReadItem, value: BytesIO) -> None:
-        """Put one entry that is no tensor in its place."""
         torch.load(value, weights_only=True)
         value.seek(0)
         super().load_bytes(read_item, value)
@@ -312,3 +298,58 @@ class _MetadataUnpickler(pickle.Unpickler):
         if is_dtype or (module, name) in _METADATA_CLASSES:
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"{module}.{name} is no part of a checkpoint")
+
+
+# ---- the texts of a model folder
+
+FULL, LOCAL = "full_attention", "sliding_attention"
+OF_NO_SCALING = {"rope_theta", "partial_rotary_factor"}
+
+
+def write_for_both_generations(folder: Path) -> None:
+    """Add to the configurations of model and tokenizer in ``folder`` what transformers 4 reads; 5 reads as before.
+
+    transformers 5 writes the base of rotary positions inside ``rope_parameters``, where 4 does not look: it would take
+    its own default and answer wrong without a word. The tokenizer's class and extra tokens have new names too.
+    """
+    changes = {"config.json": with_old_config_keys, "tokenizer_config.json": with_old_tokenizer_words}
+    for file, change in ((folder / name, change) for name, change in changes.items()):
+        if file.is_file():
+            content = change(json.loads(file.read_text()))
+            write_text(file, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def with_old_config_keys(config: dict[str, Any]) -> dict[str, Any]:
+    """Return ``config`` with ``rope_theta``, ``rope_scaling`` and ``torch_dtype``, also in configurations in it."""
+    parts = {
+        key: with_old_config_keys(value)
+        for key, value in config.items()
+        if key.endswith("_config") and isinstance(value, dict)
+    }
+    old = _old_rope_keys(config.get("rope_parameters") or {})
+    if isinstance(config.get("dtype"), str):
+        old["torch_dtype"] = config["dtype"]
+    return {**config, **parts, **old}
+
+
+def with_old_tokenizer_words(config: dict[str, Any]) -> dict[str, Any]:
+    """Return ``config`` with a tokenizer class that both know, and extra special tokens by the name both read."""
+    new = dict(config)
+    if new.get("tokenizer_class") == "TokenizersBackend":
+        new["tokenizer_class"] = "PreTrainedTokenizerFast"
+    if isinstance(new.get("extra_special_tokens"), list):  # 4 takes a mapping under this name
+        new["additional_special_tokens"] = new.pop("extra_special_tokens")
+    return new
+
+
+def _old_rope_keys(rope: dict[str, Any]) -> dict[str, Any]:
+    """Return what 4 calls the rotary settings, which 5 keeps in one mapping, or in one for each kind of attention."""
+    if isinstance(rope.get(FULL), dict):
+        local = rope.get(LOCAL) or {}
+        base = {"rope_local_base_freq": local["rope_theta"]} if "rope_theta" in local else {}
+        return _old_rope_keys(rope[FULL]) | base
+    old = {key: rope[key] for key in sorted(OF_NO_SCALING & rope.keys())}
+    scaling = {key: value for key, value in rope.items() if key not in OF_NO_SCALING}
+    if scaling and scaling != {"rope_type": "default"}:
+        old["rope_scaling"] = scaling
+    return old

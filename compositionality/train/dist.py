@@ -37,7 +37,6 @@ def join_mesh(mesh: MeshSettings, world: int, *, on_gpu: bool) -> DeviceMesh:
 
 
 def stop_processes() -> None:
-    """Wait for the other ranks and leave the process group."""
     if dist.is_initialized():
         dist.barrier()
         dist.destroy_process_group()

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
-from compositionality.train import grpo_checks, grpo_settings, sft_settings
-from compositionality.train.chat_rows import read_messages
+from compositionality.train import grpo_settings, sft_settings
+from compositionality.train.checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.launch import check_a_gpu_each, choose_device, count_processes, on_ranks
-from compositionality.train.run_folder import check_run, skips
+from compositionality.train.rows import read_messages
+from compositionality.train.run_folder import check_run, is_finished
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.settings import PretrainSettings, make_recipe
 from compositionality.yaml_files import as_yaml
@@ -31,15 +32,15 @@ SLOW_ATTENTION = (
 
 def train_grpo(settings: GrpoSettings) -> None:
     """Train ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
-    grpo_checks.check_settings(settings)
-    settle_files(settings)
+    check_settings(settings)
+    settle_files(settings, dry=settings.dry_run)
     _train(settings, grpo_settings.make_recipe)
 
 
 def train_sft(settings: SftSettings) -> None:
     """Fine-tune ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
-    sft_settings.check_settings(settings)
-    settle_files(settings)
+    check_settings(settings)
+    settle_files(settings, dry=settings.dry_run)
     if not settings.data.val_files and "RANK" not in os.environ:
         print("no data.val_files: no validation loss is reported", flush=True)
     _train(settings, sft_settings.make_recipe)
@@ -51,13 +52,39 @@ def pretrain_tiny(settings: PretrainSettings) -> None:
         on_ranks(settings.run, lambda: _be_a_rank(settings))
 
 
-def settle_files(settings: GrpoSettings | SftSettings) -> None:
-    """Fill in what the files of rows and other runs say: how long to train, on what to validate."""
+def skips(target: Path, recipe: Recipe, *, force: bool) -> bool:
+    """Ask ``is_finished`` before ranks are started, and torch imported; False on a rank, which checks itself."""
+    return "RANK" not in os.environ and target.exists() and is_finished(target, recipe, force=force)
+
+
+def settle_files(settings: GrpoSettings | SftSettings, *, dry: bool) -> None:
+    """Fill in what the files of rows and other runs say: how long to train, on what to validate.
+
+    With ``dry``, what is not there yet is left out.
+    """
     if isinstance(settings, GrpoSettings):
-        grpo_checks.settle_length(settings)
+        settle_epochs(settings, dry=dry)
     else:
-        sft_settings.settle_length(settings)
+        sft_settings.settle_length(settings, dry=dry)
         sft_settings.settle_validation(settings)
+
+
+def settle_epochs(settings: GrpoSettings, *, dry: bool) -> None:
+    """Set ``trainer.steps`` to at most the whole steps of ``trainer.epochs`` passes, as verl counts them.
+
+    A dry run without the problems leaves it. UserError for problems that make no step.
+    """
+    data, trainer = settings.data, settings.trainer
+    if trainer.epochs is None or not is_to_be_checked(*data.train_files, dry=dry):
+        return
+    problems = sum(read_problems(Path(path), settings.row_format()).num_rows for path in data.train_files)
+    if problems < data.prompts_per_step:
+        raise UserError(
+            f"{', '.join(data.train_files)}: {problems} problems are less than a step; "
+            f"lower data.prompts_per_step={data.prompts_per_step}"
+        )
+    steps = problems // data.prompts_per_step * trainer.epochs
+    trainer.steps = min(trainer.steps or steps, steps)
 
 
 def show_verl(settings: GrpoSettings | SftSettings) -> str:
@@ -67,7 +94,7 @@ def show_verl(settings: GrpoSettings | SftSettings) -> str:
     """
     if settings.engine != "verl":
         return ""
-    settle_files(replace(settings, dry_run=True))  # which has the same parts
+    settle_files(settings, dry=True)
     settle_cluster(settings, imagined=True)
     config = _verl_config(settings)  # before omegaconf is imported here: it refuses a wrong antlr4
     from omegaconf import OmegaConf
@@ -198,7 +225,7 @@ def train_on_rank(settings: GrpoSettings | SftSettings) -> Path:
 
 
 def _read_inputs(settings: GrpoSettings | SftSettings) -> Any:
-    from compositionality.train.grpo_inputs import read_grpo_inputs
+    from compositionality.train.rows import read_grpo_inputs
     from compositionality.train.sft import read_sft_inputs
 
     return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)

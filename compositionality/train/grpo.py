@@ -3,7 +3,7 @@
 Read it from the top: ``train`` starts a run or goes on with one, ``GrpoTrainer.run`` is the loop, and below stands what
 the loop calls, in the order of a step: rollout and rewards, advantages, micro-batches, losses (one formula, one
 function). ``train/README.md`` names the papers. The command checks the settings and starts the ranks (``engines.py``);
-on each of them ``train`` gets a function that reads the problems (``grpo_inputs.py``).
+on each of them ``train`` gets a function that reads the problems (``rows.py``).
 
     python compositionality/train/grpo.py model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py mesh.tensor=2 …
@@ -55,6 +55,7 @@ from compositionality.train.policy import (
     set_learning_rate,
     shard,
     trainable,
+    without_adapters,
 )
 from compositionality.train.prompts import (
     GrpoInputs,
@@ -109,7 +110,9 @@ class GrpoTrainer:
     def __init__(self, settings: GrpoSettings, inputs: GrpoInputs, mesh: DeviceMesh | None, folder: RunFolder) -> None:
         self.settings, self.inputs, self.mesh, self.folder = settings, inputs, mesh, folder
         self.policy = self.new_policy(entropy_gradient=settings.algorithm.entropy_coef != 0)
-        self.reference = None if settings.algorithm.kl == "none" else self.new_policy().requires_grad_(False)
+        self.reference: Policy | None = None
+        if settings.algorithm.kl != "none":  # with LoRA it is the policy without its adapters
+            self.reference = self.policy if settings.model.lora.rank else self.new_policy().requires_grad_(False)
         self.optimizer = new_optimizer(self.policy, settings.optim)
         self.clock = Clock()
         self.sampler = new_sampler(settings, self.policy.model.config, inputs.eos_ids, device())
@@ -232,7 +235,7 @@ class GrpoTrainer:
             with self.clock("old_log_prob"):
                 self.compute_log_probs("old_logp_N", self.policy, updates)
         if self.reference is not None:
-            with self.clock("ref"):
+            with self.clock("ref"), without_adapters(self.reference):
                 self.compute_log_probs("ref_logp_N", self.reference, updates)
         gap = RolloutGap()
         sums: list[dict[str, Tensor]] = []  # metrics of each micro-batch
@@ -375,7 +378,6 @@ class RolloutWorker:
     def _generate(
         self, problems: Sequence[TokenizedProblem], positions: Sequence[int], sample_numbers: Sequence[int]
     ) -> list[PromptGroup]:
-        """Return the groups of this rank's share."""
         repeated = [problem for problem in problems for _ in sample_numbers]
         seeds = completion_seeds(self.settings.rollout.seed, positions, sample_numbers)
         with self.clock("gen"):

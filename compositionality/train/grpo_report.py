@@ -17,10 +17,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from compositionality.data.artefact import remove, write_text
-from compositionality.train.completions import to_read
 from compositionality.train.dist import device
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
-from compositionality.train.log import Progress, RunLog
+from compositionality.train.log import Progress, RunLog, to_read
 from compositionality.train.metrics import (
     ENTROPY,
     EVALUATED_TOKENS,

@@ -1,7 +1,7 @@
-"""The settings of GRPO with either engine, and their only defaults; ``grpo_checks.py`` says what no run can have."""
+"""The settings of GRPO with either engine, and their only defaults; ``checks.py`` says what no run can have."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +9,14 @@ from compositionality.data.artefact import Recipe, is_to_be_checked, name_inputs
 from compositionality.data.row_format import RowFormat, RowSettings
 from compositionality.ranges import (
     REQUIRED,
-    CountOrAll,
     Fraction,
-    NonEmptyStr,
+    NoEffect,
     NonNegativeFloat,
     NonNegativeInt,
+    OfProfile,
     OneOf,
+    OnlySingle,
+    OnlyVerl,
     PositiveFloat,
     PositiveFraction,
     PositiveInt,
@@ -24,16 +26,16 @@ from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Control, Shape, overlong_penalty, replace_rewards, reward, shape_of
 from compositionality.train.metrics import ROLLOUT_ENTROPY, entropies
-from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (
-    NOT_THE_RESULT,
     ClusterSettings,
-    FloatType,
-    Logger,
+    Files,
     MeshSettings,
     ModelSettings,
     OptimSettings,
     Trainer,
+    TrainerSettings,
+    VerlsKeys,
+    result_settings,
 )
 from compositionality.types import PromptGroup, Verdict
 
@@ -53,11 +55,11 @@ ControlName = Annotated[str, OneOf(tuple(Control))]
 class GrpoDataSettings(RowSettings):
     """Problem files, how their rows are read, and how many problems a step takes from them."""
 
-    train_files: list[str] = REQUIRED  # problem files (parquet or .jsonl), "[a.parquet,b.parquet]"
-    val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
+    train_files: Files = REQUIRED  # problem files (parquet or .jsonl), "[a.parquet,b.parquet]"
+    val_files: Files = field(default_factory=list)  # problem files; accuracy is reported by data_source
     seed: Seed = 1  # order of the problems
     shuffle: bool = True  # in every pass over the files; false: keep their order
-    train_limit: PositiveInt | None = None  # single: problems of each data source to train on; null: all
+    train_limit: OnlySingle[PositiveInt | None] = None  # problems of each data source to train on; null: all
     prompts_per_step: PositiveInt = 16  # groups of an update
     max_prompt_tokens: PositiveInt = 1024  # longer prompts are refused before the start
     apply_chat_template: bool = True  # false: a prompt is its text and no more (R1-zero), also for the model made
@@ -74,10 +76,10 @@ class GrpoRolloutSettings:
     top_k: NonNegativeInt = 0  # 0: off
     max_tokens: PositiveInt = 8192  # of a completion; longer ones are cut and count as wrong
     seed: Seed = 1  # of the completions
-    max_rows: PositiveInt = 256  # builtin: completions that are drawn at once
-    server_url: str | None = None  # server: address of SGLang or vLLM
-    bucket_mb: PositiveInt = 512  # single: weights that go to the sampler at once
-    gpu_memory: PositiveFraction = 0.4  # share of the GPU for vLLM
+    max_rows: OnlySingle[NoEffect[PositiveInt]] = 256  # builtin: completions that are drawn at once
+    server_url: OnlySingle[NoEffect[str | None]] = None  # server: address of SGLang or vLLM
+    bucket_mb: OnlySingle[NoEffect[PositiveInt]] = 512  # weights that go to the sampler at once
+    gpu_memory: NoEffect[PositiveFraction] = 0.4  # share of the GPU for vLLM
     generation_batch: PositiveInt | None = None  # dynamic sampling: problems asked at once; null: twice those of a step
 
 
@@ -91,18 +93,18 @@ class AlgorithmSettings:
     loss_aggregation: Aggregation = "token"  # mean over tokens; mean of means; dr_grpo: sum / (rows × max_tokens)
     clip_low: Fraction = 0.2  # the ratio of policies is clipped to 1 - clip_low … 1 + clip_high
     clip_high: NonNegativeFloat = 0.2  # DAPO: 0.28
-    updates_per_step: PositiveInt = 1  # 1: strictly on-policy
+    updates_per_step: OfProfile[PositiveInt] = 1  # 1: strictly on-policy
     kl: KlTerm = "auto"  # distance to the starting model as a loss; none: whatever kl_coef is; auto: k3 with a kl_coef
     kl_coef: NonNegativeFloat = 0.0  # weight of that loss
     entropy_coef: float = 0.0  # weight of the entropy, which is maximised
-    entropy_like: str | None = None  # metrics.jsonl of a run to follow: weight = entropy_coef × (its entropy - ours)
-    importance_cap: PositiveFloat | None = None  # weight tokens by trainer's over sampler's probability, at most this
+    entropy_like: OnlySingle[NoEffect[str | None]] = None  # metrics.jsonl of a run whose entropy is followed
+    importance_cap: OnlySingle[OfProfile[PositiveFloat | None]] = None  # largest weight trainer / sampler of a token
     drop_equal_groups: bool | None = None  # leave out groups that are all right or all wrong; null: as dynamic_sampling
     dynamic_sampling: bool = False  # DAPO: sample on until prompts_per_step groups with signal are there
-    max_generation_batches: PositiveInt = 10  # times generation_batch problems are asked for an update, no more
-    too_few_groups: TooFew = "stop"  # then: stop with a checkpoint, or train on those that there are
-    overlong_buffer: NonNegativeInt = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
-    overlong_penalty: NonNegativeFloat = 1.0  # the reward lost at the last of them
+    max_generation_batches: OfProfile[NoEffect[PositiveInt]] = 10  # at most for an update, times generation_batch
+    too_few_groups: OnlySingle[OfProfile[NoEffect[TooFew]]] = "stop"  # then: stop with a checkpoint, or train
+    overlong_buffer: OnlySingle[NonNegativeInt] = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
+    overlong_penalty: OnlySingle[NonNegativeFloat] = 1.0  # the reward lost at the last of them
 
     def settle(self) -> None:
         """Set the KL term that ``kl=auto`` stands for; ``kl=none`` wins over a weight, which a profile may have set."""
@@ -137,19 +139,15 @@ class CriticSettings:
 class GrpoRewardSettings(FunctionSettings):
     """From verdict to reward."""
 
-    custom_reward_function: dict[str, Any] = field(default_factory=dict)  # verl's names for function: path, name
+    custom_reward_function: NoEffect[dict[str, Any]] = field(default_factory=dict)  # function by verl's names
     shape: ShapeName = "auto"  # binary: 1/0; paper: +1, 0, −1 unreadable or too long; score; auto: score of a function
-    control: ControlName = "none"  # shuffled: permuted per sampling call; random: as often 1; format: 1 if readable
-    judge_seconds: PositiveFloat = 10.0  # a slower verdict is an error
-    max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
-
-    def is_control(self) -> bool:
-        """Return whether nothing may depend on correctness."""
-        return self.control != Control.NONE
+    control: OnlySingle[ControlName] = "none"  # shuffled: permuted in a call; random: as often 1; format: 1 if readable
+    judge_seconds: NoEffect[PositiveFloat] = 10.0  # a slower verdict is an error
+    max_error_rate: NoEffect[Fraction] = 0.01  # share of completions on which the judge may fail
 
     def by_reward(self) -> bool:
         """Return whether a group has signal where its rewards differ, not where some completions are right."""
-        return self.is_control() or self.shape == Shape.SCORE
+        return self.control != Control.NONE or self.shape == Shape.SCORE
 
     def settle(self, verl: dict[str, Any]) -> None:
         """Take verl's names for ``function``, those among its own keys too, and the shape that *auto* stands for."""
@@ -168,34 +166,24 @@ class GrpoRewardSettings(FunctionSettings):
         return reward(verdict, shape_of(self.control, self.shape))
 
     def replace(self, groups: Sequence[PromptGroup], seed: Sequence[int]) -> None:
-        """Replace the rewards of groups in a negative control, in place."""
         replace_rewards(self.control, groups, seed)
 
     def judges(self) -> JudgePool:
-        """Return the process that judges the completions of a rank."""
         return JudgePool(1, self.judge_seconds, self.max_error_rate, function=self.function)
 
 
 @dataclass
-class GrpoTrainerSettings:
+class GrpoTrainerSettings(TrainerSettings):
     """The run: its folder, its length in updates, and what is written how often (in steps; 0: never)."""
 
-    output: NonEmptyStr = REQUIRED  # run folder: final/ and best/ are models
     steps: PositiveInt | None = None  # updates (with updates_per_step=1); null: 100, or as many as epochs gives
     epochs: PositiveInt | None = None  # passes over the problems, in whole steps; beside steps the smaller wins
     save_every: NonNegativeInt = 25  # steps between checkpoints (0: one at the end)
     eval_every: NonNegativeInt = 25  # steps between evaluations, and one before the first (0: none at all)
-    eval_limit: PositiveInt | None = None  # problems of each data source; null: all
+    eval_limit: OnlySingle[PositiveInt | None] = None  # problems of each data source; null: all
     eval_samples: PositiveInt = 1  # completions of each of them; of several pass@k is reported, too
-    keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
     keep_best: bool = True  # and the best by validation, as best/
-    micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
-    threads: PositiveInt = 1  # of each process, on a CPU
-    logger: list[Logger] = field(
-        default_factory=list
-    )  # tensorboard, wandb, verl's others; metrics.jsonl is always written
     samples_every: NonNegativeInt = 10  # steps between files of completions to read (0: none)
-    export_dtype: FloatType = "float32"  # verl: of final/ and best/; float32 is exact
 
     def last_step(self) -> int:
         """Return the number of the last step, once ``settle_length`` has counted the problems."""
@@ -206,20 +194,20 @@ class GrpoTrainerSettings:
 class GrpoSettings:
     """What ``examples/train_grpo.py`` and ``compositionality/train/grpo.py`` take."""
 
-    engine: Trainer = "single"  # single: compositionality/train/grpo.py; verl: verl, Ray and vLLM
+    engine: NoEffect[Trainer] = "single"  # single: compositionality/train/grpo.py; verl: verl, Ray and vLLM
     model: ModelSettings = field(default_factory=ModelSettings)
-    mesh: MeshSettings = field(default_factory=MeshSettings)
+    mesh: NoEffect[MeshSettings] = field(default_factory=MeshSettings)
     data: GrpoDataSettings = field(default_factory=GrpoDataSettings)
     rollout: GrpoRolloutSettings = field(default_factory=GrpoRolloutSettings)
     algorithm: AlgorithmSettings = field(default_factory=AlgorithmSettings)
     optim: OptimSettings = field(default_factory=lambda: OptimSettings(lr=1e-6))
-    critic: CriticSettings = field(default_factory=CriticSettings)
+    critic: OnlyVerl[CriticSettings] = field(default_factory=CriticSettings)
     reward: GrpoRewardSettings = field(default_factory=GrpoRewardSettings)
-    trainer: GrpoTrainerSettings = field(default_factory=GrpoTrainerSettings)
-    run: ClusterSettings = field(default_factory=ClusterSettings)
-    verl: dict[str, Any] = field(default_factory=dict)  # verl: its own keys by its own names, verl.KEY=value; come last
-    force: bool = False  # replace a result that was made from something else
-    dry_run: bool = False  # check the settings and show what would run
+    trainer: NoEffect[GrpoTrainerSettings] = field(default_factory=GrpoTrainerSettings)
+    run: NoEffect[ClusterSettings] = field(default_factory=ClusterSettings)
+    verl: VerlsKeys = field(default_factory=dict)  # its own keys by its own names, verl.KEY=value; come last
+    force: NoEffect[bool] = False  # replace a result that was made from something else
+    dry_run: NoEffect[bool] = False  # check the settings and show what would run
 
     def __post_init__(self) -> None:
         """Set the engine's usual sampler, the KL term, and verl's names for the reward function."""
@@ -241,22 +229,12 @@ class GrpoSettings:
         return (self.rollout.generation_batch or 2 * update) if self.algorithm.dynamic_sampling else update
 
     def row_format(self) -> RowFormat:
-        """Return how ``data.train_files`` and ``data.val_files`` are read."""
         return self.data.row_format(any_source=self.reward.function is not None)
-
-
-NOT_THE_RESULT_OF_RL = (
-    *NOT_THE_RESULT,
-    *("data.prompt_template", "algorithm.max_generation_batches", "algorithm.too_few_groups", "algorithm.entropy_like"),
-    *(f"rollout.{key}" for key in ("max_rows", "server_url", "bucket_mb", "gpu_memory")),
-    *(f"reward.{key}" for key in ("judge_seconds", "function", "custom_reward_function", "max_error_rate")),
-)
 
 
 def make_recipe(settings: GrpoSettings) -> Recipe:
     """Return what the trained weights depend on: no paths, nothing that only changes how fast or where."""
-    flat = flatten(asdict(settings))
-    values = {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT_OF_RL)}
+    values = result_settings(settings)
     values["trainer.steps"] = settings.trainer.last_step()
     if settings.algorithm.too_few_groups == "train":  # else the limit decides only whether the run comes to its end
         values["algorithm.max_generation_batches"] = settings.algorithm.max_generation_batches

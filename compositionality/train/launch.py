@@ -197,7 +197,6 @@ def guard(command: Sequence[str]) -> int:
 
 
 def descendants(root: int) -> list[psutil.Process]:
-    """Return all living descendants of the process ``root``."""
     try:
         return [process for process in psutil.Process(root).children(recursive=True) if is_alive(process)]
     except psutil.NoSuchProcess:

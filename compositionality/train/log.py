@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.completions import Completions
-from compositionality.train.metrics import numbers
+from compositionality.data.artefact import write_text
+from compositionality.train.metrics import Row, numbers, read_metrics
 from compositionality.train.run_folder import WANDB_ID
 
 
@@ -79,7 +79,7 @@ class RunLog:
 
             self.boards += open_boards(names, out, result or out, settings)
         if "wandb" in names:
-            from compositionality.train.wandb_runs import WandbLog, open_wandb
+            from compositionality.train.boards import WandbLog, open_wandb
 
             identity = (out / WANDB_ID).read_text().strip()
             run = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
@@ -108,30 +108,6 @@ class RunLog:
             board.close()
 
 
-class SupervisedLog(RunLog):
-    """The log of SFT and of pretraining: also a line on the screen, at most every ten seconds."""
-
-    seconds = 10.0
-
-    def __init__(self, progress: Progress, *run: Any) -> None:
-        """Start the log; ``run``: see RunLog."""
-        super().__init__(*run)
-        self.progress, self.last = progress, time.monotonic()
-        self.shown = self.last
-
-    def write_step(self, row: Mapping[str, Any], tokens: float) -> None:
-        """Write the row of a step; ``tokens`` is how many went through the model since the row before."""
-        now = time.monotonic()
-        speed = tokens / max(now - self.last, 1e-9)
-        self.last = now
-        self.write({**row, "perf/tokens_per_second": round(speed)})
-        if now - self.shown >= self.seconds or row["step"] == self.progress.steps or "val/loss" in row:
-            self.shown = now
-            parts = [f"loss {row['train/loss']:.3f}"]
-            parts += [f"validation loss {row['val/loss']:.3f}"] if "val/loss" in row else []
-            print(self.progress.line(row["step"], [*parts, f"{speed:,.0f} tok/s"]), flush=True)
-
-
 def scalars(row: Mapping[str, Any]) -> dict[str, int | float]:
     """Return the entries of a row that a curve is drawn of; wandb and TensorBoard have the step beside them."""
     values = numbers(row).items()
@@ -152,3 +128,74 @@ def wandb_is_usable(environment: Mapping[str, str]) -> bool:
     """Return whether wandb would not ask for a login."""
     mode = environment.get("WANDB_MODE", "")
     return mode == "offline" or (bool(environment.get("WANDB_API_KEY")) and mode != "disabled")
+
+
+# ---- completions to read
+
+SAMPLES = "samples"
+"""Folder of completions to read; below it in a record and in results one for each run."""
+GENERATIONS = f"{SAMPLES}/generations.jsonl"
+"""In a run folder: the completions to read of every step so far."""
+TABLE = "val/generations"
+"""Where wandb and TensorBoard have them."""
+GROUPS_TO_READ = 5
+"""Of a step."""
+
+
+class Completions:
+    """The completions to read of a run in a folder: ``so_far``, its rows of metrics with theirs, and those to come.
+
+    Those after its last row are dropped: the process that wrote them was killed, and they are sampled again.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.file, self.so_far = out / GENERATIONS, rows_with_completions(out)
+        self.table: Any = None
+        if self.file.is_file():
+            lines = [{"step": row["step"], **text} for row, completions in self.so_far for text in completions]
+            write_text(self.file, "".join(f"{json.dumps(line)}\n" for line in lines))
+
+    def keep(self, step: int, rows: Sequence[Row]) -> None:
+        """Write those of a step, all with the same keys, into the file.
+
+        Before the checkpoint of the step, so that a run that is killed between it and the row of metrics has them too.
+        """
+        if rows:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with self.file.open("a") as stream:
+                stream.writelines(f"{json.dumps({'step': step, **row})}\n" for row in rows)
+
+    def grown(self, step: int, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return, for ``run.log``, wandb's table with those of a step; nothing of a step without any."""
+        if not rows:
+            return {}
+        import wandb
+
+        if self.table is None:
+            self.table = wandb.Table(columns=["step", *rows[0]], log_mode="INCREMENTAL")
+        for row in rows:
+            self.table.add_data(step, *row.values())
+        return {TABLE: self.table}
+
+
+def to_read(correct: Sequence[Sequence[bool]]) -> list[tuple[int, int]]:
+    """Return which completions of a step are to be read: places of groups, and in each of a right and a wrong one.
+
+    The first of each kind, of the first five groups; groups with both come first. ``correct``: of each group, whether
+    its completions are right.
+    """
+    groups = sorted(range(len(correct)), key=lambda group: len(set(correct[group])) == 1)[:GROUPS_TO_READ]
+    return [
+        (group, correct[group].index(value)) for group in groups for value in (True, False) if value in correct[group]
+    ]
+
+
+def rows_with_completions(out: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Return the rows of the run in a folder so far, each with its completions to read."""
+    rows = read_metrics(out / "metrics.jsonl")
+    last = {row["step"]: place for place, row in enumerate(rows)}
+    pairs: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(row, []) for row in rows]
+    for row in read_metrics(out / GENERATIONS):
+        if row["step"] in last:
+            pairs[last[row["step"]]][1].append({name: value for name, value in row.items() if name != "step"})
+    return pairs

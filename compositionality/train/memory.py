@@ -63,7 +63,6 @@ def check_here(needs: list[Need], out: Path, device: str) -> None:
 
 
 def training_needs(settings: SftSettings | GrpoSettings, shape: ModelShape, ranks: Ranks) -> list[Need]:
-    """Return the needs of SFT, or of GRPO."""
     if isinstance(settings, GrpoSettings):
         return _grpo_needs(settings, shape, ranks)
     trainer = settings.trainer
@@ -80,7 +79,7 @@ def _grpo_needs(settings: GrpoSettings, shape: ModelShape, ranks: Ranks) -> list
     length = data.max_prompt_tokens + rollout.max_tokens
     responses = data.prompts_per_step * rollout.n
     batch = largest_batch(-(-responses * settings.mesh.tensor // ranks.total), length, trainer.micro_batch_tokens)
-    reference = settings.algorithm.kl != "none"
+    reference = settings.algorithm.kl != "none" and not settings.model.lora.rank  # then it is the policy itself
     update = update_parts(shape, settings.model, settings.mesh, ranks, batch, reference=reference)
     states = update["weights, gradients and Adam"] + update.get("reference model", 0)
     bytes_each = memory.BYTES[settings.model.dtype]
@@ -136,7 +135,7 @@ def pretraining_needs(
 def largest_batch(rows: int, limit: int, budget: int) -> memory.BatchSize:
     """Return the largest micro-batch: padded rows of up to ``limit`` tokens within the budget, or one row.
 
-    (``pack_rows`` in train/grpo.py, ``micro_batches`` in train/batches.py.)
+    (``pack_rows`` in train/grpo.py, ``micro_batches`` in train/sft.py.)
     """
     widths = {count: limit if count == 1 else min(limit, budget // count) for count in range(1, rows + 1)}
     batches = [memory.BatchSize(count, count * width, width, packed=False) for count, width in widths.items()]

@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +130,7 @@ NOT_COUNTED = ("embed_tokens", "lm_head", "lora_")
 
 def non_embedding_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
     """Return N, from the shapes of the weights by name."""
-    return sum(prod(shape) for name, shape in shapes.items() if not any(part in name for part in NOT_COUNTED))
+    return sum(math.prod(shape) for name, shape in shapes.items() if not any(part in name for part in NOT_COUNTED))
 
 
 class ComputeMeter:

@@ -8,7 +8,8 @@ Names of tensors: B rows, T tokens, D width, V vocabulary (this rank's slice of 
 
 # ruff: noqa: N803, N806
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -51,6 +52,17 @@ def load_model(settings: ModelSettings) -> Any:
     if settings.activation_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     return model.train()
+
+
+@contextmanager
+def without_adapters(model: nn.Module) -> Iterator[None]:
+    """Compute as before any training, for a ``with`` block, if adapters alone are trained; peft's have a scale."""
+    adapters = [(layer, name) for layer in model.modules() if hasattr(layer, "set_scale") for name in layer.scaling]
+    for layer, name in adapters:
+        layer.set_scale(name, 0)
+    yield
+    for layer, name in adapters:
+        layer.set_scale(name, 1)
 
 
 class Policy(nn.Module):  # type: ignore[misc]

@@ -73,11 +73,6 @@ def is_finished(target: Path, recipe: Recipe, *, force: bool) -> bool:
     return done
 
 
-def skips(target: Path, recipe: Recipe, *, force: bool) -> bool:
-    """Ask ``is_finished`` before ranks are started, and torch imported; False on a rank, which checks itself."""
-    return "RANK" not in os.environ and target.exists() and is_finished(target, recipe, force=force)
-
-
 def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
     """Record that ``out`` belongs to this recipe from now on.
 
@@ -117,7 +112,6 @@ def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
 
 
 def refuse_strangers(out: Path) -> None:
-    """Raise UserError for a file that is not a run's."""
     for file in out.glob("[!.]*"):
         if file.name not in (WANDB_ID, RUN):
             raise UserError(f"{file}: not of a training run; choose another folder than {out}, or add --force")

@@ -1,31 +1,40 @@
 """Settings that every training program has; the comment after a field is its phrase in ``--help``."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any
 
 from compositionality.errors import UserError
 from compositionality.ranges import (
+    EFFECT,
+    NO_EFFECT,
     REQUIRED,
+    CountOrAll,
     FractionBelowOne,
+    Mark,
+    NoEffect,
+    NonEmptyStr,
     NonNegativeFloat,
     NonNegativeInt,
     OneOf,
+    OnlySingle,
+    OnlyVerl,
     Port,
     PositiveFloat,
     PositiveInt,
+    marks_of,
 )
+from compositionality.train.run_folder import flatten
 
-Trainer = Annotated[str, OneOf(("single", "verl"))]
+ENGINES = ("single", "verl")
+Trainer = Annotated[str, OneOf(ENGINES)]
 FloatType = Annotated[str, OneOf(("float32", "bfloat16"))]
 Attention = Annotated[str, OneOf(("sdpa", "flash_attention_2", "eager", "auto"))]
 VERLS_LOGGERS = ("console", "mlflow", "swanlab", "trackio")
 Logger = Annotated[str, OneOf(("file", "tensorboard", "wandb", *VERLS_LOGGERS))]
-NOT_THE_RESULT = (
-    *("engine", "run.", "verl", "force", "dry_run", "model.path", "model.activation_checkpointing"),
-    *("mesh.", "data.train_files", "data.val_files", "trainer."),
-)
-"""Begins the keys on which the weights that a single-file trainer makes do not depend."""
+Files = NoEffect[list[str]]
+"""Those to train on are inputs of the recipe, by what they hold."""
+VerlsKeys = OnlyVerl[NoEffect[dict[str, Any]]]
 
 
 @dataclass
@@ -41,10 +50,10 @@ class LoraSettings:
 class ModelSettings:
     """Where to start from, and how to compute. Weights and Adam's moments are float32 in any case."""
 
-    path: str = REQUIRED  # folder or Hub id; single: Llama, Qwen2 or Qwen3; with a chat template
+    path: NoEffect[str] = REQUIRED  # folder or Hub id; single: Llama, Qwen2 or Qwen3; with a chat template
     dtype: FloatType = "float32"  # of the computation; bfloat16 on GPUs
     attention: Attention = "sdpa"  # auto: flash_attention_2 where a GPU and flash-attn are, else sdpa
-    activation_checkpointing: bool = False  # compute activations twice instead of keeping them
+    activation_checkpointing: NoEffect[bool] = False  # compute activations twice instead of keeping them
     lora: LoraSettings = field(default_factory=LoraSettings)  # adapters in place of all weights
 
 
@@ -53,7 +62,7 @@ class MeshSettings:
     """How the processes share the work."""
 
     tensor: PositiveInt = 1  # ranks that share a layer (it must divide the heads and the KV heads); with verl: vLLM's
-    shard: bool = True  # the other ranks share weights and Adam (FSDP2); false is faster for tiny models
+    shard: OnlySingle[bool] = True  # the other ranks share weights and Adam (FSDP2); false is faster for tiny models
 
 
 @dataclass
@@ -70,6 +79,18 @@ class OptimSettings:
 
 
 @dataclass
+class TrainerSettings:
+    """The run: its folder, and what does not depend on how it learns."""
+
+    output: NonEmptyStr = REQUIRED  # run folder: final/ is the trained model, best/ of RL the best by validation
+    keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
+    micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
+    threads: PositiveInt = 1  # of each process, on a CPU
+    logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb, verl's others; metrics.jsonl always
+    export_dtype: OnlyVerl[FloatType] = "float32"  # of final/ and best/; float32 is exact
+
+
+@dataclass
 class RunSettings:
     """Where a run computes. ``processes`` are ranks that share its data (or, with ``mesh.tensor``, its layers)."""
 
@@ -81,12 +102,34 @@ class RunSettings:
 class ClusterSettings(RunSettings):
     """Where a run computes, if need be on several machines."""
 
-    nodes: PositiveInt | None = None  # verl: machines; null: $NNODES, or 1 (single: start torchrun on each)
-    node_rank: NonNegativeInt = 0  # verl, SFT: number of this machine
-    master_addr: str = "localhost"  # verl, SFT: the machine with node_rank 0
-    master_port: Port = 29500  # verl, SFT: a free port of it
-    ray_address: str | None = None  # verl: host:port of a Ray cluster; null: $RAY_ADDRESS, or this machine
-    stall_minutes: PositiveFloat | None = None  # verl: end a run without a sign of life; null: by device
+    nodes: OnlyVerl[PositiveInt | None] = None  # machines; null: $NNODES, or 1 (single: start torchrun on each)
+    node_rank: OnlyVerl[NonNegativeInt] = 0  # SFT: number of this machine
+    master_addr: OnlyVerl[str] = "localhost"  # SFT: the machine with node_rank 0
+    master_port: OnlyVerl[Port] = 29500  # SFT: a free port of it
+    ray_address: OnlyVerl[str | None] = None  # host:port of a Ray cluster; null: $RAY_ADDRESS, or this machine
+    stall_minutes: OnlyVerl[PositiveFloat | None] = None  # end a run without a sign of life; null: by device
+
+
+def marked_settings(
+    settings: Any, prefix: str = "", outer: tuple[Mark, ...] = ()
+) -> Iterator[tuple[str, Any, tuple[Mark, ...]]]:
+    """Yield dotted key, value and marks of every setting; those of the sections that it is in come first."""
+    own = marks_of(type(settings))
+    for entry in fields(settings):
+        key, value, marks = f"{prefix}{entry.name}", getattr(settings, entry.name), (*outer, *own[entry.name])
+        if is_dataclass(value):
+            yield from marked_settings(value, f"{key}.", marks)
+        else:
+            yield key, value, marks
+
+
+def result_settings(settings: Any) -> dict[str, Any]:
+    """Return the settings on which the result depends, flat; of ``NoEffect`` and ``Effect`` the innermost decides."""
+    values: dict[str, Any] = {}
+    for key, value, marks in marked_settings(settings):
+        if [mark for mark in marks if mark in (EFFECT, NO_EFFECT)][-1:] != [NO_EFFECT]:
+            values |= flatten(value, key)
+    return values
 
 
 def check_split(config: Mapping[str, Any], ranks: int) -> None:

@@ -14,11 +14,12 @@ Reads a model folder and files of chats, or of prompts and responses. Writes OUT
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.distributed as dist
@@ -29,11 +30,10 @@ from compositionality.data.artefact import Recipe, is_to_be_checked, new_artefac
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
 from compositionality.rollout.prompts import ChatRow
-from compositionality.train.batches import Batches, ChatBatches, MicroBatch, micro_batches
-from compositionality.train.chat_rows import check_template, load_rows
+from compositionality.seeds import row_at
 from compositionality.train.checkpoint import RunFolder, export, load_checkpoint, save_checkpoint
 from compositionality.train.dist import device, memory_metrics, rank
-from compositionality.train.log import Progress, SupervisedLog
+from compositionality.train.log import Progress, RunLog
 from compositionality.train.lora import check_adapters, stored
 from compositionality.train.memory import check_training
 from compositionality.train.metrics import TOKENS, TRAINED
@@ -49,10 +49,93 @@ from compositionality.train.policy import (
     shard,
     trainable,
 )
+from compositionality.train.rows import check_template, load_rows
 from compositionality.train.run_folder import folder, prune
 from compositionality.train.settings import OptimSettings, check_split
 from compositionality.train.sft_settings import SftSettings, SftTrainerSettings, make_recipe
 from compositionality.train.training_report import sft_report
+
+# ---- batches as a function of the step, cut into as many micro-batches for every rank
+
+
+class MicroBatch(NamedTuple):
+    """What goes through the model at once: ``tokens`` (int64, BT, padded at the ends), ``loss_mask``
+    (BT, 1: trained on), and how many of the tokens are no padding.
+    """
+
+    tokens: Tensor
+    loss_mask: Tensor
+    real: int
+
+
+class Batches(Protocol):
+    """Training batches as a function of the step alone: a resumed run sees the same."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole run."""
+
+    @property
+    def epoch_steps(self) -> int:
+        """Steps after which a checkpoint and the validation are due."""
+
+    def stream(self, start: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
+        """Yield, for each step from ``start`` on, the micro-batches of this rank: as many as any other rank has."""
+
+
+@dataclass(frozen=True)
+class ChatBatches:
+    """``rows`` in a new order in every epoch. Its last batch may be smaller; ``even``: goes on into the next epoch."""
+
+    rows: Sequence[ChatRow]
+    steps: int
+    batch_rows: int
+    budget: int
+    seed: int
+    even: bool = False
+
+    @property
+    def epoch_steps(self) -> int:
+        return -(-len(self.rows) // self.batch_rows)
+
+    def stream(self, start: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
+        for step in range(start, self.steps):
+            yield micro_batches([self.rows[number] for number in self.numbers(step)], self.budget, rank, ranks)
+
+    def numbers(self, step: int) -> list[int]:
+        rows = len(self.rows)
+        epoch, place = (0, step) if self.even else divmod(step, self.epoch_steps)
+        first = epoch * rows + place * self.batch_rows
+        last = first + self.batch_rows if self.even else min(first + self.batch_rows, (epoch + 1) * rows)
+        return [row_at(position, rows, self.seed) for position in range(first, last)]
+
+
+def micro_batches(rows: Sequence[ChatRow], budget: int, rank: int = 0, ranks: int = 1) -> list[MicroBatch]:
+    """Return this rank's ``rows``, longest first, in micro-batches of at most ``budget`` tokens with their padding.
+
+    Neighbours of about one length go to different ranks, so that all have the same work, in equally many parts.
+    """
+    ordered = sorted(rows, key=lambda row: -len(row.tokens))
+    parts = []
+    while ordered:
+        count = max(1, budget // len(ordered[0].tokens)) * ranks
+        share = ordered[:count][rank::ranks]
+        filler = padded([ChatRow(ordered[0].tokens[:1], [0])])._replace(real=0)
+        parts.append(padded(share) if share else filler)
+        del ordered[:count]
+    return parts
+
+
+def padded(rows: Sequence[ChatRow]) -> MicroBatch:
+    """Return rows as one tensor, padded at the ends with 0, which the loss mask leaves out."""
+    longest = max(2, *(len(row.tokens) for row in rows)) if rows else 2
+    tokens_BT = torch.zeros(len(rows), longest, dtype=torch.int64)
+    loss_mask_BT = torch.zeros(len(rows), longest, dtype=torch.int8)
+    for number, row in enumerate(rows):
+        tokens_BT[number, : len(row.tokens)] = torch.tensor(row.tokens)
+        loss_mask_BT[number, : len(row.tokens)] = torch.tensor(row.loss_mask, dtype=torch.int8)
+    return MicroBatch(tokens_BT, loss_mask_BT, sum(len(row.tokens) for row in rows))
+
 
 # ---- the loop
 
@@ -177,6 +260,29 @@ class Fit:
             print(f"{target}: {figures}", flush=True)
             self.log.send_artifacts(used=recipe.inputs.values(), made=[target])
             self.log.close()
+
+
+class SupervisedLog(RunLog):
+    """The log of SFT and of pretraining: also a line on the screen, at most every ten seconds."""
+
+    seconds = 10.0
+
+    def __init__(self, progress: Progress, *run: Any) -> None:
+        super().__init__(*run)
+        self.progress, self.last = progress, time.monotonic()
+        self.shown = self.last
+
+    def write_step(self, row: Mapping[str, Any], tokens: float) -> None:
+        """Write the row of a step; ``tokens`` is how many went through the model since the row before."""
+        now = time.monotonic()
+        speed = tokens / max(now - self.last, 1e-9)
+        self.last = now
+        self.write({**row, "perf/tokens_per_second": round(speed)})
+        if now - self.shown >= self.seconds or row["step"] == self.progress.steps or "val/loss" in row:
+            self.shown = now
+            parts = [f"loss {row['train/loss']:.3f}"]
+            parts += [f"validation loss {row['val/loss']:.3f}"] if "val/loss" in row else []
+            print(self.progress.line(row["step"], [*parts, f"{speed:,.0f} tok/s"]), flush=True)
 
 
 # ---- the rows

@@ -1,43 +1,45 @@
-"""The settings of supervised fine-tuning with either engine, their only defaults, and what no run can have."""
+"""The settings of supervised fine-tuning with either engine, and their only defaults."""
 
-import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from compositionality.data.artefact import Recipe, name_inputs, read_manifest
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, CountOrAll, NonEmptyStr, PositiveInt, Seed
-from compositionality.train.checks import NEEDS_VERL, check_loggers, check_lora, check_mesh, refuse_foreign_keys
-from compositionality.train.run_folder import flatten
+from compositionality.ranges import (
+    REQUIRED,
+    Effect,
+    NoEffect,
+    NonEmptyStr,
+    OnlySingle,
+    PositiveInt,
+    Seed,
+)
 from compositionality.train.settings import (
-    NOT_THE_RESULT,
     ClusterSettings,
-    FloatType,
-    Logger,
+    Files,
     MeshSettings,
     ModelSettings,
     OptimSettings,
     Trainer,
+    TrainerSettings,
+    VerlsKeys,
+    result_settings,
 )
 from compositionality.train.training_report import trained
-from compositionality.validation import check_ranges
-
-THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.tokens", "trainer.batch_rows", "trainer.batch_tokens")
 
 
 @dataclass
 class SftDataSettings:
     """Rows to learn from: files of whole chats, or of prompts and responses."""
 
-    train_files: list[str] = REQUIRED  # parquet or JSON lines (.jsonl); the loss is on the assistant's turns
-    val_files: list[str] = field(default_factory=list)  # of the same form; their loss is reported after each epoch
+    train_files: Files = REQUIRED  # parquet or JSON lines (.jsonl); the loss is on the assistant's turns
+    val_files: Files = field(default_factory=list)  # of the same form; their loss is reported after each epoch
     messages_key: NonEmptyStr = "messages"  # column of whole chats
     prompt_key: NonEmptyStr = "prompt"  # of files without it: the column of prompts, text or chats
     response_key: NonEmptyStr = "response"  # and that of responses, text or one assistant's turn
     max_length: PositiveInt = 2048  # tokens of a row; longer ones are refused
-    prompt_loss: bool = False  # single: the loss is on all tokens of a row, prompts too; that of val_files never
+    prompt_loss: OnlySingle[bool] = False  # the loss is on all tokens of a row, prompts too; that of val_files never
     seed: Seed = 1  # order of the rows, another one in every epoch
 
     def columns(self) -> tuple[str, str, str]:
@@ -46,79 +48,50 @@ class SftDataSettings:
 
 
 @dataclass
-class SftTrainerSettings:
+class SftTrainerSettings(TrainerSettings):
     """The run: its folder, its length, and what is written how often. Steps count updates."""
 
-    output: NonEmptyStr = REQUIRED  # run folder: final/ is the trained model
-    epochs: PositiveInt = 2  # times that every row is seen
-    steps: PositiveInt | None = None  # exactly so many updates instead of whole epochs
-    tokens: PositiveInt | None = None  # single: instead, updates that come nearest to so many tokens, prompts too
+    epochs: Effect[PositiveInt] = 2  # times that every row is seen
+    steps: Effect[PositiveInt | None] = None  # exactly so many updates instead of whole epochs
+    tokens: OnlySingle[Effect[PositiveInt | None]] = None  # instead, updates nearest to so many tokens, prompts too
     steps_of: str = ""  # instead: as many updates as this finished run of engine=single
-    tokens_of: str = ""  # single: instead, as many tokens as that run
+    tokens_of: OnlySingle[str] = ""  # instead, as many tokens as that run
     part: str = "1/1"  # of steps_of and tokens_of: the K-th of N parts
-    batch_rows: PositiveInt = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
-    batch_tokens: PositiveInt | None = None  # single: instead, rows with about so many trained tokens, in any epoch
-    batch_of: str = ""  # single: instead, with as many as an update of this finished run has
-    micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
+    batch_rows: Effect[PositiveInt] = 128  # rows of an update, of all processes; single: fewer in the last of an epoch
+    batch_tokens: OnlySingle[Effect[PositiveInt | None]] = None  # instead, rows with about so many trained tokens
+    batch_of: OnlySingle[str] = ""  # instead, with as many as an update of this finished run has
     save_every: PositiveInt | None = None  # updates between checkpoints; null: one after each epoch
-    log_every: PositiveInt = 1  # updates between rows of metrics.jsonl
-    keep: CountOrAll = 2  # checkpoints to keep, the last so many, or all
-    threads: PositiveInt = 1  # of each process, on a CPU
-    logger: list[Logger] = field(
-        default_factory=list
-    )  # tensorboard, wandb, verl's others; metrics.jsonl is always written
-    export_dtype: FloatType = "float32"  # verl: of final/; float32 is exact
+    log_every: OnlySingle[PositiveInt] = 1  # updates between rows of metrics.jsonl
 
 
 @dataclass
 class SftSettings:
     """What ``examples/train_sft.py`` and ``compositionality/train/sft.py`` take."""
 
-    engine: Trainer = "single"  # single: compositionality/train/sft.py; verl: verl's SFT trainer
+    engine: NoEffect[Trainer] = "single"  # single: compositionality/train/sft.py; verl: verl's SFT trainer
     model: ModelSettings = field(default_factory=ModelSettings)
-    mesh: MeshSettings = field(default_factory=MeshSettings)
+    mesh: NoEffect[MeshSettings] = field(default_factory=MeshSettings)
     data: SftDataSettings = field(default_factory=SftDataSettings)
     optim: OptimSettings = field(
         default_factory=lambda: OptimSettings(lr=2e-5, beta2=0.95, warmup_steps=10, decay_power=1.0)
     )
-    trainer: SftTrainerSettings = field(default_factory=SftTrainerSettings)
-    run: ClusterSettings = field(default_factory=ClusterSettings)
-    verl: dict[str, Any] = field(default_factory=dict)  # verl: its own keys by its own names, verl.KEY=value; come last
-    force: bool = False  # replace a result that was made from something else
-    dry_run: bool = False  # check the settings and show what would run
+    trainer: NoEffect[SftTrainerSettings] = field(default_factory=SftTrainerSettings)
+    run: NoEffect[ClusterSettings] = field(default_factory=ClusterSettings)
+    verl: VerlsKeys = field(default_factory=dict)  # its own keys by its own names, verl.KEY=value; come last
+    force: NoEffect[bool] = False  # replace a result that was made from something else
+    dry_run: NoEffect[bool] = False  # check the settings and show what would run
 
 
-def check_settings(settings: SftSettings) -> None:
-    """Raise UserError for settings that no run can have, with either engine."""
-    check_ranges(settings)
-    check_loggers(settings.trainer.logger, settings.engine)
-    if not settings.data.train_files:
-        raise UserError("data.train_files: give at least one file of rows")
-    trainer = settings.trainer
-    for keys in (("steps", "tokens", "steps_of", "tokens_of"), ("batch_tokens", "batch_of")):
-        given = [key for key in keys if getattr(trainer, key)]
-        if len(given) > 1:
-            value = getattr(trainer, given[1])
-            raise UserError(f"trainer.{given[1]}={value}: give trainer.{given[0]} or this, not both")
-    match = re.fullmatch("([1-9][0-9]*)/([1-9][0-9]*)", trainer.part)
-    if not match or int(match[1]) > int(match[2]):
-        raise UserError(f"trainer.part={trainer.part}: give K/N, the K-th of N parts")
-    if settings.engine == "single":
-        refuse_foreign_keys(settings, NEEDS_VERL)
-        check_mesh(settings.mesh, settings.model.dtype, settings.run)
-        check_lora(settings.model, settings.mesh)
-
-
-def settle_length(settings: SftSettings) -> None:
+def settle_length(settings: SftSettings, *, dry: bool) -> None:
     """Set ``trainer.steps`` or ``tokens`` to those of the run that steps_of or tokens_of names, or to a part, and
     ``trainer.batch_tokens`` to those of the run that batch_of names.
 
     A dry run in which it is not finished leaves them. UserError for such a run, and for one that does not say.
     """
     trainer = settings.trainer
-    if run := _trained(trainer.batch_of, dry=settings.dry_run):
+    if run := _trained(trainer.batch_of, dry=dry):
         trainer.batch_tokens, trainer.batch_of = max(1, round(run["loss_tokens"] / max(1, run["updates"]))), ""
-    if run := _trained(trainer.steps_of or trainer.tokens_of, dry=settings.dry_run):
+    if run := _trained(trainer.steps_of or trainer.tokens_of, dry=dry):
         number, parts = map(int, trainer.part.split("/"))
         whole = run["updates" if trainer.steps_of else "tokens"]
         length = max(1, whole * number // parts - whole * (number - 1) // parts)
@@ -146,8 +119,7 @@ def settle_validation(settings: SftSettings) -> None:
 
 def make_recipe(settings: SftSettings) -> Recipe:
     """Return what the trained weights depend on, but for the last bits: those also know how a batch is cut."""
-    flat = flatten(asdict(settings))
-    values = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
+    values = result_settings(settings)
     if settings.trainer.batch_tokens is None:
         del values["trainer.batch_tokens"]
     values |= order_of(settings.data.train_files)

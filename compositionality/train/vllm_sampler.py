@@ -42,7 +42,6 @@ class VllmSampler:
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions
     ) -> list[Completion]:
-        """Return one completion per prompt and seed, in order."""
         if not prompts:
             return []
         outputs = run_requests(self._llm, prompts, [self._sampling(seed, options) for seed in seeds], no_tick)

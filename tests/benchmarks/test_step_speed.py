@@ -24,8 +24,7 @@ import pytest
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.train.metrics import read_metrics
 from compositionality.train.tiny.corpus import definition_names
-from compositionality.train.tiny.model import TinyConfig, build_model
-from compositionality.train.tiny.tokenizer import build_tokenizer
+from compositionality.train.tiny.model import TinyConfig, build_model, build_tokenizer
 
 ROOT = Path(__file__).parents[2]
 TRL = Path(os.environ.get("TRL_PATH", ROOT / ".trl"))

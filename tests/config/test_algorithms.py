@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from compositionality.config.cli import parse, show_sources, split_layers
-from compositionality.config.profile import ENGINES, PROFILE_KEYS, load_profile, profile_names
+from compositionality.config.profile import load_profile, profile_names
 from compositionality.errors import UserError
-from compositionality.train.grpo_checks import check_settings
-from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.ranges import OF_PROFILE, marks_of
+from compositionality.train.checks import check_settings
+from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
+from compositionality.train.settings import ENGINES
 
 FOLDER = Path(__file__).parents[2] / "compositionality" / "config" / "algorithm"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -52,7 +54,7 @@ def test_an_algorithm_is_one_word_and_leaves_nothing_that_makes_it_to_the_profil
         return {
             key: value
             for key, value in asdict(settings_of(*words, f"algorithm={name}").algorithm).items()
-            if key not in PROFILE_KEYS
+            if OF_PROFILE not in marks_of(AlgorithmSettings)[key]
         }
 
     check_settings(settings_of(f"algorithm={name}", "engine=verl" if name == "ppo" else "engine=single"))
@@ -78,7 +80,7 @@ def test_single_keys_win_over_a_named_algorithm_and_the_profile_says_how_much() 
 
 
 def test_p18_what_only_verl_has_is_one_line() -> None:
-    with pytest.raises(UserError, match=r"^critic.clip=0.2: engine=single does not have it; it has no critic; take"):
+    with pytest.raises(UserError, match=r"^critic.clip=0.2: engine=single does not have it; take"):
         check_settings(settings_of("critic.clip=0.2"))
     with pytest.raises(UserError, match=r"^model.lora.rank=4: needs mesh.tensor=1, or engine=verl$"):
         check_settings(settings_of("model.lora.rank=4", "mesh.tensor=2", "run.processes=2"))

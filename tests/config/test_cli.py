@@ -18,7 +18,7 @@ from compositionality.config.profile import schema_of
 from compositionality.config.verbs import VERBS
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, Fraction, OneOf, PositiveInt
+from compositionality.ranges import REQUIRED, Fraction, Mark, OneOf, PositiveInt
 from compositionality.tasks.registry import all_tasks
 from compositionality.validation import phrases, range_of
 from compositionality.yaml_files import _parsed, as_yaml, flow_list
@@ -152,6 +152,8 @@ def settings_of(schema: Any, prefix: str = "") -> Iterator[tuple[str, Any, str]]
     kinds, said = get_type_hints(schema, include_extras=True), phrases(schema)
     for entry in fields(schema):
         kind = kinds[entry.name]
+        if all(isinstance(mark, Mark) for mark in getattr(kind, "__metadata__", [""])):
+            kind = get_args(kind)[0]
         if is_dataclass(kind):
             yield from settings_of(kind, f"{prefix}{entry.name}.")
         else:

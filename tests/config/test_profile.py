@@ -1,6 +1,7 @@
 """Profiles: every file fits its schema and the entry points; what does not fit is one line with file and key."""
 
 import shutil
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,20 @@ import pytest
 from compositionality.config import profile as profiles
 from compositionality.config.cli import parse, show_sources, split_layers
 from compositionality.config.problem_sets import file_settings
-from compositionality.config.profile import FOLDER, Profile, layers_of, load_profile, profile_names, schema_of, shown
+from compositionality.config.profile import (
+    FOLDER,
+    TRAINERS,
+    Profile,
+    layers_of,
+    load_profile,
+    machine_settings,
+    profile_names,
+    schema_of,
+    shown,
+)
+from compositionality.config.verbs import VERBS
 from compositionality.errors import UserError
-from compositionality.validation import validated
+from compositionality.validation import keys_of, validated
 
 NAMES = profile_names()
 
@@ -30,6 +42,18 @@ def test_p12_every_profile_fits_the_entry_points_with_each_of_its_engines(name: 
         profile = load_profile(f"{name}/{engine}")
         check_profile(profile, FOLDER / f"{name}.yaml")
         assert profile.engine == engine
+
+
+def test_a_profile_gives_every_entry_point_the_keys_that_it_has() -> None:
+    """Entry points are told apart by name where a plan is made, since their schemas load half of the package."""
+    profile = load_profile("single/single")
+    sampling = {entry.name for entry in fields(profile.sampling)}
+    for name in VERBS:
+        keys, given = set(keys_of(schema_of(name))), profile.sampling.settings(name)
+        assert ("run.device" in keys) == (name in TRAINERS) == ("run" in machine_settings(profile, name)), name
+        assert ("workers" in keys) == ("workers" in machine_settings(profile, name)), name
+        assert (sampling <= keys) == ({*given} == sampling), name
+        assert {"run.device", "engine"} <= keys or "engine" not in machine_settings(profile, name), name
 
 
 def test_an_engine_has_numbers_of_its_own() -> None:

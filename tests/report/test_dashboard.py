@@ -30,8 +30,8 @@ from compositionality.evaluate.types import Metric
 from compositionality.report.dashboard import JOBS, Content, send_made, send_result
 from compositionality.report.send_runs import SendSettings, send_runs
 from compositionality.rollout.settings import CollectSettings
+from compositionality.train.boards import send_artifacts, send_models
 from compositionality.train.log import RunLog
-from compositionality.train.wandb_runs import send_artifacts, send_models
 
 POINTS = Path(__file__).parents[2] / "results/records/tiny-scaling-2cores/flops.csv"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="

@@ -27,6 +27,7 @@ from compositionality.report.gpu_check import (
     mfu,
     steps_of,
 )
+from compositionality.train.checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 
@@ -71,14 +72,10 @@ def test_p12_every_command_fits_its_entry_point(tmp_path: Path, device: str) -> 
     for step in steps:
         settings = settings_of(step)
         if isinstance(settings, GrpoSettings):
-            from compositionality.train.grpo_checks import check_settings as check_grpo
-
-            check_grpo(settings)
+            check_settings(settings)
             assert settings.model.dtype == ("bfloat16" if device == "gpu" else "float32")
         if isinstance(settings, SftSettings):
-            from compositionality.train.sft_settings import check_settings as check_sft
-
-            check_sft(settings)
+            check_settings(settings)
 
 
 @pytest.mark.full

@@ -15,7 +15,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rft.filter import FilterProblemsSettings, FilterSettings, filter_problems, filter_rollouts
 from compositionality.rft.rows import SCHEMA, prompt_key
-from compositionality.train.tiny.tokenizer import build_tokenizer
+from compositionality.train.tiny.model import build_tokenizer
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_the_models_own_template_makes_the_prompt(tiny_model):
 
 @pytest.fixture(scope="module")
 def ascii_tokenizer():
-    from compositionality.train.tiny.tokenizer import build_tokenizer
+    from compositionality.train.tiny.model import build_tokenizer
 
     return build_tokenizer([])
 

@@ -8,8 +8,9 @@ import pytest
 from compositionality.config.cli import parse
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
+from compositionality.train.checks import check_settings
 from compositionality.train.metrics import NO_SIGNAL, TOKENS, TRAINED
-from compositionality.train.sft_settings import SftSettings, check_settings, settle_length, settle_validation
+from compositionality.train.sft_settings import SftSettings, settle_length, settle_validation
 
 SFT = ("engine=single", "model.path=m", "data.train_files=[r.parquet]", "trainer.output=out", "run.device=cpu")
 
@@ -43,7 +44,7 @@ def test_sft_may_train_as_long_as_a_finished_run_or_a_part_of_it(tmp_path: Path)
     def length(*words: str) -> tuple[int | None, int | None]:
         settings = parse(SftSettings, [*SFT, *words])
         check_settings(settings)
-        settle_length(settings)
+        settle_length(settings, dry=settings.dry_run)
         return settings.trainer.steps, settings.trainer.tokens
 
     assert length(f"trainer.steps_of={run}") == (3, None)
@@ -51,11 +52,11 @@ def test_sft_may_train_as_long_as_a_finished_run_or_a_part_of_it(tmp_path: Path)
     parts = [length(f"trainer.steps_of={run}", f"trainer.part={number}/2")[0] for number in (1, 2)]
     assert parts == [1, 2]
     settings = parse(SftSettings, [*SFT, f"trainer.batch_of={run}", f"trainer.steps_of={run}"])
-    settle_length(settings)
+    settle_length(settings, dry=False)
     assert (settings.trainer.steps, settings.trainer.batch_tokens) == (3, 42)  # of the loss, without prompts
     (run / "metrics.jsonl").write_text(json.dumps({**rows[0], NO_SIGNAL: 1, TRAINED: 0, TOKENS: 0}) + "\n")
     settings = parse(SftSettings, [*SFT, f"trainer.batch_of={run}", f"trainer.steps_of={run}"])
-    settle_length(settings)
+    settle_length(settings, dry=False)
     assert (settings.trainer.steps, settings.trainer.batch_tokens) == (1, 1)  # of a run that made no update
     for words, told in (
         (["trainer.batch_of=absent"], "absent: not finished, and this trains as long as it did"),

@@ -14,8 +14,8 @@ from compositionality.data.artefact import input_hash, verify
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model, load_tokenizer
 from compositionality.rollout.prompts import chat_row, chat_text, prompt_tokens
-from compositionality.train.chat_rows import check_template, load_rows
 from compositionality.train.chat_template import FORMATS, ChatTemplateSettings, check, set_chat_template
+from compositionality.train.rows import check_template, load_rows
 from compositionality.train.sft_settings import SftSettings
 from compositionality.types import Message
 

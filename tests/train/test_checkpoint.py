@@ -21,12 +21,12 @@ from compositionality.train.checkpoint import (
     CheckpointReader,
     interrupt_afterwards,
     load_checkpoint,
-    load_state,
     save_checkpoint,
 )
 from compositionality.train.policy import Policy, new_optimizer
 from compositionality.train.run_folder import complete_steps, folder, repair
 from compositionality.train.settings import OptimSettings
+from compositionality.train.verl.export import load_state
 
 
 def test_p07_saved_again_a_checkpoint_is_complete_at_every_moment(tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ def test_p22_the_completions_that_verl_writes_down(tmp_path: Path) -> None:
 )
 def test_the_largest_micro_batch_is_no_less_than_the_trainers_cut(rows: int, limit: int, budget: int) -> None:
     from compositionality.rollout.prompts import ChatRow
-    from compositionality.train.batches import micro_batches
+    from compositionality.train.sft import micro_batches
 
     bound = train_memory.largest_batch(rows, limit, budget).computed
     for seed in range(20):

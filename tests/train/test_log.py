@@ -18,10 +18,10 @@ from offline_wandb import config, history, records
 from compositionality.data.artefact import Recipe
 from compositionality.errors import MissingPackageError, UserError
 from compositionality.report.send_runs import SendSettings, check
+from compositionality.train.boards import facts_of, tags_of
 from compositionality.train.checks import check_loggers
 from compositionality.train.log import RunLog
 from compositionality.train.run_folder import run_path, take_run_folder
-from compositionality.train.wandb_runs import facts_of, tags_of
 
 ROOT = Path(__file__).parents[2]
 TWO_STEPS = """
@@ -228,9 +228,7 @@ def test_wandb_that_fails_later_is_left_out(tmp_path: Path, monkeypatch: pytest.
         raise ConnectionError("its process has died")
 
     monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setattr(
-        "compositionality.train.wandb_runs.open_wandb", lambda *_, **__: SimpleNamespace(step=0, log=log)
-    )
+    monkeypatch.setattr("compositionality.train.boards.open_wandb", lambda *_, **__: SimpleNamespace(step=0, log=log))
     (tmp_path / "wandb.id").write_text("abc")
     run = RunLog(tmp_path, [], "rl", {})
     for step in (1, 2):

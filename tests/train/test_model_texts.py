@@ -12,10 +12,8 @@ import pytest
 from base_models import LLAMA, QWEN, make_base
 
 from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
-from compositionality.train.checkpoint import export
-from compositionality.train.model_texts import with_old_config_keys, with_old_tokenizer_words
-from compositionality.train.tiny.model import TinyConfig, build_model
-from compositionality.train.tiny.tokenizer import build_tokenizer
+from compositionality.train.checkpoint import export, with_old_config_keys, with_old_tokenizer_words
+from compositionality.train.tiny.model import TinyConfig, build_model, build_tokenizer
 
 OLD = ("transformers==4.57.*", "huggingface-hub<1", "tokenizers>=0.22,<0.23")
 LLAMA3 = {

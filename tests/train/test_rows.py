@@ -23,9 +23,9 @@ from compositionality.rollout.settings import CollectSettings
 from compositionality.train.chat_template import ChatTemplateSettings, set_chat_template
 from compositionality.train.engines import settle_cluster, train_grpo
 from compositionality.train.engines import train_on_rank as train
-from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.metrics import read_metrics
+from compositionality.train.rows import read_grpo_inputs
 from compositionality.train.verl.prompts import PromptStream, files_for_verl, write_rows
 
 PLAIN = (*(f"data.{key.partition('=')[0]}" for key in KEYS), "data.apply_chat_template")

@@ -15,9 +15,10 @@ from compositionality.config.cli import parse
 from compositionality.errors import UserError
 from compositionality.rollout.prompts import ChatRow
 from compositionality.train import engines
-from compositionality.train.chat_rows import check_lengths
+from compositionality.train.checks import check_settings
 from compositionality.train.engines import settle_cluster, train_sft
-from compositionality.train.sft_settings import SftSettings, check_settings
+from compositionality.train.rows import check_lengths
+from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import configure, launch, preflight, sft
 
 pytestmark = pytest.mark.full

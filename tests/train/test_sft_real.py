@@ -17,9 +17,9 @@ from compositionality.config.cli import parse
 from compositionality.data.artefact import file_hash, verify
 from compositionality.data.parquet import write_table
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.train.chat_rows import load_rows
 from compositionality.train.engines import train_sft
 from compositionality.train.metrics import TOKENS, read_metrics
+from compositionality.train.rows import load_rows
 from compositionality.train.run_folder import latest_step, saved_steps
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.training_report import report_of

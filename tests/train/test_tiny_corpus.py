@@ -15,8 +15,8 @@ from compositionality.tasks.string.program import chain_of, frozen_call
 from compositionality.tasks.string.wording import compact_trace
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
+from compositionality.train.tiny.model import render
 from compositionality.train.tiny.settings import Packing
-from compositionality.train.tiny.tokenizer import render
 
 PRIOR = {function.id: function for function in prior_functions()}
 DROP = (0, 3)

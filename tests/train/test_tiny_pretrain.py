@@ -25,9 +25,9 @@ from compositionality.train.metrics import read_metrics
 from compositionality.train.run_folder import latest_step, run_path
 from compositionality.train.tiny import pretrain as module
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
+from compositionality.train.tiny.model import render
 from compositionality.train.tiny.pretrain import pretrain
 from compositionality.train.tiny.settings import PretrainSettings
-from compositionality.train.tiny.tokenizer import render
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("steps=40", "packing.rows=2", "packing.length=96", "model.layers=1", "save_every=4", "log_every=3", "warmup=5")

@@ -10,8 +10,17 @@ from test_tiny_corpus import SINGLE
 
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
-from compositionality.train.tiny.model import TinyConfig, build_model
-from compositionality.train.tiny.tokenizer import ASSISTANT, END, PAD, SPECIALS, USER, build_tokenizer, render
+from compositionality.train.tiny.model import (
+    ASSISTANT,
+    END,
+    PAD,
+    SPECIALS,
+    USER,
+    TinyConfig,
+    build_model,
+    build_tokenizer,
+    render,
+)
 
 ALPHABET = "".join(chr(code) for code in range(32, 127)) + "\n«»"
 PIECES = st.one_of(

@@ -25,7 +25,7 @@ def make_family(folder: Path, family: str) -> Path:
     """A model of two layers with grouped heads, sharp enough for its log-probabilities to differ; tied for qwen3."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from compositionality.train.tiny.tokenizer import build_tokenizer
+    from compositionality.train.tiny.model import build_tokenizer
 
     tokenizer = build_tokenizer(["reverse"])
     config = AutoConfig.for_model(

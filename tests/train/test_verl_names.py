@@ -1,13 +1,21 @@
 """Settings by verl's and TRL's names are answered in one line, by ours or by how to pass them on."""
 
+import copy
+from functools import reduce
+from itertools import product
+from typing import Any, get_args
+
 import pytest
 
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
-from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train import grpo
+from compositionality.train.grpo_settings import GAE, Advantage, Aggregation, GrpoSettings
+from compositionality.train.names import ELSEWHERE, TRL_NAMES, alternatives, answer, example
+from compositionality.train.settings import marked_settings
 from compositionality.train.sft_settings import SftSettings
-from compositionality.train.trl_names import TRL_NAMES
-from compositionality.train.verl.names import ELSEWHERE, answer
+from compositionality.train.verl import configure
+from compositionality.train.verl.configure import grpo_keys, grpo_run, sft_keys, sft_run
 from compositionality.validation import keys_of
 
 RL = {  # beside the keys of test_grpo_config.TRANSLATION
@@ -62,6 +70,42 @@ def test_every_key_of_verls_that_ours_sets_is_answered_by_ours() -> None:
                 parse(GrpoSettings, [f"{key}=3"])
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("schema", [GrpoSettings, SftSettings])
+def test_verl_gets_or_refuses_every_key(schema: type[GrpoSettings] | type[SftSettings]) -> None:
+    """A key that changes nothing for verl would be ignored in silence."""
+
+    def for_verl(settings: Any) -> dict[str, Any]:
+        is_rl = isinstance(settings, GrpoSettings)
+        return grpo_keys(settings) | grpo_run(settings) if is_rl else sft_keys(settings) | sft_run(settings)
+
+    settings, read = example(schema), set[str]()
+    for key, value, _ in marked_settings(settings):
+        *path, name = key.split(".")
+        for alternative, dynamic in product(alternatives(value), (False, True)):
+            if isinstance(settings, GrpoSettings):
+                settings.algorithm.dynamic_sampling = dynamic
+            changed = copy.deepcopy(settings)
+            setattr(reduce(getattr, path, changed), name, alternative)
+            try:
+                same = for_verl(changed) == for_verl(settings)
+            except Exception:  # noqa: BLE001  (refused, or of a wrong type, as a file that is a number)
+                same = False
+            read |= set() if same else {key}
+    unread = {key for key, _, _ in marked_settings(settings)} - read
+    settled = {"trainer.steps_of", "trainer.part", "reward.custom_reward_function"}  # before verl is asked
+    assert unread - settled == {"engine", "verl"}
+
+
+@pytest.mark.full
+def test_every_word_of_an_algorithm_has_its_row_with_both_engines() -> None:
+    for kind, ours, verls in (
+        (Advantage, {*grpo.ADVANTAGES, GAE}, configure.ADVANTAGES),
+        (Aggregation, {*get_args(Aggregation)[1].choices}, configure.LOSS_AGGREGATIONS),
+    ):
+        assert {*get_args(kind)[1].choices} == ours == {*verls}
+
+
 def test_other_entry_points_have_none_of_verls_names() -> None:
     assert answer(dict, "trainer.total_epochs") == ""
 
@@ -69,10 +113,9 @@ def test_other_entry_points_have_none_of_verls_names() -> None:
 @pytest.mark.parametrize("schema", [GrpoSettings, SftSettings])
 def test_trls_names_are_answered(schema: type[GrpoSettings] | type[SftSettings]) -> None:
     known = set(keys_of(schema))
-    for name in TRL_NAMES:
-        ours = next((key for key in TRL_NAMES[name] if key in known), None)
-        said = f"{name}: here {ours}$" if ours else f"{name}: no such setting"
+    for ours, name in ((ours, name) for ours, names in TRL_NAMES.items() for name in names.split()):
+        said = f"{name}: here {ours}$" if ours in known else f"{name}: (no such setting|here )"
         for word in (f"{name}=3", f"--{name.replace('_', '-')}=3"):
             with pytest.raises(UserError, match=said):
                 parse(schema, [word])
-    assert {key for keys in TRL_NAMES.values() for key in keys} <= {*keys_of(GrpoSettings), *keys_of(SftSettings)}
+    assert {*TRL_NAMES} <= {*keys_of(GrpoSettings), *keys_of(SftSettings)}

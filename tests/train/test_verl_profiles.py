@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 import test_grpo_config
 import test_sft_config
+from omegaconf import OmegaConf
 
 from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of
-from compositionality.train import grpo_checks, sft_settings
+from compositionality.train.checks import check_settings
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.run_folder import BY_LENGTH, LENGTHS, flatten
+from compositionality.train.settings import marked_settings
 from compositionality.train.sft_settings import SftSettings
-from compositionality.train.verl import preflight
+from compositionality.train.verl import configure, grpo, preflight
+from compositionality.train.verl import sft as verl_sft
 
 pytestmark = pytest.mark.full
 BASH = Path(__file__).resolve().parents[2] / "bash"
@@ -38,7 +42,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders without weights."""
     from transformers import AutoConfig
 
-    from compositionality.train.tiny.tokenizer import build_tokenizer
+    from compositionality.train.tiny.model import build_tokenizer
 
     tokenizer = build_tokenizer(["reverse"])
     found = {}
@@ -111,12 +115,29 @@ def test_verl_takes_every_training_command(profile: str, number: str, models: di
         assert config.data.train_batch_size % (gpus * nodes) == 0
 
 
+@pytest.mark.full
+def test_no_row_of_the_tables_of_what_makes_a_recipe_is_loose() -> None:
+    """They name verl's keys, of which the next verl may lack one, or ours in a recipe that is read again."""
+    words = ["engine=verl", "model.path=m", "trainer.output=OUT", "run.device=gpu", "run.processes=8"]
+    rl, sft = grpo_settings_of("paper/verl", GRPO[0], words), sft_settings_of("paper/verl", SFT[0], words)
+    keys, of_sft = (
+        flatten(OmegaConf.to_container(config, resolve=True)).keys()
+        for config in (configure.grpo_config(rl), configure.sft_config(sft))
+    )
+    beginnings = (*grpo.SETTINGS_OF_VERL, *grpo.LEFT_OUT, *(f"run.{key}" for key in grpo.SETTINGS_OF_OURS))
+    assert not [part for part in beginnings if not any(key.startswith(part) for key in keys)]
+    assert not [part for part in grpo.HOW_IT_COMPUTES if not any(key.endswith(part) for key in keys)]
+    assert not [part for part in verl_sft.CONVENIENCES if not any(key.startswith(part) for key in of_sft)]
+    known = keys | of_sft | {key for settings in (rl, sft) for key, _, _ in marked_settings(settings)}
+    assert not [part for part in (*LENGTHS, *BY_LENGTH) if not any(key.endswith(part) for key in known)]
+
+
 @pytest.mark.parametrize("profile", ["single/single", "instruct/single"])
 def test_the_single_file_trainers_take_every_training_command(profile: str) -> None:
     words = ["engine=single", "model.path=m", "trainer.output=OUT", "run.device=gpu", "run.processes=1"]
     for settings in [grpo_settings_of(profile, step, [*words, "rollout.engine=builtin"]) for step in GRPO]:
-        grpo_checks.check_settings(settings)
+        check_settings(settings)
         assert (settings.model.dtype, settings.mesh.shard) == ("bfloat16", True)  # shard() refuses bfloat16 unsharded
     for settings in [sft_settings_of(profile, step, words) for step in SFT]:
-        sft_settings.check_settings(settings)
+        check_settings(settings)
         assert (settings.model.dtype, settings.mesh.shard) == ("bfloat16", True)

@@ -7,8 +7,8 @@ from typing import Any
 from base_models import LLAMA, make_base
 
 from compositionality.config.cli import parse
-from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.rows import read_grpo_inputs
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "compositionality/train/prompt_templates/r1_zero_countdown.txt"
 ROWS = [{"target": 8 + number, "nums": [3, 5, number]} for number in range(1, 9)]

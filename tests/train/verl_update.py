@@ -107,11 +107,13 @@ def by_verl(settings: GrpoSettings, samples: list[TrainSample], order: list[list
     """``order``: of the rows in each step, as grpo.py shuffles them into its updates."""
     import transfer_queue
     from transfer_queue import KVBatchMeta
+    from verl.utils import torch_functional
     from verl.workers.engine_workers import ActorRolloutRefWorker
 
-    from compositionality.train.verl import configure, schedule, trainer
+    from compositionality.train.verl import configure, trainer
+    from compositionality.train.verl.metrics import rising
 
-    schedule.install()
+    torch_functional.get_constant_schedule_with_warmup = rising
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
     rows = {}

@@ -36,7 +36,7 @@ from compositionality.evaluate.types import ALL_LEVELS, CHAIN, CORRECT, Metric
 from compositionality.ranges import REQUIRED, OneOf
 from compositionality.report.draw import SCALING_SHAPE, with_level
 from compositionality.report.record import MACHINE_SHAPE, read_times
-from compositionality.train.completions import SAMPLES
+from compositionality.train.log import SAMPLES
 from compositionality.train.metrics import read_metrics
 from compositionality.validation import check_ranges
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from compositionality.train.batches import MicroBatch
 from compositionality.train.launch import die_with_parent
+from compositionality.train.sft import MicroBatch
 from compositionality.train.tiny.corpus import Corpus
+from compositionality.train.tiny.model import ASSISTANT, render
 from compositionality.train.tiny.settings import Packing
-from compositionality.train.tiny.tokenizer import ASSISTANT, render
 
 CHAPTER = 64
 """Steps whose rows are made together."""

@@ -34,8 +34,8 @@ from compositionality.tasks.string.program import Call, chain_of, frozen_call
 from compositionality.tasks.string.wording import compact_definitions, compact_name, compact_prompt, compact_trace
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick, text_of
 from compositionality.train.tiny.graphs import GraphText, quantity_tokens
+from compositionality.train.tiny.model import build_tokenizer, name_tokens
 from compositionality.train.tiny.numbers import NumberText
-from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
 
 MOST_DRAWS = 10_000
 """Of a composition and its string, until no result is too long."""
@@ -79,7 +79,6 @@ class Mix:
     modulus: Annotated[int, Ge(2)] = 10  # of that arithmetic
 
     def total(self) -> float:
-        """Return the sum of the shares."""
         known = self.prior_chain + self.visible_chain + self.prior_single + self.frame + self.pair_chain
         return self.echo + known + self.target_calls + self.target_chain
 
@@ -104,7 +103,6 @@ class Corpus:
         self._characters = sorted(set(mix.letters + mix.letters.upper() + signs))
 
     def exchange(self, rng: Random) -> Exchange:
-        """Return one exchange, its kind drawn by the mix."""
         for share, text in ((self.mix.countdown, self._numbers), (self.mix.igsm, self._graphs)):
             if share and rng.random() < share:
                 return text.exchange(rng)
@@ -161,7 +159,6 @@ class Corpus:
         return self.chain(rng, lambda rng: self._one_of_a_name(draw(rng)), show_definitions=True)
 
     def pair(self, rng: Random) -> Exchange:
-        """Return one of the compositions in ``pairs``."""
         return self.chain(rng, lambda rng: tuple(self._draw(rng, [target]) for target in pick(rng, self.pairs)))
 
     def _several(self, operations: Sequence[Call]) -> Callable[[Random], Sequence[Call]]:

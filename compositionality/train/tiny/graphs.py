@@ -61,7 +61,6 @@ class GraphText:
         )
 
     def exchange(self, rng: Random) -> Exchange:
-        """Return one exchange, its kind drawn by the shares."""
         return by_share(rng, self.shares)
 
     def calculation(self, rng: Random) -> Exchange:

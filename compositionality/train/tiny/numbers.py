@@ -43,7 +43,6 @@ class NumberText:
         }
 
     def exchange(self, rng: Random) -> Exchange:
-        """Return one exchange, its kind drawn by the shares."""
         return by_share(rng, self.shares)
 
     def problem(self, rng: Random) -> Exchange:

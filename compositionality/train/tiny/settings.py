@@ -1,6 +1,6 @@
 """What pretraining takes, and what is checked of it before it starts."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +8,7 @@ from compositionality.data.artefact import Recipe, check_target
 from compositionality.errors import UserError
 from compositionality.ranges import (
     REQUIRED,
+    NoEffect,
     NonEmptyStr,
     NonNegativeFloat,
     NonNegativeInt,
@@ -20,15 +21,14 @@ from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.checks import check_mesh
 from compositionality.train.launch import world_size
 from compositionality.train.memory import check_here, pretraining_needs, ranks_of
-from compositionality.train.run_folder import flatten, run_path
-from compositionality.train.settings import FloatType, MeshSettings, OptimSettings, RunSettings
+from compositionality.train.run_folder import run_path
+from compositionality.train.settings import FloatType, MeshSettings, OptimSettings, RunSettings, result_settings
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, tiny_shape
 from compositionality.validation import check_ranges
 
 SHORTEST_ROW = 64
-_NO_EFFECT = ("output", "mesh", "threads", "workers", "save_every", "log_every", "run", "force")
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Packing:
 class PretrainSettings:
     """What ``examples/pretrain_tiny.py`` takes. ``workers`` make text ahead of time, where there are cores to spare."""
 
-    output: NonEmptyStr = REQUIRED  # model folder
+    output: NoEffect[NonEmptyStr] = REQUIRED  # model folder
     steps: PositiveInt = 14000  # updates
     optimizer: Annotated[str, OneOf(("adamw", "muon"))] = "adamw"  # muon: for the hidden matrices (mesh.shard=false)
     learning_rate: PositiveFloat = 4e-3  # highest, of AdamW; Muon's is five times as high
@@ -54,14 +54,14 @@ class PretrainSettings:
     packing: Packing = field(default_factory=Packing)  # size of a step
     model: TinyConfig = field(default_factory=TinyConfig)  # shape of the model
     seed: Seed = 0  # of weights and text
-    mesh: MeshSettings = field(default_factory=lambda: MeshSettings(shard=False))  # how processes share the work
+    mesh: NoEffect[MeshSettings] = field(default_factory=lambda: MeshSettings(shard=False))  # how processes share it
     dtype: FloatType = "float32"  # of the computation
-    threads: PositiveInt = 1  # of each process, on a CPU
-    workers: NonNegativeInt = 0  # processes that make text ahead of time
-    save_every: PositiveInt = 500  # steps between checkpoints
-    log_every: PositiveInt = 50  # steps between rows of metrics.jsonl
-    run: RunSettings = field(default_factory=RunSettings)  # where it computes
-    force: bool = False  # replace a result that was made from something else
+    threads: NoEffect[PositiveInt] = 1  # of each process, on a CPU
+    workers: NoEffect[NonNegativeInt] = 0  # processes that make text ahead of time
+    save_every: NoEffect[PositiveInt] = 500  # steps between checkpoints
+    log_every: NoEffect[PositiveInt] = 50  # steps between rows of metrics.jsonl
+    run: NoEffect[RunSettings] = field(default_factory=RunSettings)  # where it computes
+    force: NoEffect[bool] = False  # replace a result that was made from something else
 
 
 def check(settings: PretrainSettings) -> Recipe:
@@ -95,8 +95,7 @@ def make_recipe(settings: PretrainSettings) -> Recipe:
         raise UserError(f"packing: needs a row for each of {ranks} processes, of at least {SHORTEST_ROW} tokens")
     if not 0 <= settings.mix.total() < 1:
         raise UserError("the shares of mix add up to 1 or more; leave some for the definitions of target functions")
-    values = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
-    return Recipe("pretrain_tiny", flatten(values))
+    return Recipe("pretrain_tiny", result_settings(settings))
 
 
 def model_of(run: Path) -> Path:

@@ -18,6 +18,7 @@ from typing import Any
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
+from compositionality.train.boards import run_name
 from compositionality.train.checks import VERLS_SETUP, refuse_foreign_keys
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings
 from compositionality.train.memory import kept_checkpoints
@@ -27,7 +28,6 @@ from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import hooks
 from compositionality.train.verl.memory import has_reference
 from compositionality.train.verl.prompts import run_keys
-from compositionality.train.wandb_runs import run_name
 
 try:
     from hydra import compose, initialize_config_dir
@@ -71,8 +71,7 @@ def grpo_config(settings: GrpoSettings) -> DictConfig:
 def sft_config(settings: SftSettings) -> DictConfig:
     """Return verl's configuration for supervised fine-tuning; UserError for what verl does not have or know."""
     keys = {**hooks.SFT_KEYS, **sft_keys(settings)}
-    run = {**_run(settings), "decay_power": settings.optim.decay_power}
-    return compose_config("sft", settings.run.device, keys, run, settings.verl)
+    return compose_config("sft", settings.run.device, keys, sft_run(settings), settings.verl)
 
 
 # ---- our settings under verl's keys: GRPO
@@ -83,7 +82,7 @@ ADVANTAGES = {**{name: (name, True) for name in _SAME_NAMES}, "dr_grpo": ("grpo"
 LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
 VERLS_PRECISION = "bf16"
 """Of a reference without ``mixed_precision``, which is then at a distance from a float32 start before any update."""
-GRPO_LACKS = {
+GRPO_INSTEAD = {
     "mesh.shard": "FSDP always shards",
     "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
     "data.train_limit": "give verl.data.train_max_samples",
@@ -91,19 +90,15 @@ GRPO_LACKS = {
     "rollout.server_url": "vLLM runs inside it",
     "rollout.bucket_mb": "give verl.actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
     "algorithm.importance_cap": "give verl.algorithm.rollout_correction.rollout_is_threshold",
-    "algorithm.entropy_like": "take engine=single",
-    "algorithm.too_few_groups": "take engine=single",
-    "algorithm.overlong_buffer": "take engine=single",
-    "algorithm.overlong_penalty": "take engine=single",
-    "reward.control": "take engine=single",
     "trainer.eval_limit": "give verl.data.val_max_samples",
     **{f"run.{key}": "Ray finds its nodes by run.ray_address" for key in ("node_rank", "master_addr", "master_port")},
 }
+"""Of keys that verl's GRPO does not have: what to do other than to take engine=single."""
 
 
 def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
     """Return verl's keys for GRPO; UserError for a setting that verl does not have."""
-    refuse_foreign_keys(settings, GRPO_LACKS)
+    refuse_foreign_keys(settings, GRPO_INSTEAD)
     data, rollout, trainer, algorithm = settings.data, settings.rollout, settings.trainer, settings.algorithm
     out, device = Path(trainer.output).absolute(), settings.run.device
     validated = data.val_files or data.train_files[:1]  # verl reads a file even where it never validates
@@ -196,10 +191,9 @@ def _critic_keys(settings: GrpoSettings) -> dict[str, Any]:
 
 # ---- SFT
 
-SFT_LACKS = {
+SFT_INSTEAD = {
     "mesh.tensor": "FSDP does not split layers; see verl.engine.ulysses_sequence_parallel_size",
     "mesh.shard": "FSDP always shards",
-    "data.prompt_loss": "take engine=single",
     "trainer.tokens": "give trainer.steps",
     "trainer.tokens_of": "give trainer.steps_of",
     "trainer.batch_tokens": "give trainer.batch_rows",
@@ -210,7 +204,7 @@ SFT_LACKS = {
 
 def sft_keys(settings: SftSettings) -> dict[str, Any]:
     """Return verl's keys for supervised fine-tuning; UserError for a setting that verl does not have."""
-    refuse_foreign_keys(settings, SFT_LACKS)
+    refuse_foreign_keys(settings, SFT_INSTEAD)
     data, trainer = settings.data, settings.trainer
     return {
         **_keys_of_a_run(settings),
@@ -297,6 +291,11 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
         "samples_every": settings.trainer.samples_every,
         "epochs": settings.trainer.epochs,
     }
+
+
+def sft_run(settings: SftSettings) -> dict[str, Any]:
+    """Return the section ``run`` of SFT's configuration."""
+    return {**_run(settings), "decay_power": settings.optim.decay_power}
 
 
 def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:

@@ -8,6 +8,7 @@ to bfloat16. Here tensors are read from memory-mapped shards one after the other
 
 import json
 import logging
+import pickle
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.train.lora import merged, stored
-from compositionality.train.model_texts import write_for_both_generations
 from compositionality.train.run_folder import HASHES
 from compositionality.train.settings import FloatType
 
@@ -99,8 +99,6 @@ class Weights:
     """The weights of a checkpoint by their Hugging Face names; adapters are merged as they are read."""
 
     def __init__(self, source: Path) -> None:
-        from compositionality.train.checkpoint import load_state
-
         # It warns that a mesh was unpickled outside a process group, which is the point here.
         logging.getLogger("torch.distributed.device_mesh").setLevel(logging.ERROR)
         states = map(load_state, state_files(source))
@@ -116,11 +114,23 @@ class Weights:
         return tuple(self.shards[0][self.parts[name][0]].shape)
 
     def read(self, name: str, dtype: str) -> Any:
-        """Return one weight, joined and converted."""
         import torch
 
         tensor = merged(*(join([shard[part] for shard in self.shards]) for part in self.parts[name]), scale=self.scale)
         return (tensor.to(getattr(torch, dtype)) if tensor.is_floating_point() else tensor).contiguous()
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """Return the tensors and plain data of one file, memory-mapped. UserError if it is damaged or would run code."""
+    import torch
+
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except pickle.UnpicklingError as error:
+        raise UserError(f"{path}: holds more than tensors and would run code when read; use another one") from error
+    except (RuntimeError, EOFError, OSError) as error:
+        raise UserError(f"{path}: damaged checkpoint; use another one") from error
+    return state
 
 
 def join(pieces: Sequence[Any]) -> Any:
@@ -162,6 +172,8 @@ def copy_texts(source: Path, target: Path, dtype: str) -> None:
             shutil.copyfile(path, target / path.name)
     config = read_json_object(target / "config.json", "use another checkpoint")
     write_text(target / "config.json", json.dumps(config | {"dtype": dtype}))
+    from compositionality.train.checkpoint import write_for_both_generations  # it imports torch
+
     write_for_both_generations(target)
 
 

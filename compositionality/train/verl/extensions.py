@@ -22,7 +22,6 @@ class SeededSingleTurn(SingleTurnAgentLoop):  # type: ignore[misc]
     """verl's single-turn loop with a seed for every response: timing cannot change what is sampled."""
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> Any:
-        """Return one response to ``row["raw_prompt"]``."""
         seed = verl_seed(self.rollout_config.seed, row["uid"], row["raw_prompt"], row["session_id"])
         return await super().run({**sampling_params, "seed": seed}, **row)
 

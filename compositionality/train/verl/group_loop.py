@@ -31,7 +31,6 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
 
     @cached_property
     def reward_manager(self) -> Any:
-        """Load it as verl's reward workers do."""
         return load_reward_manager(self.config, self.tokenizer)
 
     async def _run_prompt(self, prompt: Row, sampling_params: Row, trajectory: Row, trace: bool = False) -> None:

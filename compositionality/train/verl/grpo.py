@@ -10,6 +10,7 @@ from compositionality.data.artefact import Recipe, exclusive, name_inputs
 from compositionality.data.row_format import RowSettings
 from compositionality.errors import UserError
 from compositionality.reward.function import FunctionSettings
+from compositionality.train.boards import send_models
 from compositionality.train.run_folder import (
     FINISHED,
     check_run,
@@ -24,7 +25,6 @@ from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_grpo_inputs, check_grpo_settings
 from compositionality.train.verl.prompts import problem_files, row_format_of_run, write_rows
 from compositionality.train.verl.start import Found, final, find, find_run, validation_of
-from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.grpo_trainer"
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "export_dtype", "rows")
@@ -74,7 +74,6 @@ def train(config: DictConfig) -> None:
 
 
 def make_recipe(config: DictConfig) -> Recipe:
-    """Return what the trained weights depend on."""
     flat = flatten(OmegaConf.to_container(config, resolve=True))
     critic = ("critic",) if config.algorithm.adv_estimator == "gae" else ()
     chosen = (*SETTINGS_OF_VERL, *critic, *(f"run.{key}" for key in SETTINGS_OF_OURS))

@@ -31,7 +31,6 @@ class TaskRunner(VERL_TASK_RUNNER):  # type: ignore[misc]
     variables: ClassVar[dict[str, str]] = {}  # travels with the class, so that a key is in no file and no log
 
     def run(self, config: DictConfig) -> None:
-        """Train; a UserError is reported to the launcher in one line."""
         from compositionality.train.verl import trainer  # registers itself
 
         del trainer
@@ -46,7 +45,6 @@ class TaskRunner(VERL_TASK_RUNNER):  # type: ignore[misc]
 
 
 def main() -> None:
-    """Train with the configuration file named on the command line."""
     config: Any = OmegaConf.load(sys.argv[1])
     OmegaConf.set_struct(config, True)
     check_grpo_as_verl_does(config)

@@ -19,11 +19,11 @@ from omegaconf import DictConfig, OmegaConf
 from compositionality.console import natural_key
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
+from compositionality.train.boards import SERVICE, facts_of, tags_of
 from compositionality.train.log import Progress
 from compositionality.train.metrics import accuracies
 from compositionality.train.run_folder import WANDB_ID, facts_at_start
 from compositionality.train.verl import hooks
-from compositionality.train.wandb_runs import SERVICE, facts_of, tags_of
 
 FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"
 TAIL_LINES = 400
@@ -74,7 +74,7 @@ def write_config(config: DictConfig, path: Path) -> None:
 def environment(config: DictConfig, out: Path) -> dict[str, str]:
     """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
     device, grpo, known = config.run.device, "algorithm" in config, facts_of(out)
-    modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), *hooks.EVERY_MODULE]
+    modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), hooks.EVERY_MODULE]
     if grpo and config.algorithm.adv_estimator == "gae":
         modules.append(hooks.CRITIC_MODULE)
     modules += filter(None, os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","))

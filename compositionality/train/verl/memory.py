@@ -31,7 +31,6 @@ class Tail:
     at_limit: float = 0.01
 
     def lengths(self, rows: int, limit: int, seed: int) -> list[int]:
-        """Draw ``rows`` lengths up to ``limit``."""
         draw = random.Random(seed)
         usual = [min(limit, max(SHORTEST, round(draw.expovariate(1 / self.mean)))) for _ in range(rows)]
         return [limit if draw.random() < self.at_limit else length for length in usual]

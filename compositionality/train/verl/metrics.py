@@ -1,6 +1,7 @@
 """Keep verl's metrics in our files: a JSONL file that a resumed run continues, wandb only where it can be used.
 
-verl imports this module in every process of a run (hooks.py). Its own file logger starts a new file when a run is
+verl imports this module in every process of a run (hooks.py); its warm-up of the learning rate is replaced here, too.
+Its own file logger starts a new file when a run is
 resumed; ours goes on where the checkpoint left off.
 """
 
@@ -11,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.git import code_version
-from compositionality.train.boards import markdown
-from compositionality.train.completions import TABLE, Completions
-from compositionality.train.log import MetricsFile, scalars
-from compositionality.train.wandb_runs import define_validation_metrics, facts_of, or_left_out
+from compositionality.train.boards import define_validation_metrics, facts_of, markdown, or_left_out
+from compositionality.train.log import TABLE, Completions, MetricsFile, scalars
+from compositionality.train.settings import OptimSettings
 
 PATIENCE = 3  # updates
 
@@ -54,14 +54,26 @@ class NumberWatch:
 def install() -> None:
     """Replace verl's file logger by ours, and its table of completions; let a run continue without wandb if that fails.
 
-    In wandb and TensorBoard that table would have the name of ours; other loggers keep verl's.
+    In wandb and TensorBoard that table would have the name of ours; other loggers keep verl's. The rate of its constant
+    schedule rises as the single-file trainer's does: verl's begins at 0, so that the first update changes nothing.
     """
-    from verl.utils import tracking
+    from verl.utils import torch_functional, tracking
 
     tracking.FileLogger = JsonLines
     verls_table = tracking.ValidationGenerationsLogger
     verls_table.log_generations_to_wandb = verls_table.log_generations_to_tensorboard = lambda *_: None
     tracking.Tracking.__init__ = without_wandb_if_it_fails(tracking.Tracking.__init__)
+    torch_functional.get_constant_schedule_with_warmup = rising
+
+
+def rising(optimizer: Any, num_warmup_steps: int, last_epoch: int = -1) -> Any:
+    """Return, in the form of verl's function, a schedule that is constant once the rate has risen."""
+    from torch.optim.lr_scheduler import LambdaLR
+
+    from compositionality.train.policy import learning_rate_at
+
+    shape = OptimSettings(lr=1.0, warmup_steps=num_warmup_steps)
+    return LambdaLR(optimizer, lambda step: learning_rate_at(step, 1, shape), last_epoch)
 
 
 def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]:

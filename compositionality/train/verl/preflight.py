@@ -16,9 +16,14 @@ from compositionality.errors import UserError
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
-from compositionality.train.chat_rows import check_generation_prompt, check_template, load_rows, read_messages
-from compositionality.train.grpo_inputs import tokenize_problems
 from compositionality.train.lora import check_adapters
+from compositionality.train.rows import (
+    check_generation_prompt,
+    check_template,
+    load_rows,
+    read_messages,
+    tokenize_problems,
+)
 from compositionality.train.settings import LoraSettings
 from compositionality.train.verl.memory import check_training
 from compositionality.train.verl.prompts import check_problems_last, row_format_of_run

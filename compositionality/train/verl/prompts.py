@@ -41,7 +41,6 @@ class PromptStream:
         return rows
 
     def left(self, epochs: int) -> int:
-        """Return the prompts that ``epochs`` passes still hold."""
         return epochs * len(self.rows) - self.position
 
     def state_dict(self) -> dict[str, int | None]:

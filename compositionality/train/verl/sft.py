@@ -13,6 +13,7 @@ from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.data.parquet import count_rows
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
+from compositionality.train.boards import send_models
 from compositionality.train.launch import free_port
 from compositionality.train.run_folder import check_run, flatten, is_finished, latest_step, resume
 from compositionality.train.sft_settings import order_of, train_inputs
@@ -21,7 +22,6 @@ from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_sft_inputs, check_sft_settings
 from compositionality.train.verl.start import Found, final, find, find_run
-from compositionality.train.wandb_runs import send_models
 
 MODULE = "compositionality.train.verl.sft_trainer"
 NODES_MODULE = "compositionality.train.verl.sft"
@@ -75,7 +75,6 @@ def train(config: DictConfig) -> None:
 
 
 def make_recipe(config: DictConfig, ranks: int) -> Recipe:
-    """Return what the trained weights depend on."""
     flat = flatten(OmegaConf.to_container(config, resolve=True))
     settings = {key: value for key, value in flat.items() if not key.startswith(CONVENIENCES)}
     settings |= {"processes": ranks, "export_dtype": config.run.export_dtype, "decay_power": config.run.decay_power}

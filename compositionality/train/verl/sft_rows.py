@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from compositionality.rollout.prompts import chat_row
-from compositionality.train.chat_rows import read_messages
+from compositionality.train.rows import read_messages
 
 
 class ChatRows(Dataset[dict[str, Tensor]]):  # type: ignore[misc]

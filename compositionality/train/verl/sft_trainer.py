@@ -37,7 +37,6 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
         self.steps_per_epoch = steps_per_epoch
 
     def save_checkpoint(self, step: int) -> None:
-        """Save, then delete the oldest beyond ``keep``."""
         try:
             super().save_checkpoint(step)
         except (RuntimeError, OSError) as error:
@@ -48,7 +47,6 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
             prune(Path(self.default_local_dir), self.keep)
 
     def load_checkpoint(self) -> int:
-        """Load the checkpoint that the launcher chose; a damaged checkpoint is named."""
         try:
             step: int = super().load_checkpoint()
         except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:

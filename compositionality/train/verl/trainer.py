@@ -27,8 +27,8 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model, shape_of_model
 from compositionality.train.checkpoint import replace_sealed
-from compositionality.train.completions import to_read
 from compositionality.train.grpo_report import pass_at_k_metrics, validation_score
+from compositionality.train.log import to_read
 from compositionality.train.metrics import (
     COMPLETIONS,
     EVALUATED_TOKENS,

@@ -14,9 +14,9 @@ from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
 from compositionality.train.checkpoint import weight_buckets
+from compositionality.train.checks import check_settings
 from compositionality.train.dist import join_mesh, start_processes, stop_processes
 from compositionality.train.engines import train_on_rank as train
-from compositionality.train.grpo_checks import check_settings
 from compositionality.train.metrics import read_metrics
 from compositionality.train.policy import Policy, clip_gradients, load_model, new_optimizer, reduce_gradients, shard
 from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings

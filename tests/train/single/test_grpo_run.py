@@ -14,13 +14,11 @@ from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train import checkpoint, grpo
-from compositionality.train.checkpoint import export
-from compositionality.train.engines import train_grpo
+from compositionality.train.checkpoint import export, with_old_config_keys
+from compositionality.train.engines import settle_epochs, train_grpo
 from compositionality.train.engines import train_on_rank as train
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker
-from compositionality.train.grpo_checks import settle_length
 from compositionality.train.metrics import GROUPS, read_metrics, rl_report
-from compositionality.train.model_texts import with_old_config_keys
 from compositionality.train.policy import Policy, load_model
 from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
 from compositionality.train.settings import ModelSettings
@@ -148,7 +146,7 @@ EPOCHS = [  # words, steps: whole ones of a pass (of 120 problems) times the pas
 @pytest.mark.parametrize(("words", "steps"), EPOCHS)
 def test_epochs_are_whole_steps_as_verl_counts_them(small, tmp_path, words, steps):
     chosen = settings(small, tmp_path, *words)
-    settle_length(chosen)
+    settle_epochs(chosen, dry=False)
     assert chosen.trainer.last_step() == steps
     prompts = chosen.data.prompts_per_step
     ends = [step for step in range(200) if chosen.is_over(step, step * prompts, 120)]
@@ -159,7 +157,7 @@ def test_with_dynamic_sampling_a_run_ends_when_its_epoch_is_used_up(small, tmp_p
     words = ("trainer.steps=null", "trainer.epochs=1", "data.prompts_per_step=24", "algorithm.dynamic_sampling=true")
     words += ("trainer.eval_every=0", "trainer.save_every=0", "algorithm.max_generation_batches=30")
     chosen = settings(small, tmp_path / "run", *words)
-    settle_length(chosen)
+    settle_epochs(chosen, dry=False)
     out = train(chosen)
     rows = read_metrics(out / "metrics.jsonl")[1:]
     asked = [row[GROUPS] for row in rows]

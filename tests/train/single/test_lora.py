@@ -10,11 +10,16 @@ from runs import apart, settings, weights
 from compositionality.config.cli import parse
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.train.checkpoint import whole_weights
+from compositionality.rollout.model_folder import shape_of_model
+from compositionality.train.checkpoint import RunFolder, whole_weights
 from compositionality.train.checks import check_lora
 from compositionality.train.engines import train_on_rank as train
+from compositionality.train.grpo import GrpoTrainer
+from compositionality.train.grpo_settings import make_recipe
+from compositionality.train.memory import Ranks, training_needs
 from compositionality.train.metrics import read_metrics
-from compositionality.train.policy import Policy, load_model, trainable
+from compositionality.train.policy import Policy, load_model, trainable, without_adapters
+from compositionality.train.rows import read_grpo_inputs
 from compositionality.train.run_folder import prune
 from compositionality.train.settings import LoraSettings, MeshSettings, ModelSettings
 from compositionality.train.sft_settings import SftSettings
@@ -44,6 +49,35 @@ def test_only_layers_with_adapters_change_and_the_sampler_has_the_merged_weights
     updated = [row for row in read_metrics(adapted / "metrics.jsonl") if "actor/entropy" in row]
     assert len(updated) >= 3
     assert all(row["actor/rollout_gap"] <= 1e-4 for row in updated)
+
+
+@pytest.mark.full
+def test_the_reference_model_is_the_policy_without_its_adapters(small: Path, tmp_path: Path) -> None:
+    """No second model is held, and memory is forecast for none; its log-probs are the start's, whatever was trained."""
+    words = [*LORA, "algorithm.kl=k3", "algorithm.kl_coef=0.1"]
+    chosen = settings(small, tmp_path, *words)
+    model = load_model(chosen.model)
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight)
+    policy, start = Policy(model), Policy(load_model(ModelSettings(str(small / "model"))))
+    batch = torch.arange(27).view(3, 9), torch.ones(3, 9, dtype=torch.bool)
+    (adapted,) = policy(*batch, with_entropy=False)
+    with without_adapters(policy):
+        (reference,) = policy(*batch, with_entropy=False)
+    assert torch.equal(reference, start(*batch, with_entropy=False)[0])
+    assert torch.equal(adapted, policy(*batch, with_entropy=False)[0])
+    assert not torch.equal(adapted, reference)
+    trainer = GrpoTrainer(chosen, read_grpo_inputs(chosen), None, RunFolder(tmp_path, make_recipe(chosen), force=False))
+    assert trainer.reference is trainer.policy
+    trainer.close()
+    shape = shape_of_model(chosen.model.path)
+    parts = {
+        lora: training_needs(settings(small, tmp_path, *more), shape, Ranks(1, gpu=False))
+        for lora, more in ((True, words), (False, words[-2:]))
+    }
+    held = {lora: any("reference model" in need.parts for need in needs) for lora, needs in parts.items()}
+    assert held == {True: False, False: True}
 
 
 @pytest.mark.full

@@ -5,7 +5,7 @@ from assets import random_model, save
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.vllm import VllmOptions
-from compositionality.train.tiny.tokenizer import build_tokenizer
+from compositionality.train.tiny.model import build_tokenizer
 from compositionality.train.vllm_sampler import VllmSampler
 from compositionality.types import LENGTH, STOP, SamplingOptions
 

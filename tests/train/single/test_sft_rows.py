@@ -11,11 +11,10 @@ import pytest
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.rollout.prompts import ChatRow, chat_row
-from compositionality.train.batches import ChatBatches, micro_batches
-from compositionality.train.chat_rows import COLUMNS, load_rows
-from compositionality.train.sft import new_batches
+from compositionality.train.rows import COLUMNS, load_rows
+from compositionality.train.sft import ChatBatches, micro_batches, new_batches
 from compositionality.train.sft_settings import SftTrainerSettings
-from compositionality.train.tiny.tokenizer import build_tokenizer
+from compositionality.train.tiny.model import build_tokenizer
 
 
 @pytest.fixture(scope="module")
