@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 
 SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
 SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") mean "no key", and hiding them would hide ordinary words
@@ -49,8 +50,19 @@ def system_error(error: OSError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return f"out of memory{f' ({error})' if str(error) else ''}; free some, or use smaller batches or files"
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    if isinstance(error, FileExistsError | NotADirectoryError) and names and (file := file_in_path(Path(names[0]))):
+        return not_a_folder(names[0], file)
     reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
     return f"{' and '.join(names)}: {reason}" if names else reason
+
+
+def file_in_path(path: Path) -> Path | None:
+    """Return what stands in a path where a folder must be: the path or a parent of it that is a file; None if none."""
+    return next((place for place in (path, *path.parents) if place.exists() and not place.is_dir()), None)
+
+
+def not_a_folder(path: object, file: Path) -> str:
+    return f"{path}: {file} is a file, not a folder; choose another path, or move that file away"
 
 
 def without_secrets(text: str) -> str:

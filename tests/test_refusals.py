@@ -148,24 +148,38 @@ INPUTS = ("MODEL", "TRAIN", "OTHER", "ROWS", "ROLLOUTS")
 WRITING = sorted({*BASES, *OTHERS} - {"gpu_check", "preflight"})
 
 
+NO_PLACES = {".": ".: not a place for a result", "FILE/new": ": FILE is a file, not a folder; choose another path"}
+"""Paths in which no result can be, and what is said of them."""
+
+
+@pytest.mark.parametrize("place", NO_PLACES)
 @pytest.mark.parametrize("entry", [entry for entry in BASES if re.search(r"=OUT\b(?!\.)", BASES[entry])])
-def test_p26_the_working_folder_is_no_place_for_a_result(
+def test_p26_the_working_folder_and_a_file_are_no_place_for_a_result(
     entry: str,
+    place: str,
     places: dict[str, Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = ".: not a place for a result" if "NOWHERE" not in BASES[entry] else ""  # the start misses its input first
-    refused((entry, re.search(r"\S+=OUT\b", BASES[entry])[0].replace("OUT", "."), said), places, tmp_path, capsys)
+    Path("FILE").touch()
+    said = NO_PLACES[place] if "NOWHERE" not in BASES[entry] else ""  # the start misses its input first
+    refused(
+        (entry, re.search(r"\S+=OUT\b", BASES[entry])[0].replace("OUT", place), said), places, tmp_path / "out", capsys
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["FILE"]
 
 
+@pytest.mark.parametrize("place", NO_PLACES)
 @pytest.mark.parametrize("entry", WRITING)
-def test_p26_nor_is_it_where_no_input_is_there(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_p26_nor_are_they_where_no_input_is_there(
+    entry: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("FILE").touch()
     places = {name: tmp_path / "absent" / name for name in (*INPUTS, "NOWHERE")}
-    words = re.sub(r"OUT(\.\w+)?", ".", {**BASES, **OTHERS}[entry])
+    words = re.sub(r"\bOUT(\.\w+)?", place, {**BASES, **OTHERS}[entry])
     assert typed(entry, words, places, "--dry-run") == 2
 
 

@@ -24,7 +24,7 @@ from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from compositionality.data.git import code_version
-from compositionality.errors import UserError
+from compositionality.errors import UserError, file_in_path, not_a_folder
 
 MANIFEST, PENDING = "manifest.json", "pending.json"
 OURS = {"step", "files", "inputs", "settings"}  # even a damaged manifest of this project has one of these keys
@@ -122,9 +122,11 @@ def manifest_path(target: Path) -> Path:
 
 
 def hidden_sibling(target: Path, ending: str) -> Path:
-    """Return ``.NAME.ending`` beside ``target``. UserError if ``target`` has no name (``/``, an empty path)."""
+    """Return ``.NAME.ending`` beside ``target``. UserError where nothing can be beside it: no name, or in a file."""
     if not target.name:
         raise UserError(f"{target}: not a place for a result; give the path of a file or folder to make")
+    if file := file_in_path(target.parent):
+        raise UserError(not_a_folder(target, file))
     return target.with_name(f".{target.name}.{ending}")
 
 

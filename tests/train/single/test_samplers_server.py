@@ -150,7 +150,7 @@ def test_a_server_that_refuses_is_one_line(server, folder):
 def test_tied_embeddings_are_not_for_vllm_on_a_cpu(server, folder):
     """Its reload does not reach the head: test_vllm_server.py."""
     if server.kind == "vllm":
-        with pytest.raises(UserError, match="tied embeddings .* use rollout.engine=vllm or builtin"):
+        with pytest.raises(UserError, match=r"tied embeddings .* use rollout\.engine=vllm or builtin"):
             ServerSampler(server.url, folder, [END], tied=True)
         server.device = "cuda"
     ServerSampler(server.url, folder, [END], tied=True)
