@@ -1,5 +1,6 @@
 """Mistakes that a user can fix, each reported in one line without secrets."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -11,6 +12,15 @@ SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
 SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") mean "no key", and hiding them would hide ordinary words
 HIDDEN = "***"
 INTERRUPTED = "interrupted; run the same command again to continue"
+FIXES = {
+    errno.ENOSPC: "free some, or choose another place",
+    errno.EROFS: "choose another place",
+    errno.EACCES: "choose another place, or change who may read and write there",
+    errno.EISDIR: "give a file, not a folder",
+    errno.ENAMETOOLONG: "give a shorter one",
+    errno.ELOOP: "the link leads back to itself; give another path",
+}
+"""What to do about an error of the system."""
 _USER_OF_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2})[^\s]*@|(?<![\w/.])[^\s/@:'\"]+:[^\s/@]+@", re.IGNORECASE)
 _VALUE_OF_QUERY = re.compile(r"([?&][\w.-]+=)[^\s&#\"'<>]+")
 
@@ -53,6 +63,9 @@ def system_error(error: OSError | MemoryError) -> str:
     if isinstance(error, FileExistsError | NotADirectoryError) and names and (file := file_in_path(Path(names[0]))):
         return not_a_folder(names[0], file)
     reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    reason += next(
+        (f"; {fix}" for code, fix in FIXES.items() if code == error.errno or os.strerror(code) in reason), ""
+    )
     return f"{' and '.join(names)}: {reason}" if names else reason
 
 

@@ -106,6 +106,10 @@ def exit_after(body: Callable[[], object]) -> NoReturn:
         code = 128 + signal.SIGPIPE
     except (OSError, MemoryError) as error:  # concerns this process only, so every process prints its own
         code, message = UserError.exit_code, f"error: {escape_controls(without_secrets(system_error(error)))}"
+    except RuntimeError as error:
+        if "Symlink loop" not in str(error):  # of Path.resolve, which from Python 3.13 on raises an OSError
+            raise
+        code, message = UserError.exit_code, f"error: {escape_controls(str(error))}; give another path"
     if message:
         print(message, file=sys.stderr, flush=True)
     gc.freeze()  # otherwise the interpreter's exit visits all imported objects, for one or two seconds

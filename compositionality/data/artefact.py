@@ -283,8 +283,10 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
     try:
         yield partial
         publish(partial, target, identity, dict(facts or {}))
-    except BaseException:
+    except BaseException as error:
         remove(partial)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(target)  # pyarrow names none
         raise
 
 
@@ -353,7 +355,11 @@ def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
         lock.acquire()
     except Timeout as error:
         if not path.exists():  # for filelock a place that takes no file looks like a lock of another process
-            path.touch()
+            try:
+                path.touch()
+            except OSError as refusal:
+                said = f"no file can be made in {target.parent} ({refusal.strerror})"
+                raise UserError(f"{target}: {said}; choose another path") from refusal
         raise UserError(busy) from error
     except OSError as error:
         if error.errno not in NO_FLOCK:

@@ -145,7 +145,21 @@ def load_tokenizer(path_or_id: str | Path, *, chat_template: bool = True) -> Any
         )
     if tokenizer.eos_token_id is None:
         raise UserError(f"{path}: the tokenizer has no EOS token; completions would never end; set eos_token")
+    check_renders(path, tokenizer)
     return tokenizer
+
+
+def check_renders(path: Path, tokenizer: Any) -> None:
+    """Raise UserError for a chat template that cannot write a question."""
+    from jinja2 import TemplateError
+
+    try:
+        tokenizer.apply_chat_template([{"role": "user", "content": "1"}], tokenize=False, add_generation_prompt=True)
+    except (TemplateError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}: its chat template does not render a question: {' '.join(str(error).split())[:200]}; "
+            "correct it, or choose another one with examples/set_chat_template.py"
+        ) from error
 
 
 def read_tokenizer(path: Path) -> Any:
