@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.rollout.engines.base import Chat, Tick, no_tick
-from compositionality.rollout.model_folder import check_model
+from compositionality.rollout.model_folder import check_model, load_causal_lm
 from compositionality.rollout.prompts import prompts_as_tokens
 from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
 
@@ -24,13 +24,12 @@ class TransformersEngine:
 
     def __init__(self, model: Path, *, dtype: str = "auto") -> None:
         import torch
-        from transformers import AutoModelForCausalLM
 
         folder = check_model(model)
         self._tokenizer, self._eos_ids = folder.tokenizer, folder.eos_ids
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         dtype = "float32" if self._device == "cpu" and dtype == "auto" else dtype
-        self._model: Any = AutoModelForCausalLM.from_pretrained(str(model), dtype=dtype).to(self._device).eval()
+        self._model: Any = load_causal_lm(model, dtype=dtype).to(self._device).eval()
 
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
