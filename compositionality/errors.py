@@ -1,6 +1,5 @@
 """Mistakes that a user can fix, each reported in one line without secrets."""
 
-import errno
 import os
 import re
 from collections.abc import Iterator
@@ -12,15 +11,6 @@ SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
 SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") mean "no key", and hiding them would hide ordinary words
 HIDDEN = "***"
 INTERRUPTED = "interrupted; run the same command again to continue"
-FIXES = {
-    errno.ENOSPC: "free some, or choose another place",
-    errno.EROFS: "choose another place",
-    errno.EACCES: "choose another place, or change who may read and write there",
-    errno.EISDIR: "give a file, not a folder",
-    errno.ENAMETOOLONG: "give a shorter one",
-    errno.ELOOP: "the link leads back to itself; give another path",
-}
-"""What to do about an error of the system."""
 _USER_OF_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2})[^\s]*@|(?<![\w/.])[^\s/@:'\"]+:[^\s/@]+@", re.IGNORECASE)
 _VALUE_OF_QUERY = re.compile(r"([?&][\w.-]+=)[^\s&#\"'<>]+")
 
@@ -55,27 +45,18 @@ def installed(package: str, requirement: str) -> Iterator[None]:
         raise UserError(f"{package} is not installed; pip install '{requirement}'") from error
 
 
-def system_error(error: OSError | MemoryError) -> str:
-    """Return one line for an error of the system: a full disk, a read-only folder, no memory."""
-    if isinstance(error, MemoryError):
-        return f"out of memory{f' ({error})' if str(error) else ''}; free some, or use smaller batches or files"
-    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
-    if isinstance(error, FileExistsError | NotADirectoryError) and names and (file := file_in_path(Path(names[0]))):
-        return not_a_folder(names[0], file)
-    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-    reason += next(
-        (f"; {fix}" for code, fix in FIXES.items() if code == error.errno or os.strerror(code) in reason), ""
-    )
-    return f"{' and '.join(names)}: {reason}" if names else reason
+def file_in_path(folder: Path, target: Path) -> str:
+    """Return what to say of ``target`` if ``folder``, or a parent of it, is a file; empty if none is."""
+    file = next((place for place in (folder, *folder.parents) if place.exists() and not place.is_dir()), None)
+    return f"{target}: {file} is a file, not a folder; choose another path, or move that file away" if file else ""
 
 
-def file_in_path(path: Path) -> Path | None:
-    """Return what stands in a path where a folder must be: the path or a parent of it that is a file; None if none."""
-    return next((place for place in (path, *path.parents) if place.exists() and not place.is_dir()), None)
-
-
-def not_a_folder(path: object, file: Path) -> str:
-    return f"{path}: {file} is a file, not a folder; choose another path, or move that file away"
+def check_can_be_made(target: Path) -> None:
+    """Raise UserError for a path at which no result can be: it has no name, or a parent of it is a file."""
+    if not target.name:
+        raise UserError(f"{target}: not a place for a result; give the path of a file or folder to make")
+    if said := file_in_path(target.parent, target):
+        raise UserError(said)
 
 
 def without_secrets(text: str) -> str:

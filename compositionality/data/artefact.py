@@ -24,7 +24,7 @@ from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from compositionality.data.git import code_version
-from compositionality.errors import UserError, file_in_path, not_a_folder
+from compositionality.errors import UserError, check_can_be_made
 
 MANIFEST, PENDING = "manifest.json", "pending.json"
 OURS = {"step", "files", "inputs", "settings"}  # even a damaged manifest of this project has one of these keys
@@ -123,10 +123,7 @@ def manifest_path(target: Path) -> Path:
 
 def hidden_sibling(target: Path, ending: str) -> Path:
     """Return ``.NAME.ending`` beside ``target``. UserError where nothing can be beside it: no name, or in a file."""
-    if not target.name:
-        raise UserError(f"{target}: not a place for a result; give the path of a file or folder to make")
-    if file := file_in_path(target.parent):
-        raise UserError(not_a_folder(target, file))
+    check_can_be_made(target)
     return target.with_name(f".{target.name}.{ending}")
 
 
@@ -283,10 +280,8 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
     try:
         yield partial
         publish(partial, target, identity, dict(facts or {}))
-    except BaseException as error:
+    except BaseException:
         remove(partial)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(target)  # pyarrow names none
         raise
 
 
@@ -354,12 +349,8 @@ def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        if not path.exists():  # for filelock a place that takes no file looks like a lock of another process
-            try:
-                path.touch()
-            except OSError as refusal:
-                said = f"no file can be made in {target.parent} ({refusal.strerror})"
-                raise UserError(f"{target}: {said}; choose another path") from refusal
+        if not path.exists():  # filelock says so of a place that takes no file, too
+            path.touch()
         raise UserError(busy) from error
     except OSError as error:
         if error.errno not in NO_FLOCK:

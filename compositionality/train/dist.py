@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from compositionality.errors import UserError, system_error
+from compositionality.errors import UserError
 from compositionality.train.settings import MeshSettings
 
 Item = TypeVar("Item")
@@ -81,6 +81,8 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
     except UserError as raised:
         error = str(raised)
     except (OSError, MemoryError) as raised:
+        from compositionality.system_errors import system_error  # at an error alone
+
         error = system_error(raised)
     outcomes: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(outcomes, (result, error))

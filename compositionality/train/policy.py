@@ -20,7 +20,6 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 from torch.utils.checkpoint import checkpoint
 
-from compositionality.rollout.model_folder import load_causal_lm
 from compositionality.train.dist import device
 from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings, check_split
 
@@ -34,6 +33,8 @@ def load_model(settings: ModelSettings) -> Any:
     """Return the Hugging Face model, float32, without dropout; every rank loads all of it."""
     from transformers import AutoConfig
     from transformers.utils import logging
+
+    from compositionality.rollout.model_folder import load_causal_lm  # with what checks a folder
 
     logging.disable_progress_bar()
     config = AutoConfig.from_pretrained(settings.path, local_files_only=True)

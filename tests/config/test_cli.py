@@ -183,6 +183,7 @@ def outcome(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]
             "raise OSError('Error writing: [errno 28] No space left on device')",
             "error: Error writing: [errno 28] No space left on device; free some, or choose another place\n",
         ),
+        ("open('/proc/.x.lock', 'w')", "error: /proc/.x.lock: no file can be made there; choose another path\n"),
         ("open('/proc/self')", "error: /proc/self: Is a directory; give a file, not a folder\n"),
         (
             "raise RuntimeError(\"Symlink loop from '/a'\")",  # as Path.resolve does
