@@ -18,15 +18,22 @@ case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+fail() { echo "error: $*" >&2 && exit 2; }
 setup=() words=() arms="rl-level2 rl-level1 gold-sft"
 for word in "$@"; do
   case "$word" in
     --cpu | --gpu | --full) setup+=("$word") ;;
     --force | *=*) words+=("$word") ;;
-    *) echo "error: quickstart.sh: unknown option $word; known: --cpu --gpu --full --force and STEP:key=value" >&2 && exit 2 ;;
+    *) fail "quickstart.sh: unknown option $word; known: --cpu --gpu --full --force and STEP:key=value" ;;
   esac
 done
 if [[ ${PROFILE:-} == */verl ]]; then setup+=(--full) arms=${arms% *}; fi # verl's SFT cannot stop after RL's number of tokens
+
+# what would stop the study after minutes of set-up
+[[ ${SEEDS:-1} =~ ^([1-9][0-9]{0,2}|1000)$ ]] || fail "SEEDS=$SEEDS: give a whole number from 1 to 1000"
+names=(compositionality/config/profile/*.yaml) names=("${names[@]##*/}") names=("${names[@]%.yaml}")
+[[ ${PROFILE:-tiny} =~ ^([^/]+)(/(single|verl))?$ && " ${names[*]} " == *" ${BASH_REMATCH[1]} "* ]] ||
+  fail "PROFILE=$PROFILE: no such profile; there are: ${names[*]}, each also as NAME/single or NAME/verl"
 
 BEGAN=$(date +%s)
 export BEGAN PROFILE=${PROFILE:-tiny} ARMS=${ARMS:-$arms} PYTHON=.venv/bin/python

@@ -7,7 +7,8 @@
 #   bash bash/test.sh --rest   everything except the part of --fast
 #   bash bash/test.sh --adapters[=NAME,…]   only the clients of compositionality/adapters, each with its real package in a separate
 #                              environment, .clients/NAME (2 GB). A client that cannot run counts as failed
-# Further arguments go to pytest. By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
+# Further arguments go to pytest, options without one of these words behind --.
+# By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,6 +22,11 @@ case ${1:-} in
   --adapters) adapters=yes; shift ;;
   --adapters=*) adapters=yes; IFS=, read -ra clients <<<"${1#*=}"; shift ;;
   --rest) chosen="$chosen and (slow or full or long)" lint="" slow=yes; shift ;;
+  --) chosen=$quick; shift ;;
+  --*)
+    echo "error: test.sh: unknown option $1; known: --fast --slow --rest --adapters[=NAME,…], and -- before options of pytest" >&2
+    exit 2
+    ;;
   *) chosen=$quick ;;
 esac
 

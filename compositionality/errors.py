@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 
 SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
 SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") mean "no key", and hiding them would hide ordinary words
@@ -44,13 +45,18 @@ def installed(package: str, requirement: str) -> Iterator[None]:
         raise UserError(f"{package} is not installed; pip install '{requirement}'") from error
 
 
-def system_error(error: OSError | MemoryError) -> str:
-    """Return one line for an error of the system: a full disk, a read-only folder, no memory."""
-    if isinstance(error, MemoryError):
-        return f"out of memory{f' ({error})' if str(error) else ''}; free some, or use smaller batches or files"
-    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
-    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-    return f"{' and '.join(names)}: {reason}" if names else reason
+def file_in_path(folder: Path, target: Path) -> str:
+    """Return what to say of ``target`` if ``folder``, or a parent of it, is a file; empty if none is."""
+    file = next((place for place in (folder, *folder.parents) if place.exists() and not place.is_dir()), None)
+    return f"{target}: {file} is a file, not a folder; choose another path, or move that file away" if file else ""
+
+
+def check_can_be_made(target: Path) -> None:
+    """Raise UserError for a path at which no result can be: it has no name, or a parent of it is a file."""
+    if not target.name:
+        raise UserError(f"{target}: not a place for a result; give the path of a file or folder to make")
+    if said := file_in_path(target.parent, target):
+        raise UserError(said)
 
 
 def without_secrets(text: str) -> str:

@@ -52,7 +52,7 @@ OTHERS = {  # that only test_refusals.py starts, without inputs
 
 def make_inputs(folder: Path) -> dict[str, Path]:
     """What the words in capitals stand for: a model, problems, rows for SFT, rollouts, a model of another family."""
-    names = ("MODEL", "BARE", "STRANGE", "TAKEN", "ROLLOUTS", "HALF", "NOWHERE")
+    names = ("MODEL", "BARE", "ODD", "STRANGE", "TAKEN", "LOOP", "ROLLOUTS", "HALF", "NOWHERE")
     found = {name: folder / name for name in names} | {
         name: folder / f"{name}.parquet" for name in ("TRAIN", "OTHER", "ROWS", "COPY")
     }
@@ -63,6 +63,9 @@ def make_inputs(folder: Path) -> dict[str, Path]:
     save(found["MODEL"], *tiny_model([function.name for function in task.functions]))
     shutil.copytree(found["MODEL"], found["STRANGE"])
     shutil.copytree(found["MODEL"], found["BARE"], ignore=shutil.ignore_patterns("*.safetensors"))
+    shutil.copytree(found["MODEL"], found["ODD"])
+    (found["ODD"] / "chat_template.jinja").write_text("{% if %}")
+    found["LOOP"].symlink_to(found["LOOP"])
     config = found["STRANGE"] / "config.json"
     config.write_text(
         config.read_text().replace('"qwen2"', '"gpt2"').replace('"llama"', '"gpt2"').replace('"qwen3"', '"gpt2"')

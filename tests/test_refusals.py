@@ -29,6 +29,12 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("train_grpo", "rollout.max_tokens=9999", "data.max_prompt_tokens + rollout.max_tokens"),
     ("train_grpo", "data.train_files=[ROWS]", "has no column"),
     ("train_grpo", "trainer.output=MODEL", "is inside the input"),
+    ("train_grpo", "model.path=ODD", "ODD: its chat template does not render a question: Expected an expression"),
+    ("train_sft", "model.path=ODD", "ODD: its chat template does not render a question: Expected an expression"),
+    ("collect_rollouts", "model=ODD", "ODD: its chat template does not render a question: Expected an expression"),
+    ("train_grpo", "data.train_files=[LOOP]", "Symlink loop from 'LOOP'; give another path"),
+    ("train_grpo", "trainer.output=LOOP", "LOOP/final'; give another path"),
+    ("train_grpo", "data.prompt_template=MODEL", "MODEL: Is a directory; give a file, not a folder"),
     ("train_grpo", "algorithm.dynamic_sampling=true algorithm.drop_equal_groups=false", "=false contradicts it"),
     ("train_grpo", "algorithm.overlong_buffer=99", "algorithm.overlong_buffer=99 is more than rollout.max_tokens"),
     ("train_grpo", "data.max_prompt_tokens=5", "prompts are longer than max_prompt_tokens=5"),
@@ -148,24 +154,38 @@ INPUTS = ("MODEL", "TRAIN", "OTHER", "ROWS", "ROLLOUTS")
 WRITING = sorted({*BASES, *OTHERS} - {"gpu_check", "preflight"})
 
 
+NO_PLACES = {".": ".: not a place for a result", "FILE/new": ": FILE is a file, not a folder; choose another path"}
+"""Paths in which no result can be, and what is said of them."""
+
+
+@pytest.mark.parametrize("place", NO_PLACES)
 @pytest.mark.parametrize("entry", [entry for entry in BASES if re.search(r"=OUT\b(?!\.)", BASES[entry])])
-def test_p26_the_working_folder_is_no_place_for_a_result(
+def test_p26_the_working_folder_and_a_file_are_no_place_for_a_result(
     entry: str,
+    place: str,
     places: dict[str, Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = ".: not a place for a result" if "NOWHERE" not in BASES[entry] else ""  # the start misses its input first
-    refused((entry, re.search(r"\S+=OUT\b", BASES[entry])[0].replace("OUT", "."), said), places, tmp_path, capsys)
+    Path("FILE").touch()
+    said = NO_PLACES[place] if "NOWHERE" not in BASES[entry] else ""  # the start misses its input first
+    refused(
+        (entry, re.search(r"\S+=OUT\b", BASES[entry])[0].replace("OUT", place), said), places, tmp_path / "out", capsys
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["FILE"]
 
 
+@pytest.mark.parametrize("place", NO_PLACES)
 @pytest.mark.parametrize("entry", WRITING)
-def test_p26_nor_is_it_where_no_input_is_there(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_p26_nor_are_they_where_no_input_is_there(
+    entry: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("FILE").touch()
     places = {name: tmp_path / "absent" / name for name in (*INPUTS, "NOWHERE")}
-    words = re.sub(r"OUT(\.\w+)?", ".", {**BASES, **OTHERS}[entry])
+    words = re.sub(r"\bOUT(\.\w+)?", place, {**BASES, **OTHERS}[entry])
     assert typed(entry, words, places, "--dry-run") == 2
 
 

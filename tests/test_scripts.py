@@ -202,6 +202,12 @@ def test_p18_a_misspelt_variable_is_named_and_behind_a_script_refused(tmp_path: 
             {"MODEL_PATH": "m"},
             "MODEL_PATH=m: this variable is for a single script; give a study BASE_MODEL",
         ),
+        (
+            "../report",
+            [],
+            {"STUDY": "composition-9"},
+            "STUDY=composition-9: no study .* has been run; .* you mean c",
+        ),
         ("run_all", ["optim.lr=1"], {}, "optim.lr: no such setting; a key of one step is STEP:KEY="),
         ("stage1_rollouts", [], {"MODEL_PATH": "no"}, "no: no such model folder"),
     ],
@@ -389,11 +395,34 @@ evaluate models=[m:model] problems=[problems.parquet] output=table engine=transf
     assert (tmp_path / "table" / "results.parquet").is_file()
 
 
-@pytest.mark.parametrize("script", ["quickstart", "setup"])
-def test_unknown_options_are_refused(script: str) -> None:
-    done = run(f"bash/{script}.sh", "--fast")
-    assert done.returncode == 2
-    assert "unknown option --fast" in done.stderr
+@pytest.mark.parametrize(
+    ("script", "words", "variables", "told"),
+    [
+        ("quickstart", ["--fast"], {}, "quickstart.sh: unknown option --fast; known: --cpu"),
+        ("setup", ["--fast"], {}, "setup.sh: unknown option --fast; known: --cpu"),
+        ("test", ["--unknown"], {}, "test.sh: unknown option --unknown; known: --fast"),
+        *(("quickstart", [], {"SEEDS": one}, f"SEEDS={one}: give a whole number") for one in ("abc", "0", "1001")),
+        *(("quickstart", [], {"PROFILE": name}, f"PROFILE={name}: no such profile; there are: instruct")
+          for name in ("nope", "tiny/nope", "../x", "tiny single", "*")),
+    ],
+)  # fmt: skip
+def test_p18_what_is_refused_is_refused_before_anything_is_installed(
+    script: str, words: list[str], variables: dict[str, str], told: str, tmp_path: Path
+) -> None:
+    """In a copy, without an environment, on a machine without Python."""
+    shutil.copytree(ROOT / "bash", tmp_path / "bash")
+    shutil.copytree(ROOT / "compositionality/config/profile", tmp_path / "compositionality/config/profile")
+    path = tmp_path / "programs"
+    path.mkdir()
+    for program in ("bash", "dirname"):
+        (path / program).symlink_to(shutil.which(program) or program)
+    done = subprocess.run(
+        [path / "bash", tmp_path / f"bash/{script}.sh", *words], env={"PATH": str(path), **variables},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.startswith(f"error: {told}"), done.stdout) == (2, True, ""), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / ".venv").exists()
 
 
 def test_wandb_has_one_group_for_all_seeds_of_a_study(tmp_path: Path) -> None:

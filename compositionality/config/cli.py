@@ -35,8 +35,9 @@ from compositionality.config.profile import (
     with_key,
 )
 from compositionality.data.artefact import UNCHECKED
-from compositionality.errors import INTERRUPTED, UserError, system_error, without_secrets
+from compositionality.errors import INTERRUPTED, UserError, without_secrets
 from compositionality.ranges import REQUIRED
+from compositionality.system_errors import system_error
 from compositionality.train.run_folder import flatten
 from compositionality.validation import kind_of, phrases, range_of, typed_text, unknown_setting, validated
 from compositionality.yaml_files import Loader, flow_list
@@ -118,6 +119,10 @@ def exit_after(body: Callable[[], object]) -> NoReturn:
         message = f"error: {text}{'' if is_own else maker(text)}" if is_first or is_own else ""
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             message = without_secrets("".join(format_exception(error))) + message
+    except RuntimeError as error:
+        if "Symlink loop" not in str(error):  # of Path.resolve, which from Python 3.13 on raises an OSError
+            raise
+        code, message = UserError.exit_code, f"error: {escape_controls(str(error))}; give another path"
     if message:
         print(message, file=sys.stderr, flush=True)
     gc.freeze()  # otherwise the interpreter's exit visits all imported objects, for one or two seconds

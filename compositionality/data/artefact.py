@@ -24,7 +24,7 @@ from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from compositionality.data.git import code_version
-from compositionality.errors import UserError
+from compositionality.errors import UserError, check_can_be_made
 
 MANIFEST, PENDING = "manifest.json", "pending.json"
 OURS = {"step", "files", "inputs", "settings"}  # even a damaged manifest of this project has one of these keys
@@ -120,9 +120,8 @@ def manifest_path(target: Path) -> Path:
 
 
 def hidden_sibling(target: Path, ending: str) -> Path:
-    """Return ``.NAME.ending`` beside ``target``. UserError if ``target`` has no name (``/``, an empty path)."""
-    if not target.name:
-        raise UserError(f"{target}: not a place for a result; give the path of a file or folder to make")
+    """Return ``.NAME.ending`` beside ``target``. UserError where nothing can be beside it: no name, or in a file."""
+    check_can_be_made(target)
     return target.with_name(f".{target.name}.{ending}")
 
 
@@ -349,7 +348,7 @@ def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        if not path.exists():  # for filelock a place that takes no file looks like a lock of another process
+        if not path.exists():  # filelock says so of a place that takes no file, too
             path.touch()
         raise UserError(busy) from error
     except OSError as error:

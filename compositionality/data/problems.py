@@ -99,6 +99,9 @@ def read_problems(path: Path, row_format: RowFormat | None = None) -> pa.Table:
     kind = table["reward_model"].type
     if not pa.types.is_struct(kind) or kind.get_field_index("ground_truth") < 0:
         raise UserError(f"{path}: reward_model has no ground_truth; give rows of verl's RL schema")
+    info = table["extra_info"].type
+    if not (pa.types.is_struct(info) or pa.types.is_map(info) or pa.types.is_null(info)):
+        raise UserError(f"{path}: column extra_info is {info}, not a struct; correct it or leave it out")
     _check_prompts(path, table["prompt"])
     if row_format.any_source:
         return with_level_and_group(table, path, inferred=False)

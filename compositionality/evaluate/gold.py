@@ -23,7 +23,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.table import SCHEMA as COLUMNS
 from compositionality.evaluate.table import problem_sets
 from compositionality.rollout.engines.base import Chat
-from compositionality.rollout.model_folder import ModelFolder, check_model
+from compositionality.rollout.model_folder import ModelFolder, check_model, load_causal_lm
 from compositionality.rollout.prompts import ChatRow, chat_row, prompt_tokens
 from compositionality.stats.estimate import Counts, Floats
 from compositionality.tasks.diagnosis import ROLES, Span
@@ -77,11 +77,10 @@ def read_gold(path: Path) -> pd.DataFrame:
 def load(folder: Path) -> Any:
     """Return a causal language model of any family in float32, on the GPU if there is one."""
     import torch
-    from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32, local_files_only=True)
+    model = load_causal_lm(folder, dtype=torch.float32)
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 

@@ -51,6 +51,7 @@ class Worker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[worker_end.fileno()],
+            env={**os.environ, "PYTHONHASHSEED": "0"},  # a verdict that the order of a set decides is the same again
             start_new_session=True,
         )
         worker_end.close()

@@ -144,7 +144,19 @@ def load_tokenizer(path_or_id: str | Path, *, chat_template: bool = True) -> Any
         )
     if tokenizer.eos_token_id is None:
         raise UserError(f"{path}: the tokenizer has no EOS token; completions would never end; set eos_token")
+    check_renders(path, tokenizer)
     return tokenizer
+
+
+def check_renders(path: Path, tokenizer: Any) -> None:
+    """Raise UserError for a chat template that cannot write a question."""
+    try:
+        tokenizer.apply_chat_template([{"role": "user", "content": "1"}], tokenize=False, add_generation_prompt=True)
+    except Exception as error:  # an expression of a template can raise anything
+        raise UserError(
+            f"{path}: its chat template does not render a question: {' '.join(str(error).split())[:200]}; "
+            "correct it, or choose another one with examples/set_chat_template.py"
+        ) from error
 
 
 def read_tokenizer(path: Path) -> Any:
@@ -157,6 +169,22 @@ def read_tokenizer(path: Path) -> Any:
         return AutoTokenizer.from_pretrained(str(path), local_files_only=True)
     except Exception as error:  # a damaged file can raise anything; tokenizers raises Exception itself
         raise UserError(f"{path}: the tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
+
+
+def load_causal_lm(path: str | Path, **options: Any) -> Any:
+    """Load a model in transformers. UserError for a weight that is missing, which would be random, or does not fit."""
+    from transformers import AutoModelForCausalLM
+
+    try:
+        model, read = AutoModelForCausalLM.from_pretrained(
+            str(path), local_files_only=True, output_loading_info=True, ignore_mismatched_sizes=True, **options
+        )
+    except (ValueError, ImportError, OSError) as error:
+        raise UserError(f"{path}: does not load: {' '.join(str(error).split())[:200]}") from error
+    bad = [*read["missing_keys"], *(name for name, *_ in read["mismatched_keys"])]
+    if bad:
+        raise UserError(f"{path}: {min(bad)} is missing or has another shape than config.json says; {AGAIN}")
+    return model
 
 
 def check_weights(path: Path) -> None:

@@ -34,6 +34,7 @@ from compositionality.study.runner import MACHINE, Backend, Local, Ray, Runner, 
 from compositionality.study.steps import IS_STEP_WORD, STEP_VARIABLES, Step
 from compositionality.tasks.string.functions import side
 from compositionality.train.verl.prompts import check_problems_last
+from compositionality.validation import choices
 
 MOST_LANES, MOST_SEEDS = 4, 1000
 """Maximum of parallel steps on a CPU; maximum of SEEDS."""
@@ -104,6 +105,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
             forced = [step.key for step in steps if "force" in step.flat or isinstance(step.settings, dict)]
             steps = [replace(step, words=(*step.words, "force=true")) if step.key in forced else step for step in steps]
     check_surroundings(settings, os.environ)
+    check_shown(settings, request)
     for step in steps:
         _ = step.settings  # refuses unknown words before anything starts
     if not settings.only:
@@ -188,6 +190,17 @@ def whole_number(name: str, environ: Mapping[str, str], low: int = 0, high: int 
     if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not low <= int(value) <= high):
         raise UserError(f"{name}={value}: give a whole number from {low} to {high}, without leading zeros")
     return int(value) if value else None
+
+
+def check_shown(settings: RunStudySettings, request: Request) -> None:
+    """Raise UserError if a page is asked for of a study ($STUDY) that has no folder: nothing of it has been run."""
+    roots = [Path(request.root(kind)) for kind in ROOTS]
+    is_page = bool(settings.only) and {*settings.only} <= {"audit", "page"} and not settings.registration
+    if not is_page or not os.environ.get("STUDY") or any(root.is_dir() for root in roots):
+        return
+    run = [path.name for root in roots for path in sorted(root.parent.glob("[!.]*/")) if [*path.glob("seed*")]]
+    known = choices(request.name, [*run, *(path.stem for path in sorted(FOLDER.glob("*.yaml")))])
+    raise UserError(f"STUDY={request.name}: no study of this name has been run; {known}")
 
 
 def check_surroundings(settings: RunStudySettings, environ: Mapping[str, str]) -> None:

@@ -157,18 +157,19 @@ def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: in
 
 def check_folder(folder: Path, settings: ChatTemplateSettings) -> None:
     """Raise UserError unless the folder loads and its template ends an answer with exactly one EOS."""
-    from jinja2 import TemplateError
-
-    tokenizer, name = check_model(folder).tokenizer, settings.chat_template
+    tokenizer, name = read_tokenizer(folder), settings.chat_template
     chat = [Message(role="user", content="1"), Message(role="assistant", content="1")]
     try:
         written = tuple(dict.fromkeys(MARKER.findall(chat_text(tokenizer, chat, add_generation_prompt=True))))
         if name.endswith(ENDING):
             check_tokens(tokenizer, written, settings, Path(settings.model))
         check_template(Path(name if name.endswith(ENDING) else settings.model), tokenizer)
-    except (TemplateError, TypeError) as error:
+    except UserError:
+        raise
+    except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"chat_template={name}: does not render a question and an answer: {reason}") from error
+    check_model(folder)
 
 
 def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from compositionality.errors import UserError, system_error
+from compositionality.errors import UserError
 from compositionality.train.settings import MeshSettings
 
 Item = TypeVar("Item")
@@ -78,6 +78,8 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
     try:
         result = action()
     except (UserError, OSError, MemoryError) as error:
+        from compositionality.system_errors import system_error  # at an error alone
+
         cause, text = error, str(error) if isinstance(error, UserError) else system_error(error)
     outcomes: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(outcomes, (result, text))

@@ -25,6 +25,7 @@ from compositionality.train.settings import RunSettings
 
 PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it,
 PATIENCE_FOR_A_REASON = 60.0  # and after one has ended of a UserError, which the first rank alone prints
+PER_CORE = 16  # processes on a CPU: more would take all of its memory
 GRACE_SECONDS = 10.0  # that processes have to end after SIGTERM
 
 
@@ -73,8 +74,12 @@ def choose_device(device: str) -> None:
 
 
 def check_a_gpu_each(device: str, processes: int, key: str = "run.processes") -> None:
-    """Raise UserError if this machine's processes, counted by ``key``, are more than its GPUs; on a CPU never."""
+    """Raise UserError if this machine's processes, counted by ``key``, are more than its GPUs, or a CPU can start."""
     gpus = 0 if device == "cpu" else count_gpus()
+    if not gpus and processes > (most := PER_CORE * (os.cpu_count() or 1)):
+        raise UserError(
+            f"{key}={processes} (of the scripts: N_GPUS), but the CPU has {most // PER_CORE} cores: at most {most}"
+        )
     if gpus and processes > gpus:
         visible = f"{VISIBLE}={os.environ[VISIBLE]}" if VISIBLE in os.environ else f"{VISIBLE} is not set"
         raise UserError(

@@ -21,7 +21,6 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 from torch.utils.checkpoint import checkpoint
 
-from compositionality.errors import UserError
 from compositionality.train.dist import device
 from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings, check_split
 
@@ -33,17 +32,16 @@ HEAD_TOKENS = 2048  # with activation checkpointing, logits are computed for so 
 
 def load_model(settings: ModelSettings) -> Any:
     """Return the Hugging Face model, float32, without dropout; every rank loads all of it."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig
     from transformers.utils import logging
+
+    from compositionality.rollout.model_folder import load_causal_lm  # with what checks a folder
 
     logging.disable_progress_bar()
     config = AutoConfig.from_pretrained(settings.path, local_files_only=True)
     config.attention_dropout = 0.0
     options = {"config": config, "dtype": torch.float32, "attn_implementation": settings.attention}
-    try:
-        model = AutoModelForCausalLM.from_pretrained(settings.path, local_files_only=True, **options)
-    except (ValueError, ImportError, OSError) as error:
-        raise UserError(f"{settings.path}: does not load: {' '.join(str(error).split())[:200]}") from error
+    model = load_causal_lm(settings.path, **options)
     if settings.lora.rank:
         from compositionality.train.lora import add_adapters
 

@@ -38,7 +38,7 @@ def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int], dev
     if rollout.engine == "server":
         from compositionality.train.server_sampler import ServerSampler
 
-        return ServerSampler(rollout.server_url or "", model, eos_ids)
+        return ServerSampler(rollout.server_url or "", model, eos_ids, tied=config.tie_word_embeddings)
     if rollout.engine == "vllm":
         from compositionality.rollout.engines.vllm import VllmOptions
         from compositionality.train.vllm_sampler import VllmSampler

@@ -30,10 +30,16 @@ class ServerSampler:
     Under torchrun rank 0 hands over the weights, in the first ``sample`` after ``load``, while the others wait.
     """
 
-    def __init__(self, url: str, model: Path, eos_ids: Sequence[int]) -> None:
+    def __init__(self, url: str, model: Path, eos_ids: Sequence[int], *, tied: bool) -> None:
+        """``tied``: the model's head is its embedding, of which vLLM on a CPU keeps a packed copy when it reloads."""
         self._server = JsonClient(url, base="/v1", retries=RETRIES, timeout_s=TIMEOUT_S)
         self._model, self._eos_ids = model, list(eos_ids)
         self._name, self._is_sglang = self._call("/v1/models", None, _served)
+        if tied and not self._is_sglang and self._call("/server_info", None, _is_on_cpu):
+            raise UserError(
+                f"{self._server.name}: vLLM's server on a CPU keeps the old head of a model with tied embeddings "
+                "(tie_word_embeddings in its config.json) when it gets new weights; use rollout.engine=vllm or builtin"
+            )
         self._sent: TemporaryDirectory[str] | None = None
         self._coming: TemporaryDirectory[str] | None = None
         self._waiting = False
@@ -117,6 +123,10 @@ def _served(reply: Json) -> tuple[str, bool]:
     """Return the name of the model that a server has, and whether the server is SGLang."""
     served = dict(reply["data"][0])
     return str(served["id"]), served.get("owned_by") == "sglang"
+
+
+def _is_on_cpu(reply: Json) -> bool:
+    return "device_config=cpu" in reply["vllm_config"]
 
 
 def _read_success(reply: Json) -> None:

@@ -176,9 +176,25 @@ def outcome(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("raise OSError(28, 'No space left on device', '/full/x')", "error: /full/x: No space left on device\n"),
+        (
+            "raise OSError(28, 'No space left on device', '/full/x')",
+            "error: /full/x: No space left on device; free some, or choose another place\n",
+        ),
+        (
+            "raise OSError('Error writing: [errno 28] No space left on device')",
+            "error: Error writing: [errno 28] No space left on device; free some, or choose another place\n",
+        ),
+        ("open('/proc/.x.lock', 'w')", "error: /proc/.x.lock: no file can be made there; choose another path\n"),
+        ("open('/proc/self')", "error: /proc/self: Is a directory; give a file, not a folder\n"),
+        (
+            "raise RuntimeError(\"Symlink loop from '/a'\")",  # as Path.resolve does
+            "error: Symlink loop from '/a'; give another path\n",
+        ),
         ("open('/proc/none/x', 'w')", "error: /proc/none/x: No such file or directory\n"),
-        ("__import__('pathlib').Path('/etc/passwd/x').mkdir()", "error: /etc/passwd/x: Not a directory\n"),
+        (
+            "__import__('pathlib').Path('/etc/passwd/x').mkdir()",
+            "error: /etc/passwd/x: /etc/passwd is a file, not a folder; choose another path, or move that file away\n",
+        ),
         ("__import__('os').replace('/none/a', '/none/b')", "error: /none/a and /none/b: No such file or directory\n"),
         ("raise OSError(2, 'No such file', 'a\\nb')", "error: a\\nb: No such file\n"),
         ("bytearray(1 << 62)", "error: out of memory; free some, or use smaller batches or files\n"),

@@ -270,6 +270,8 @@ ASKED = chat("?")
         ({"truths": [json.dumps(TINYZERO), "3*5 + 7"]}, "row 1: .*no JSON"),
         ({"truths": [json.dumps(TINYZERO), None]}, "row 1: there is no ground_truth"),
         ({"reward_model": ["3*5 + 7"]}, "reward_model has no ground_truth"),
+        ({"extra_info": [1, 2]}, "column extra_info is int64, not a struct; correct it or leave it out"),
+        ({"extra_info": ["a", "b"]}, "column extra_info is string, not a struct; correct it or leave it out"),
         ({"prompt": [ASKED, ASKED, ASKED, None]}, "row 3 has an empty prompt"),
         ({"prompt": [ASKED, []]}, "row 1 has an empty prompt"),
         ({"prompt": [None, None]}, "row 0: the prompt is null; give a list of turns"),

@@ -1,15 +1,20 @@
 """Every data set of reasoning-gym: its own answers score 1, the attack corpus 0; the README has what was found."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from compositionality.domains.reasoning_gym import forms
 from compositionality.domains.reasoning_gym.forms import is_antiderivative_text, is_polynomial_text
+from compositionality.domains.reasoning_gym.library import has_one_answer
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.tasks import find_task
@@ -68,6 +73,51 @@ def test_p04_attacks_of_all(dataset: str, ours: JudgePool, library: JudgePool) -
     row = corpus.measure(dataset, ours, library)
     assert not row.errors
     assert row.line() == WRITTEN[dataset]
+
+
+DRAWN = {"codeio": 40, "list_functions": 40}
+"""Problems of data sets of which a part only depends on more than the seed; of the others 3."""
+
+
+def drawn(order: str) -> dict[str, str]:
+    """Problems of all data sets, in the order asked for."""
+    wanted = [(name, index) for name in corpus.datasets() for index in range(DRAWN.get(name, 3))]
+    options = {name: corpus.ReasoningGymOptions(dataset=name) for name in corpus.datasets()}
+    problems = {
+        f"{name} {index}": corpus.TASK.problem(options[name], "train", 1, index)
+        for name, index in (wanted if order == "forwards" else reversed(wanted))
+    }
+    return {name: repr(problem) for name, problem in problems.items()}
+
+
+def test_p01_problems_of_all_data_sets_depend_on_their_seed_alone() -> None:
+    """Not on the hash seed of the process, on what it drew before, or on the day."""
+    script = "import json, sys, test_reasoning_gym_attacks as tests; print(json.dumps(tests.drawn(sys.argv[1])))"
+    folders = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
+    found = []
+    for order, seed in (("forwards", "1"), ("backwards", "2")):
+        variables = {**os.environ, **folders, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", script, order]
+        found.append(json.loads(subprocess.run(command, env=variables, stdout=subprocess.PIPE, check=True).stdout))
+    one, other = found
+    assert one.keys() == other.keys()
+    assert [name for name in one if one[name] != other[name] or str(date.today()) in one[name]] == []
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("def main(n):\n    return sorted({n, 1})", True),
+        ("class Node:\n    pass\ndef main(n):\n    return {Node(): n}", True),
+        ("class Node:\n    pass\ndef main(n):\n    return [node for node in {Node(), Node()}]", False),
+        ("class Node:\n    pass\ndef main(n):\n    return list(set(Node() for _ in range(n)))", False),
+        ("import datetime\ndef main(n):\n    return str(datetime.datetime.now())", False),
+        ("from time import time\ndef main(n):\n    return n", False),
+        ("def main(n):\n    return hash(str(n))", False),
+    ],
+)
+def test_p01_programs_whose_result_is_not_the_same_each_time(program: str, told: bool) -> None:
+    assert has_one_answer("def other():\n    return 1", program) is told
 
 
 def detour(gold: str) -> str:

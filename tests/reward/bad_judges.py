@@ -25,4 +25,6 @@ def judge(data_source: str, solution_str: str, ground_truth: str, extra_info: ob
         return float(len(eaten) > 0)
     if response == "modules":
         return {"score": 0, "pred": ",".join(sorted(sys.modules))}
+    if response == "hash":
+        return {"score": 0, "pred": str(hash("a text"))}
     return {"score": response == ground_truth, "pred": response}

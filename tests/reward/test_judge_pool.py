@@ -99,6 +99,15 @@ def test_a_worker_starts_without_heavy_packages(pool):
     assert not modules & {"torch", "transformers", "pyarrow", "pandas", "ray", "vllm", "verl", "numpy"}
 
 
+def test_p01_the_hash_seed_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = set()
+    for seed in "12":
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        with bad_pool() as pool:
+            answers.add(pool.judge(items("hash"))[0].answer)
+    assert len(answers) == 1
+
+
 def test_closing_leaves_no_process():
     pool = JudgePool(2, function=BAD_JUDGES)
     pids = [worker.process.pid for worker in pool.workers]

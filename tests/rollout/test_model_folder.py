@@ -6,13 +6,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from assets import random_model, save
 from fake_engine import contents, write_problems
 from huggingface_hub import constants
+from safetensors.numpy import load_file, save_file
 
 from compositionality.data.artefact import tree_hash
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
-from compositionality.rollout.model_folder import _snapshot, check_model, load_tokenizer, resolve_model
+from compositionality.rollout.model_folder import _snapshot, check_model, load_causal_lm, load_tokenizer, resolve_model
 from compositionality.rollout.prompts import (
     check_prompt_lengths,
     lost_characters,
@@ -22,6 +24,7 @@ from compositionality.rollout.prompts import (
 )
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import rollout_manifest
+from compositionality.train.tiny.model import build_tokenizer
 
 
 @pytest.fixture
@@ -97,6 +100,23 @@ def test_p18_a_damaged_folder_is_one_line(copy, damage, told):
     damage(copy)
     with pytest.raises(UserError, match=told):
         check_model(copy)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("change", ["missing", "another shape"])
+def test_p18_a_weight_that_would_be_random_is_one_line(tmp_path, change, tied):
+    """transformers makes one up, and goes on."""
+    tokenizer = build_tokenizer([])
+    sizes = {"vocab_size": len(tokenizer), "tie_word_embeddings": tied}
+    folder = save(tmp_path / "model", random_model("Llama", **sizes), tokenizer)
+    load_causal_lm(folder)
+    weights, name = load_file(folder / WEIGHTS), "model.norm.weight"
+    weights |= {name: weights[name][:1]}
+    save_file(
+        {one: weights[one] for one in weights if one != name or change != "missing"}, folder / WEIGHTS, {"format": "pt"}
+    )
+    with pytest.raises(UserError, match=rf"model: {name} is missing or has another shape .*; download or export"):
+        load_causal_lm(folder)
 
 
 def test_p18_prompts_over_the_limit_are_counted():

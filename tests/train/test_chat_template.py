@@ -143,6 +143,7 @@ def test_a_file_of_ones_own(bases: dict[str, Path], tmp_path: Path) -> None:
         ("ll", {"chat_template": "{% for m in messages %}<|x|>{{ m.content + eos_token }}{% endfor %}"}, r"<\|x\|>"),
         ("ll", {"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}, "no generation prompt"),
         ("ll", {"chat_template": "{{ messages + 1 }}"}, "does not render"),
+        ("ll", {"chat_template": "{{ 1 / 0 }}"}, "does not render a question and an answer: division by zero"),
     ],
 )
 def test_p18_a_template_that_does_not_fit_is_one_line(

@@ -295,16 +295,29 @@ def test_p18_another_verl_is_one_line(monkeypatch):
     assert {*pinned} == {hooks.VERL}
 
 
-def test_p18_another_packages_antlr4_is_one_line(tmp_path):
-    """What omegaconf, and Hydra with it, says where LightEval has brought 4.13."""
-    (tmp_path / "omegaconf.py").write_text("raise Exception('Could not deserialize ATN with version 3 (expected 4).')")
+@pytest.mark.parametrize("entry", ["train_grpo", "train_sft"])
+@pytest.mark.parametrize(
+    ("module", "content", "told"),
+    [
+        (
+            "omegaconf",
+            "raise Exception('Could not deserialize ATN with version 3 (expected 4).')",
+            r"Hydra.* needs antlr4.* 4\.9,.* antlr4-python3-runtime==4\.9\.3.*",
+        ),
+        *(
+            (package, f"raise ModuleNotFoundError(name={package!r})", f"the package {package} is not installed; run .*")
+            for package in ("hydra", "omegaconf")
+        ),
+    ],
+)
+def test_p18_an_environment_without_the_right_hydra_is_one_line(tmp_path, entry, module, content, told):
+    """As LightEval's, where antlr4 is 4.13 and Hydra may be missing."""
+    (tmp_path / f"{module}.py").write_text(content)
     words = ["engine=verl", "model.path=m", "data.train_files=[f]", "trainer.output=o", "--dry-run"]
-    command = [sys.executable, "-m", "compositionality", "train_grpo", *words]
+    command = [sys.executable, "-m", "compositionality", entry, *words]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
     assert done.returncode == 2
-    assert re.fullmatch(
-        r"error: engine=verl: Hydra.* needs antlr4.* 4\.9,.* antlr4-python3-runtime==4\.9\.3.*\n", done.stderr
-    )
+    assert re.fullmatch(f"error: engine=verl: {told}\n", done.stderr)
 
 
 def test_nodes_come_from_the_environment(monkeypatch):

@@ -151,7 +151,9 @@ def test_as_many_processes_as_visible_gpus(tmp_path: Path, monkeypatch: pytest.M
     fake_torch(monkeypatch, usable=4)
     assert count_processes(RunSettings()) == 4
     check_a_gpu_each("gpu", 4)
-    check_a_gpu_each("cpu", 64)
+    check_a_gpu_each("cpu", 16)
+    with pytest.raises(UserError, match=r"run\.processes=9999 .*, but the CPU has \d+ cores: at most \d+"):
+        check_a_gpu_each("cpu", 9999)
 
 
 @pytest.mark.parametrize("schema", [GrpoSettings, SftSettings])

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from compositionality.domains.reasoning_gym.forms import is_readable, is_solved
+from compositionality.domains.reasoning_gym.library import entry_text
 from compositionality.errors import UserError, check_installed
 from compositionality.reward.judge import processor_time
 from compositionality.tasks.answers import last_answer
@@ -76,9 +77,9 @@ class ReasoningGymTask(Task):
         check_split(split, SPLITS)
         name = repr((options.dataset, sorted(options.parameters.items()), split, seed, index))
         stream = SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
-        entry = _entry(options, int(key_bits(name)) % 2**26 * len(SPLITS) * SEED_CLASSES + stream)
-        truth = json.dumps({key: entry[key] for key in ("question", "answer", "metadata")}, default=str)
-        source, prompt = f"reasoning_gym/{options.dataset}", entry["question"] + _ASK
+        seed_of_problem = int(key_bits(name)) % 2**26 * len(SPLITS) * SEED_CLASSES + stream
+        truth = entry_text(options.dataset, seed_of_problem, options.parameters)
+        source, prompt = f"reasoning_gym/{options.dataset}", json.loads(truth)["question"] + _ASK
         return Problem(source, options.level, options.dataset, prompt, truth, index, {"seed": seed})
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
@@ -124,22 +125,6 @@ class ReasoningGymTask(Task):
     def facts(self, problem: Problem) -> dict[str, Any]:
         """Return whether the library gives an answer; it is not judged here, where its scorer must not run."""
         return {"with_answer": known_answer(self.parse_truth(problem.ground_truth)) is not None}
-
-
-# ---- problems of the library
-
-
-def _entry(options: ReasoningGymOptions, library_seed: int) -> dict[str, Any]:
-    import reasoning_gym
-
-    try:
-        dataset = reasoning_gym.create_dataset(options.dataset, seed=library_seed, size=1, **options.parameters)
-        entry: dict[str, Any] = dataset[0]
-    except (ValueError, TypeError, AssertionError, ArithmeticError, LookupError, RuntimeError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"dataset={options.dataset} parameters={dict(options.parameters)}: {reason}") from error
-    entry["metadata"].setdefault("source_dataset", options.dataset)
-    return entry
 
 
 def _of_kind(value: Any, default: Any) -> bool:

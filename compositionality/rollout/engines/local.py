@@ -12,7 +12,7 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import Chat, Tick, no_tick
-from compositionality.rollout.model_folder import check_model
+from compositionality.rollout.model_folder import check_model, load_causal_lm
 from compositionality.rollout.prompts import prompts_as_tokens
 from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
 
@@ -95,11 +95,9 @@ class TransformersEngine(_LocalEngine):
     """Generates in batches of BATCH prompts of similar length; every completion has its own random generator."""
 
     def __init__(self, model: Path, *, dtype: str = "auto") -> None:
-        from transformers import AutoModelForCausalLM
-
         super().__init__(model)
         dtype = "float32" if self._device == "cpu" and dtype == "auto" else dtype
-        self._model = AutoModelForCausalLM.from_pretrained(str(model), dtype=dtype).to(self._device).eval()
+        self._model = load_causal_lm(model, dtype=dtype).to(self._device).eval()
 
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick

@@ -15,7 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from compositionality.errors import UserError
+from compositionality.errors import MissingPackageError, UserError
 from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
 from compositionality.train.boards import run_name
@@ -34,6 +34,8 @@ try:
     from hydra.errors import HydraException
     from omegaconf import DictConfig, OmegaConf, open_dict
     from omegaconf.errors import OmegaConfBaseException
+except ModuleNotFoundError as error:
+    raise MissingPackageError(f"engine=verl: the package {error.name} is not installed; run {VERLS_SETUP}") from error
 except Exception as error:  # antlr4 raises Exception itself
     if "ATN" not in str(error):
         raise

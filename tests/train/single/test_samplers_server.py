@@ -69,12 +69,15 @@ def server(request):
                 return Reply({"results": [None]})
             case "/reset_prefix_cache":
                 return Reply(b"")
+            case "/server_info":
+                return Reply({"vllm_config": f"model='M', device_config={served.device}, seed=0"})
             case "/generate":
                 return Reply(sglang(body))
         return Reply(vllm(body, served.told))
 
     with playing(play) as served:
         served.kind, served.weights, served.broken = request.param, [], set()
+        served.device = "cpu"
         served.takes, served.told, served.spoilt = True, None, {}
         yield served
 
@@ -88,7 +91,7 @@ def folder(tmp_path):
 
 
 def sampler_of(server, folder):
-    return ServerSampler(f"{server.url}/v1", folder, [END])
+    return ServerSampler(f"{server.url}/v1", folder, [END], tied=False)
 
 
 def calls(server, path):
@@ -141,7 +144,16 @@ def test_a_server_that_refuses_is_one_line(server, folder):
     with pytest.raises(UserError, match=r"no room|status 503"):
         sampler.sample([[1]], [0], SamplingOptions())
     with pytest.raises(UserError, match=r"the rollout server failed on /v1/models.*: no answer"):
-        ServerSampler("http://127.0.0.1:9", folder, [END])
+        ServerSampler("http://127.0.0.1:9", folder, [END], tied=False)
+
+
+def test_tied_embeddings_are_not_for_vllm_on_a_cpu(server, folder):
+    """Its reload does not reach the head: test_vllm_server.py."""
+    if server.kind == "vllm":
+        with pytest.raises(UserError, match=r"tied embeddings .* use rollout\.engine=vllm or builtin"):
+            ServerSampler(server.url, folder, [END], tied=True)
+        server.device = "cuda"
+    ServerSampler(server.url, folder, [END], tied=True)
 
 
 def test_truncation_is_for_servers_that_tell_what_they_drew_from(server, folder):
@@ -155,7 +167,7 @@ def test_truncation_is_for_servers_that_tell_what_they_drew_from(server, folder)
 
 
 def test_answers_that_do_not_fit_together_are_refused(server, folder):
-    sampler = ServerSampler(server.url, folder, [END + 1])
+    sampler = ServerSampler(server.url, folder, [END + 1], tied=False)
     with pytest.raises(UserError, match="ended with token 3, which is no EOS"):
         sampler.sample([[1]], [0], SamplingOptions())
     if server.kind == "vllm":

@@ -15,6 +15,7 @@ from test_samplers_vllm import END, PROMPTS, SAMPLED, SEEDS, change, gaps, make_
 from vllm_server import serving
 
 from compositionality.config.verbs import helps
+from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts
@@ -59,10 +60,12 @@ def test_it_takes_the_weights_of_rl_and_tells_their_log_probs(server: str, model
     """The last test: it changes the weights."""
     from transformers import LlamaForCausalLM
 
-    policy, sampler = LlamaForCausalLM.from_pretrained(model).eval(), ServerSampler(server, model, [END])
+    policy, sampler = LlamaForCausalLM.from_pretrained(model).eval(), ServerSampler(server, model, [END], tied=False)
     before = sampler.sample(PROMPTS, SEEDS, SAMPLED)
     assert max(gaps(policy, before, SAMPLED.temperature)) <= 1e-4
     assert {sample.finish_reason for sample in before} == {STOP, LENGTH}
+    with pytest.raises(UserError, match="tied embeddings"):
+        ServerSampler(server, model, [END], tied=True)
     change(policy)
     sampler.load(policy.named_parameters())
     assert max(gaps(policy, sampler.sample(PROMPTS, SEEDS, SAMPLED), SAMPLED.temperature)) <= 1e-4
