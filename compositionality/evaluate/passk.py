@@ -33,8 +33,7 @@ from compositionality.evaluate.types import ALL_LEVELS, Metric
 from compositionality.ranges import PositiveInt
 from compositionality.rollout.store import read_by_problem
 from compositionality.stats.estimate import CONFIDENCE, TIE
-from compositionality.train.metrics import TrainingReport
-from compositionality.train.training_report import run_until
+from compositionality.train.training_report import TrainingReport, run_until
 
 STEP = "passk"
 ALL = "all.parquet"

@@ -23,8 +23,7 @@ from compositionality.evaluate.table import RESULTS, concatenate, read
 from compositionality.evaluate.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric
 from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.estimate import ByProblem
-from compositionality.train.metrics import TrainingReport
-from compositionality.train.training_report import report_from
+from compositionality.train.training_report import TrainingReport, report_from
 
 TRAINING = "training.json"  # beside the table: the training report of each model that has one
 ROLLOUTS = "rollouts"  # beside the table: the completions that it counts, MODEL/FILE

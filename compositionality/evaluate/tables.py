@@ -14,7 +14,7 @@ from rich.table import Table
 from compositionality.console import new_table
 from compositionality.evaluate.types import QUERY_VALUES
 from compositionality.stats.estimate import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 
 Row = Mapping[str, Any]
 WIDTH = 100  # columns of a terminal on which tables of claims fit

@@ -1,4 +1,4 @@
-"""The metrics of a run on disk, a JSON line for each step, and what follows from them: FLOPs, totals of the run.
+"""The metrics of a run on disk, a JSON line for each step, and the FLOPs that follow from them.
 
 FLOPs by two counts. A pass forward of a token takes 2 N, forward and backward 6 N (4 N where all of these weights are
 frozen, with LoRA); N: parameters without embeddings. (Attention over the context and adapters, a few per cent, are in
@@ -11,8 +11,7 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from compositionality.data.artefact import write_text
 from compositionality.data.json_files import check_shape, parse_json_object, read_json_object
 from compositionality.errors import UserError
 
+Row = Mapping[str, Any]
 SAMPLED = "training/sampled_completions"
 """Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
 GROUPS, SIGNAL = "training/filter_groups/generated_prompts", "training/filter_groups/with_signal"
@@ -149,7 +149,7 @@ class ComputeMeter:
         self.full = self.paper = 0.0
         self.completions = 0
 
-    def add(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def add(self, row: Row) -> dict[str, Any]:
         """Return the row with the sums until and with it."""
         sampled, trained, evaluated = (int(row.get(name, 0)) for name in (SAMPLED_TOKENS, TRAINED, EVALUATED_TOKENS))
         self.full += self.n_parameters * (FORWARD * (sampled + evaluated) + self.per_trained_token * trained)
@@ -157,63 +157,7 @@ class ComputeMeter:
         self.completions += int(row.get(SAMPLED, 0))
         return {**row, FLOPS: self.full, PAPER_FLOPS: self.paper, COMPLETIONS: self.completions}
 
-    def restore(self, row: Mapping[str, Any]) -> None:
+    def restore(self, row: Row) -> None:
         """Go on after a row; one of an earlier version has no sums, and they begin at 0."""
         self.full, self.paper = (float(row.get(name, 0.0)) for name in (FLOPS, PAPER_FLOPS))
         self.completions = int(row.get(COMPLETIONS, 0))
-
-
-KEY = "training"
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingReport:
-    """What the training of an arm did; None: not known, or without meaning for its method.
-
-    A group is one problem with all its completions in one step.
-    """
-
-    updates: int | None = None  # also those without signal
-    updates_without_signal: int | None = None  # of steps with all advantages 0
-    groups: int | None = None
-    groups_with_signal: int | None = None  # some completions are correct and some are not (control: rewards differ)
-    completions: int | None = None  # sampled for training
-    tokens: int | None = None  # that the loss was taken on, as often as it was
-    rows: int | None = None  # of supervised fine-tuning, each once
-    first_entropy: float | None = None  # of the policy in the first update, in nats a token
-    last_entropy: float | None = None  # in the last update
-
-    @property
-    def updates_with_signal(self) -> int | None:
-        """All but those without signal."""
-        return None if self.updates is None else self.updates - (self.updates_without_signal or 0)
-
-    @property
-    def not_testable(self) -> bool:
-        """No group of a run of RL had signal: what its model can do says nothing of what it was to learn."""
-        return bool(self.groups) and self.groups_with_signal == 0
-
-
-def rl_report(metrics: Path, last: int) -> dict[str, Any]:
-    """Return totals of a run of RL up to step ``last``, of either engine; None for what a step does not say."""
-    rows = [row for row in read_metrics(metrics) if is_update(row) and row["step"] <= last]
-    entropies = [round(row[ENTROPY], 4) for row in rows if row.get(ENTROPY) is not None]
-    report = TrainingReport(
-        updates=total(rows, UPDATES),
-        updates_without_signal=total(rows, UPDATES, NO_SIGNAL),
-        groups=total(rows, GROUPS),
-        groups_with_signal=total(rows, SIGNAL),
-        completions=total(rows, SAMPLED),
-        tokens=total(rows, TOKENS),
-        first_entropy=entropies[0] if entropies else None,
-        last_entropy=entropies[-1] if entropies else None,
-    )
-    return {KEY: asdict(report)}
-
-
-def total(rows: Sequence[Row], *names: str) -> int | None:
-    """Sum over the rows of a count, or of the product of several; None if a row lacks one, or there is no row."""
-    if not rows or any(row.get(name) is None for row in rows for name in names):
-        return None
-    return sum(round(float(math.prod(row[name] for name in names))) for row in rows)

@@ -28,7 +28,7 @@ from compositionality.data.artefact import (
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import ALL, CountOrAll
-from compositionality.train.metrics import rl_report, truncate_metrics
+from compositionality.train.metrics import truncate_metrics
 
 RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
@@ -308,6 +308,8 @@ def publish_models(
 
     ``write(checkpoint, target)`` writes a model folder and returns figures for its manifest.
     """
+    from compositionality.train.training_report import rl_report
+
     steps = out / "steps"
     best = best_step(steps) if keep_best else None
     models = {} if best is None else {"best": best}

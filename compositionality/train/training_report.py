@@ -4,24 +4,57 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import manifest_path, read_manifest
 from compositionality.errors import UserError
 from compositionality.train.metrics import (
+    ENTROPY,
     FLOPS,
-    KEY,
+    GROUPS,
     NO_SIGNAL,
+    SAMPLED,
+    SIGNAL,
     TOKENS,
     TRAINED,
-    TrainingReport,
+    UPDATES,
+    Row,
     is_update,
     read_metrics,
-    rl_report,
-    total,
 )
+
+KEY = "training"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """What the training of an arm did; None: not known, or without meaning for its method.
+
+    A group is one problem with all its completions in one step.
+    """
+
+    updates: int | None = None  # also those without signal
+    updates_without_signal: int | None = None  # of steps with all advantages 0
+    groups: int | None = None
+    groups_with_signal: int | None = None  # some completions are correct and some are not (control: rewards differ)
+    completions: int | None = None  # sampled for training
+    tokens: int | None = None  # that the loss was taken on, as often as it was
+    rows: int | None = None  # of supervised fine-tuning, each once
+    first_entropy: float | None = None  # of the policy in the first update, in nats a token
+    last_entropy: float | None = None  # in the last update
+
+    @property
+    def updates_with_signal(self) -> int | None:
+        """All but those without signal."""
+        return None if self.updates is None else self.updates - (self.updates_without_signal or 0)
+
+    @property
+    def not_testable(self) -> bool:
+        """No group of a run of RL had signal: what its model can do says nothing of what it was to learn."""
+        return bool(self.groups) and self.groups_with_signal == 0
+
 
 NAMES = tuple(field.name for field in fields(TrainingReport))
 ITERATION = re.compile(r"(.+-iteration)(\d+)")
@@ -51,6 +84,30 @@ def run_until(model: Path) -> tuple[float, TrainingReport] | None:
     last = int(step[1]) if step else sys.maxsize
     spent = [row[FLOPS] for row in read_metrics(metrics) if FLOPS in row and row["step"] <= last] if metrics else []
     return (spent[-1], TrainingReport(**rl_report(metrics, last)[KEY])) if metrics and spent else None
+
+
+def rl_report(metrics: Path, last: int) -> dict[str, Any]:
+    """Return totals of a run of RL up to step ``last``, of either engine; None for what a step does not say."""
+    rows = [row for row in read_metrics(metrics) if is_update(row) and row["step"] <= last]
+    entropies = [round(row[ENTROPY], 4) for row in rows if row.get(ENTROPY) is not None]
+    report = TrainingReport(
+        updates=total(rows, UPDATES),
+        updates_without_signal=total(rows, UPDATES, NO_SIGNAL),
+        groups=total(rows, GROUPS),
+        groups_with_signal=total(rows, SIGNAL),
+        completions=total(rows, SAMPLED),
+        tokens=total(rows, TOKENS),
+        first_entropy=entropies[0] if entropies else None,
+        last_entropy=entropies[-1] if entropies else None,
+    )
+    return {KEY: asdict(report)}
+
+
+def total(rows: Sequence[Row], *names: str) -> int | None:
+    """Sum over the rows of a count, or of the product of several; None if a row lacks one, or there is no row."""
+    if not rows or any(row.get(name) is None for row in rows for name in names):
+        return None
+    return sum(round(float(math.prod(row[name] for name in names))) for row in rows)
 
 
 def sft_report(metrics: Path, updates: int, rows: int, train_files: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.table import FAILURE
 from compositionality.evaluate.types import DEEPEST, QUERY_VALUES, Metric
 from compositionality.tasks.diagnosis import FAILURES
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 
 Chance = Callable[[str, str, int, str], float]
 """The chance that an answer is right: (results, group, level, arm)."""

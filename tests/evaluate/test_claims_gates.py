@@ -11,7 +11,7 @@ from claim_studies import UNTRAINED, Chance, Design, study
 from compositionality.evaluate.claims.decide import ByName, claim_rows
 from compositionality.evaluate.claims.model import Claim, Origin, read_claims_file
 from compositionality.evaluate.types import Decision
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 
 CATALOGUE = read_claims_file("composition")
 CLAIMS = (*CATALOGUE.claims, *CATALOGUE.controls)

@@ -24,7 +24,7 @@ from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
 from compositionality.evaluate.types import Metric
 from compositionality.rollout.store import SCHEMA, STEP, read_by_problem
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 from compositionality.types import Problem
 
 LEVELS = [1, 2, 1, 2, 1, 2]

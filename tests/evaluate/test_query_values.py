@@ -24,7 +24,7 @@ from compositionality.evaluate.results import Results, read_results
 from compositionality.evaluate.seeds import SummariseSettings, summarise
 from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.types import MIXED, Metric
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 
 QUERIES = 40
 TRAINED = TrainingReport(updates=80, rows=2000)

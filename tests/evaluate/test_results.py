@@ -22,7 +22,7 @@ from compositionality.evaluate.seeds import print_summary
 from compositionality.evaluate.summary import by_problem, contrast, share, share_of_gain
 from compositionality.evaluate.table import REASONS, count, problem_columns
 from compositionality.evaluate.tables import training_frame
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 from compositionality.types import Problem
 
 

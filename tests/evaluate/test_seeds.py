@@ -19,7 +19,7 @@ from compositionality.evaluate.summary import differences
 from compositionality.evaluate.tables import by_seed, summary_markdown
 from compositionality.evaluate.types import CORRECT
 from compositionality.stats.estimate import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
 ARMS = ("stage1", "rl-level1", "rl-level2")

@@ -27,7 +27,8 @@ from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
 from compositionality.study.registered import write_manifest
 from compositionality.tasks.diagnosis import FAILURES, ROLES
-from compositionality.train.metrics import COMPLETIONS, TrainingReport
+from compositionality.train.metrics import COMPLETIONS
+from compositionality.train.training_report import TrainingReport
 from compositionality.types import Completion, Problem, Reason, Verdict
 
 Settings = TypeVar("Settings", ReportSettings, RecordSettings)

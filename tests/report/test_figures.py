@@ -30,7 +30,7 @@ from compositionality.report.scaling_figures import reuse, scaling
 from compositionality.report.theme import MARKERS, MUTED, arm_styles, class_colours, spec_of, study_styles
 from compositionality.study.model import load_study
 from compositionality.tasks.diagnosis import FAILURES
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 
 ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
 COUNTDOWN_ARMS = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")

@@ -20,14 +20,19 @@ from compositionality.train.metrics import (
     SAMPLED_TOKENS,
     TRAINED,
     ComputeMeter,
-    TrainingReport,
     non_embedding_parameters,
     read_metrics,
-    rl_report,
     truncate_metrics,
 )
 from compositionality.train.run_folder import mark_complete, publish_models, record_score
-from compositionality.train.training_report import report_from, report_of, run_until, sft_report
+from compositionality.train.training_report import (
+    TrainingReport,
+    report_from,
+    report_of,
+    rl_report,
+    run_until,
+    sft_report,
+)
 
 
 def test_a_metric_that_has_a_constant_is_named_by_it() -> None:

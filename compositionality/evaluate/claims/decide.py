@@ -20,7 +20,7 @@ from compositionality.evaluate.table import is_paired
 from compositionality.evaluate.types import CORRECT, GROWTH, Decision, Metric
 from compositionality.stats.estimate import CONFIDENCE, Estimate, Interval
 from compositionality.stats.significance import Needed, corrected, holm, needed, needed_words, p_value
-from compositionality.train.metrics import TrainingReport
+from compositionality.train.training_report import TrainingReport
 
 ByName = Mapping[str, Results]  # results by the name that comparisons use (Comparison.results)
 COMPARED = ("metric", "measure", "base_measure", "group", "level", "model", "base", "times", "rule", "threshold")

@@ -18,11 +18,11 @@ from compositionality.train.checkpoint import export, with_old_config_keys
 from compositionality.train.engines import settle_epochs, train_grpo
 from compositionality.train.engines import train_on_rank as train
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker
-from compositionality.train.metrics import GROUPS, read_metrics, rl_report
+from compositionality.train.metrics import GROUPS, read_metrics
 from compositionality.train.policy import Policy, load_model
 from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
 from compositionality.train.settings import ModelSettings
-from compositionality.train.training_report import report_of, trained
+from compositionality.train.training_report import report_of, rl_report, trained
 from compositionality.types import PromptGroup, Reason, Verdict
 
 

@@ -21,14 +21,14 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train import engines
 from compositionality.train.engines import train_on_rank as train
-from compositionality.train.metrics import TrainingReport, read_metrics
+from compositionality.train.metrics import read_metrics
 from compositionality.train.policy import load_model, shard
 from compositionality.train.rows import load_rows
 from compositionality.train.run_folder import latest_step
 from compositionality.train.settings import MeshSettings, ModelSettings, OptimSettings
 from compositionality.train.sft import Fit, micro_batches, new_batches, read_sft_inputs
 from compositionality.train.sft_settings import SftSettings, SftTrainerSettings
-from compositionality.train.training_report import report_of
+from compositionality.train.training_report import TrainingReport, report_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
