@@ -753,16 +753,18 @@ def test_p21_a_file_put_into_the_report_is_not_deleted_when_the_page_is_made_ane
 
 
 def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
-    row = {"decision": "contradicted", "verdict": "as good"}
+    """Of the interval over seeds and of that over problems alike, each within the margin or not."""
+    row = {"decision": "contradicted", "rule": "ahead", "threshold": 0.1, "low": -0.08, "high": -0.02}
     claim = {"decision": "contradicted", "comparisons": [row, row]}
     assert [said(row), said(claim), said(claim, "undecided")] == ["as good", "as good", "undecided"]
-    assert said({**claim, "comparisons": [row, {**row, "verdict": "behind"}]}) == "contradicted"
-    compared = {"model": "rl-level2", "base": "gold-sft", "rule": "ahead", "threshold": 0.1, "group": "heldout"}
+    assert said({**claim, "comparisons": [row, {**row, "low": -0.3}]}) == "contradicted"
+    compared = {"model": "rl-level2", "base": "gold-sft", "group": "heldout", "level": 3, "comparison": ""}
     told = {"claim": "learner", "primary": True, "decision_holm": "contradicted", "p_holm": 0.02}
-    rows = [{**row, **compared, "level": 3, "comparison": "", "difference": None}]
-    claim |= told | {"decision_these_seeds": "contradicted", "comparisons": rows}
-    (shown,) = claim_rows([claim], 1.0, arm_styles(["rl-level2", "gold-sft"], {}))
-    assert (shown["holm"], shown["badge_these_seeds"]) == ("as good (two-sided p 0.02)", shown["badge"])
+    for low, word in ((-0.09, "as good"), (-0.11, "contradicted")):
+        rows = [{**row, **compared, "problems_low": low, "problems_high": -0.01, "difference": None}]
+        claim |= told | {"decision_these_seeds": "contradicted", "comparisons": rows}
+        (shown,) = claim_rows([claim], 1.0, arm_styles(["rl-level2", "gold-sft"], {}))
+        assert (shown["holm"], shown["badge_these_seeds"]["word"]) == ("as good (two-sided p 0.02)", word)
 
 
 @pytest.mark.parametrize(

@@ -273,8 +273,9 @@ def by_origin(claims: Sequence[Row]) -> dict[str, list[Row]]:
 def by_decision(claims: Sequence[Row], key: str) -> dict[str, list[Row]]:
     """Group the claims by the words for their decision under ``key``, in the order of ``Decision``."""
     rows: dict[str, list[Row]] = {}
+    (ends,) = ((low, high) for low, high, of in KINDS.values() if of == key)
     for claim in sorted(claims, key=lambda claim: [*Decision].index(claim[key])):
-        rows.setdefault(decision_words(claim, claim[key]), []).append(claim)
+        rows.setdefault(decision_words(claim, claim[key], ends), []).append(claim)
     return rows
 
 
@@ -283,10 +284,16 @@ def status_words(claim: Row) -> str:
     return f" ({claim['registration_status']})" if claim.get("registration_status") else ""
 
 
-def decision_words(row: Row, decision: str) -> str:
-    """Return a decision on a claim or a comparison in words; *as good* if it is not ahead but as good."""
-    verdicts = {comparison.get("verdict") for comparison in row.get("comparisons", [row])}
-    return "as good" if verdicts == {"as good"} and decision == Decision.CONTRADICTED else decision
+def decision_words(row: Row, decision: str, ends: tuple[str, str] = ("low", "high")) -> str:
+    """Return a decision on a claim or a comparison in words; *as good* if it is not ahead but as good.
+
+    ``ends``: the keys of the interval that it rests on.
+    """
+    rows = row.get("comparisons", [row])
+    if decision != Decision.CONTRADICTED or any(one["rule"] != Rule.AHEAD or one[ends[0]] is None for one in rows):
+        return decision
+    within = all(-one["threshold"] <= one[ends[0]] and one[ends[1]] <= one["threshold"] for one in rows)
+    return "as good" if within else decision
 
 
 def holm_words(claim: Row) -> str:
@@ -314,7 +321,13 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
         text = [f"{claim['claim']}{status_words(claim)} {claim['text']}"]
         text += [f"  {key}: {words}" for key, words in remarks.items() if words]
         lines += [[""] * (2 + len(kinds))] if lines else []
-        lines.append(["\n".join(text), "", *(decision_words(claim, claim[key]) for *_, key in kinds.values())])
+        lines.append(
+            [
+                "\n".join(text),
+                "",
+                *(decision_words(claim, claim[key], (low, high)) for low, high, key in kinds.values()),
+            ]
+        )
         for comparison in claim["comparisons"]:
             values = seeds_words(comparison)
             name = f"  {comparison['comparison']}" + (f": {values}" if values else "")
@@ -326,7 +339,7 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
 
 def _interval(comparison: Row, low: str, high: str, decision: str) -> str:
     """Return a cell: ``[+38, +45]`` and below it the decision."""
-    words, digits = decision_words(comparison, comparison[decision]), decimals(comparison)
+    words, digits = decision_words(comparison, comparison[decision], (low, high)), decimals(comparison)
     if comparison["difference"] is None:
         return words
     form = f"{'+' if comparison['base'] else ''}.{digits}f"

@@ -33,6 +33,8 @@ DECISIONS = {
 }
 """Decision → its sign and its class in the style sheet."""
 REGISTERED = (RegistrationStatus.PRIMARY, RegistrationStatus.SECONDARY)
+PROBLEMS = ("problems_low", "problems_high")
+"""Keys of the interval over problems, for these seeds alone."""
 LISTED = 3
 """Most primary claims that the first screen lists; of more it tells how many were decided how."""
 
@@ -117,7 +119,7 @@ def claim_rows(claims: Iterable[Row], scale: float, styles: Styles) -> list[dict
             "registered": claim.get("registration_status") in REGISTERED,
             "holm": holm_words(claim),
             "badge": badge(said(claim)),
-            "badge_these_seeds": badge(said(claim, claim.get("decision_these_seeds") or "not run")),
+            "badge_these_seeds": badge(decision_words(claim, claim.get("decision_these_seeds") or "not run", PROBLEMS)),
             "comparisons": [comparison_row(row, scale, styles) for row in claim["comparisons"]],
         }
         for claim in claims
