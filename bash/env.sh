@@ -7,7 +7,11 @@
 #   MODEL_PATH TRAIN_FILES VAL_FILES OUTPUT replace a script's own; so do N_SAMPLES and DATA (its problems) if it samples
 #            (with your own model the default OUTPUT ends in its name: stage2-rl-level2-NAME)
 #   PYTHON; DRY_RUN=1: print the command and check it as at its start, except for inputs that do not exist yet
-case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
+case " $* " in *" --help "* | *" -h "*)
+  sed -En '2,/^[^#]/s/^#( |$)//p' "$0"
+  grep -q "^# Usage" "$0" || echo "Usage: [NAME=value …] bash $0 [key=value …]   names: bash/README.md; keys: --help of its Python program"
+  exit ;;
+esac
 set -euo pipefail
 behind=()
 while [[ ${1:-} =~ ^[A-Z_]+= ]]; do export "${1?}" && behind+=("${1%%=*}") && shift; done # NAME=value works after the script name too

@@ -72,8 +72,8 @@ Batch = dict[str, Tensor]
 """A micro-batch on the device.
 
 ``tokens_BT``: prompt and response, padded at the ends. ``loss_mask_BT``: 1 for response tokens. ``advantage_N``: of the
-token's completion. ``weight_N``: the token's coefficient in the loss of the whole update. ``share_N``: 1 / response
-tokens of the update, for means of metrics. Log-probs: ``rollout_logp_N`` of the sampler; ``old_logp_N`` of the policy
+token's completion. ``weight_N``: the token's coefficient in the loss of an optimizer step. ``share_N``: 1 / response
+tokens of that step, for means of metrics. Log-probs: ``rollout_logp_N`` of the sampler; ``old_logp_N`` of the policy
 before the step, if that has several updates; ``ref_logp_N`` of the reference model, if there is a KL term.
 """
 VALIDATION_SAMPLE = -1  # numbers of completions in validation go down from here: their seeds are no training seeds
@@ -220,7 +220,7 @@ class GrpoTrainer:
     # -- update
 
     def update(self, samples: Sequence[TrainSample], step: int, entropy_coef: float) -> dict[str, float]:
-        """Go over the samples once, in ``updates_per_step`` optimizer steps; completions are shuffled, not groups.
+        """Go over the samples once, in ``updates_per_step`` optimizer steps, each with completions of any groups.
 
         Without samples, no step.
         """
@@ -273,7 +273,8 @@ class GrpoTrainer:
         """Add up the gradients of a micro-batch's share of the loss, and ``gap``; return its shares of the metrics."""
         algorithm, weight_N, share_N = self.settings.algorithm, batch["weight_N"], batch["share_N"]
         logp_N, entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], self.settings.rollout.temperature)
-        old_logp_N, rollout_logp_N = batch.get("old_logp_N", logp_N.detach()), batch["rollout_logp_N"]
+        rollout_logp_N = batch["rollout_logp_N"]
+        old_logp_N = batch.get("old_logp_N", logp_N.detach())  # one update a step: the ratio is 1
         loss_N, clipped_N = policy_loss(
             logp_N, old_logp_N, batch["advantage_N"], algorithm.clip_low, algorithm.clip_high
         )
@@ -357,7 +358,7 @@ class GrpoTrainer:
 
 
 class RolloutWorker:
-    """Samples completions and has them judged; each rank, tensor ranks too, does a share, all get every group."""
+    """Samples completions and has them judged; each rank, tensor ranks too, samples a share, all get every group."""
 
     def __init__(self, settings: GrpoSettings, sampler: TokenSampler, tokenizer: Any, clock: Clock) -> None:
         self.settings, self.sampler, self.tokenizer, self.clock = settings, sampler, tokenizer, clock

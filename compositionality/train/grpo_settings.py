@@ -186,7 +186,7 @@ class GrpoTrainerSettings(TrainerSettings):
     samples_every: NonNegativeInt = 10  # steps between files of completions to read (0: none)
 
     def last_step(self) -> int:
-        """Return the number of the last step, once ``settle_length`` has counted the problems."""
+        """Return the number of the last step, once ``settle_epochs`` has counted the problems."""
         return self.steps or STEPS
 
 

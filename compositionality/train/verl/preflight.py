@@ -200,7 +200,8 @@ def check_grpo_inputs(config: DictConfig) -> None:
         names, problems = ", ".join(run.train_files), sum(sizes[path] for path in run.train_files)
         if problems < (batch := run.generation_batch_size):
             raise UserError(
-                f"{names}: {problems} problems are less than one generation batch; rollout.generation_batch={batch}"
+                f"{names}: {problems} problems are less than the rollout.generation_batch={batch} that a step asks; "
+                "give more problems, or lower it and data.prompts_per_step"
             )
         steps = None if run.epochs else config.trainer.total_training_steps
         check_problems_last(names, problems, config.trainer.total_epochs, batch, steps)
