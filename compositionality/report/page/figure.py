@@ -88,12 +88,16 @@ def drawn(
 
 
 def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
-    """Return what fills a caption: how many seeds; problems a level and the kind of interval, where rows have them."""
+    """Return what fills a caption: how many seeds; problems a level, kind of interval, models of this page left out."""
     n = max(row["n_seeds"] for row in rows) if "n_seeds" in rows[0] else len(unique(rows, "seed"))
     measured = "interval" in rows[0]
     noun = "seed" if measured or not any("-" in seed for seed in inputs.seeds) else "replicate"
     dots = "; dots: single seeds" if n <= figures.MOST_DOTS else ""
     words = {"seeds": f"{plural(n, noun)} ({WORDS[name]['seeds'].format(dots=dots)})" if n > 1 else ONE_SEED}
+    absent = [name for name in SHOWN.get(inputs.settings.section, ()) if name in inputs.summary["models"]]
+    absent = [name for name in absent if measured and name not in unique(rows, "model")]
+    titles = ", ".join(styles_of(inputs, absent)[name].title for name in absent)
+    words["missing"] = f" Not measured: {titles}." if absent else ""
     return words | ({"n": figures.sizes(rows), "interval": interval_words(rows[0]["interval"])} if measured else {})
 
 

@@ -58,8 +58,8 @@ from compositionality.study.model import load_study
 from compositionality.train.metrics import COMPLETIONS, FLOPS, accuracies, read_metrics
 
 FACTORS = (
-    "Last column: the least m at which the base’s pass@(m·k) is no longer below the model’s pass@k [what the 95 % "
-    "intervals leave open]. More than re-ranking is shown only where both ends lie beyond the largest m."
+    "Last column: the least m at which the second model’s pass@(m·k) is no longer below the first’s pass@k [what the "
+    "95 % intervals leave open]. More than re-ranking is shown only where both ends lie beyond the largest m."
 )
 PARTS = ("runs", "samples", "audit")  # of the page, without a figure
 CURVE = ["model", "base", "problems", "group", "level", "data_source"]  # columns of a curve of pass@k
@@ -139,9 +139,9 @@ def crossovers(results: Any, differences: pd.DataFrame, styles: Styles) -> dict[
                 "; ".join(f"k = {row['k']}: {pass_at_k.factor_text(row)}" for row in factors).replace("\n", ", "),
             ]
         )  # fmt: skip
-    titles = ["group", "level", "model − base", "n", "k = 1, points", "largest k, points", "sign changes"]
-    summary = "Differences between models, and how many times as many samples the base needs"
-    table = {"summary": summary, "titles": [*titles, "base meets at m"], "rows": rows, "note": FACTORS}
+    titles = ["group", "level", "difference", "n", "k = 1, points", "largest k, points", "sign changes"]
+    summary = "Differences between models, and how many times as many samples the second needs"
+    table = {"summary": summary, "titles": [*titles, "second meets first at m"], "rows": rows, "note": FACTORS}
     return table if rows else {}
 
 

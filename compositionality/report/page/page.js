@@ -263,6 +263,13 @@
     const problem = menu(form, "steps-problem", "problem", of(), choose);
     slider.addEventListener("input", show);
     form.addEventListener("submit", (event) => event.preventDefault());
+    // The deepest problem of the last run that is learned in its course is shown first.
+    const learned = runs.findLastIndex(({ steps }) => steps.at(-1).right && !steps[0].right);
+    if (learned >= 0) {
+      arm.value = runs[learned].run;
+      refill(problem, of());
+      problem.value = learned;
+    }
     choose();
   };
   draw();
