@@ -388,7 +388,11 @@ def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path, monkey
 
     check("no such file", tmp_path / "absent.parquet")
     check(r"long.parquet: 40 prompts are longer than max_prompt_tokens=64 \(the longest, row 0, has \d+\)", good, long)
-    check("40 problems are less than the rollout.generation_batch=50 that a step asks", good, more=["rollout.generation_batch=50"])
+    check(
+        "40 problems are less than the rollout.generation_batch=50 that a step asks",
+        good,
+        more=["rollout.generation_batch=50"],
+    )
     monkeypatch.setattr("compositionality.rollout.engines.vllm.CPU_HEAD_WIDTHS", (64,))
     check("the head size is 32, vLLM on a CPU supports only 64; give engine=single", good)
 

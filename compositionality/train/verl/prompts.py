@@ -68,7 +68,8 @@ def check_problems_last(files: str, problems: int, epochs: int, batch: int, step
         last = problems * epochs // batch
         raise UserError(
             f"{files}: {problems} problems (verl.trainer.total_epochs={epochs}) last for {last} of trainer.steps="
-            f"{steps} steps, each of at least {batch} problems; give trainer.epochs=N to go over them N times, more problems, or fewer trainer.steps"
+            f"{steps} steps, each of at least {batch} problems; give trainer.epochs=N to go over them N times, "
+            "more problems, or fewer trainer.steps"
         )
 
 
