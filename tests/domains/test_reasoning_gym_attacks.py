@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.domains.reasoning_gym import forms, library as drawing
+from compositionality.domains.reasoning_gym import forms
+from compositionality.domains.reasoning_gym import library as drawing
 from compositionality.domains.reasoning_gym.forms import is_antiderivative_text, is_polynomial_text
 from compositionality.domains.reasoning_gym.library import has_one_answer
 from compositionality.errors import UserError
