@@ -35,8 +35,6 @@ def entry_text(dataset: str, seed: int, parameters: Mapping[str, Any]) -> str:
     """Return the first entry of a data set as JSON. UserError where the library refuses the parameters."""
     with _ASKING:
         process = _drawing_process(os.getpid())  # a fork has one of its own
-        assert process.stdin
-        assert process.stdout
         try:
             process.stdin.write(pickle.dumps((dataset, seed, dict(parameters))))
             process.stdin.flush()
@@ -54,9 +52,8 @@ def entry_text(dataset: str, seed: int, parameters: Mapping[str, Any]) -> str:
 
 
 @cache
-def _drawing_process(owner: int) -> "subprocess.Popen[bytes]":
-    """Start the process that draws for the process ``owner``."""
-    del owner
+def _drawing_process(_owner: int) -> Any:
+    """Start the process that draws for this one."""
     process = subprocess.Popen(
         [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONHASHSEED": "0"},
