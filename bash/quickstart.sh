@@ -32,7 +32,7 @@ if [[ ${PROFILE:-} == */verl ]]; then setup+=(--full) arms=${arms% *}; fi # verl
 # what would stop the study after minutes of set-up
 [[ ${SEEDS:-1} =~ ^([1-9][0-9]{0,2}|1000)$ ]] || fail "SEEDS=$SEEDS: give a whole number from 1 to 1000"
 names=(compositionality/config/profile/*.yaml) names=("${names[@]##*/}") names=("${names[@]%.yaml}")
-[[ ${PROFILE:-tiny} =~ ^([^/]+)(/(single|verl))?$ && " ${names[*]} " == *" ${BASH_REMATCH[1]} "* ]] ||
+[[ ${PROFILE:-tiny} =~ ^([^/ ]+)(/(single|verl))?$ && " ${names[*]} " == *" ${BASH_REMATCH[1]} "* ]] ||
   fail "PROFILE=$PROFILE: no such profile; there are: ${names[*]}, each also as NAME/single or NAME/verl"
 
 BEGAN=$(date +%s)

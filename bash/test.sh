@@ -13,6 +13,7 @@ case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+fail() { echo "error: test.sh: $*" >&2 && exit 2; }
 packages=(--full --dev) chosen="not gpu and not benchmark"
 quick="$chosen and not slow" lint=yes slow="" adapters="" clients=(inspect lighteval lm_eval trl verifiers verl)
 two=(-n 2 --dist loadfile) # workers, a core each
@@ -23,12 +24,12 @@ case ${1:-} in
   --adapters=*) adapters=yes; IFS=, read -ra clients <<<"${1#*=}"; shift ;;
   --rest) chosen="$chosen and (slow or full or long)" lint="" slow=yes; shift ;;
   --) chosen=$quick; shift ;;
-  --*)
-    echo "error: test.sh: unknown option $1; known: --fast --slow --rest --adapters[=NAME,…], and -- before options of pytest" >&2
-    exit 2
-    ;;
+  --*) fail "unknown option $1; known: --fast --slow --rest --adapters[=NAME,…], and -- before options of pytest" ;;
   *) chosen=$quick ;;
 esac
+for word in "$@"; do
+  case $word in --fast | --slow | --rest | --adapters*) fail "$word: give one such word, before all others" ;; esac
+done
 
 # tests PYTEST-ARGUMENT…: run pytest; an empty selection is not a failure. Bytecode is kept, since the tests start thousands of processes.
 tests() { env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest "$@" || (($? == 5)); }

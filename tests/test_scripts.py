@@ -401,9 +401,10 @@ evaluate models=[m:model] problems=[problems.parquet] output=table engine=transf
         ("quickstart", ["--fast"], {}, "quickstart.sh: unknown option --fast; known: --cpu"),
         ("setup", ["--fast"], {}, "setup.sh: unknown option --fast; known: --cpu"),
         ("test", ["--unknown"], {}, "test.sh: unknown option --unknown; known: --fast"),
+        ("test", ["tests", "--fast"], {}, "test.sh: --fast: give one such word, before all others"),
         *(("quickstart", [], {"SEEDS": one}, f"SEEDS={one}: give a whole number") for one in ("abc", "0", "1001")),
         *(("quickstart", [], {"PROFILE": name}, f"PROFILE={name}: no such profile; there are: instruct")
-          for name in ("nope", "tiny/nope", "../x", "tiny single", "*")),
+          for name in ("nope", "tiny/nope", "../x", "small smoke", "*")),
     ],
 )  # fmt: skip
 def test_p18_what_is_refused_is_refused_before_anything_is_installed(

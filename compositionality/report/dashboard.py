@@ -27,14 +27,7 @@ from compositionality.report.draw import SCALING, FigureSettings, chart_of, chos
 from compositionality.report.page.inputs import CLAIMS, Inputs
 from compositionality.report.theme import arm_styles, rendered, spec_of
 from compositionality.rollout.store import read_rollouts
-from compositionality.train.boards import (
-    ALIAS,
-    OF_A_STUDY,
-    facts_of,
-    open_wandb,
-    or_left_out,
-    send_artifacts,
-)
+from compositionality.train.boards import ALIAS, OF_A_STUDY, facts_of, open_wandb, or_left_out, send_artifacts
 from compositionality.train.log import wandb_is_usable
 from compositionality.train.run_folder import models_in, task_of_files
 

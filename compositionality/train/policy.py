@@ -58,9 +58,11 @@ def without_adapters(model: nn.Module) -> Iterator[None]:
     adapters = [(layer, name) for layer in model.modules() if hasattr(layer, "set_scale") for name in layer.scaling]
     for layer, name in adapters:
         layer.set_scale(name, 0)
-    yield
-    for layer, name in adapters:
-        layer.set_scale(name, 1)
+    try:
+        yield
+    finally:
+        for layer, name in adapters:
+            layer.set_scale(name, 1)
 
 
 class Policy(nn.Module):  # type: ignore[misc]

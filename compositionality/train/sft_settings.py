@@ -6,15 +6,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import Recipe, name_inputs, read_manifest
 from compositionality.errors import UserError
-from compositionality.ranges import (
-    REQUIRED,
-    Effect,
-    NoEffect,
-    NonEmptyStr,
-    OnlySingle,
-    PositiveInt,
-    Seed,
-)
+from compositionality.ranges import REQUIRED, Effect, NoEffect, NonEmptyStr, OnlySingle, PositiveInt, Seed
 from compositionality.train.settings import (
     ClusterSettings,
     Files,

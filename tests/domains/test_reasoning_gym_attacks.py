@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.domains.reasoning_gym import forms
+from compositionality.domains.reasoning_gym import library as drawing
 from compositionality.domains.reasoning_gym.forms import is_antiderivative_text, is_polynomial_text
 from compositionality.domains.reasoning_gym.library import has_one_answer
 from compositionality.errors import UserError
@@ -243,3 +245,27 @@ def test_p18_a_data_set_that_cannot_be_made_says_so() -> None:
     task = find_task("reasoning_gym")
     with pytest.raises(UserError, match="Must specify at least one dataset"):
         task.problem(task.modes["clean"].options(dataset="composite"), "train", 1, 0)
+
+
+def test_p01_a_draw_that_is_interrupted_leaves_no_answer_and_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = drawing.entry_text("spell_backward", 2, {})
+    with monkeypatch.context() as patch:
+        patch.setattr(pickle, "load", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            drawing.entry_text("spell_backward", 1, {})
+    assert drawing.entry_text("spell_backward", 2, {}) == text
+    process = drawing._drawing_process(os.getpid())
+    try:  # its input ends within a draw of hours
+        process.communicate(pickle.dumps(("tower_of_hanoi", 1, {"min_disks": 40, "max_disks": 40})), timeout=5)
+    finally:
+        drawing._drawing_process.cache_clear()
+        process.kill()
+
+
+def test_problems_are_drawn_with_the_packages_of_the_program_that_asks(tmp_path: Path) -> None:
+    program = tmp_path / "programs" / "ask.py"
+    program.parent.mkdir()
+    program.write_text(f"from {drawing.__name__} import entry_text\nprint(entry_text('spell_backward', 2, {{}}))\n")
+    (tmp_path / "random.py").write_text("raise SystemExit\n")  # where it is started
+    done = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == drawing.entry_text("spell_backward", 2, {}), done.stderr

@@ -17,7 +17,8 @@ import sys
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib import import_module
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,28 +33,29 @@ _ASKING = Lock()
 
 def entry_text(dataset: str, seed: int, parameters: Mapping[str, Any]) -> str:
     """Return the first entry of a data set as JSON. UserError where the library refuses the parameters."""
-    process = _drawing_process(os.getpid())  # a fork has one of its own
-    assert process.stdin
-    assert process.stdout
-    try:
-        with _ASKING:
+    with _ASKING:
+        process = _drawing_process(os.getpid())  # a fork has one of its own
+        try:
             process.stdin.write(pickle.dumps((dataset, seed, dict(parameters))))
             process.stdin.flush()
             text, error = pickle.load(process.stdout)
-    except (EOFError, BrokenPipeError):
-        _drawing_process.cache_clear()
-        text, error = "", f"the process that draws it ended with exit code {process.wait()}; draw again"
+        except (EOFError, BrokenPipeError):
+            _drawing_process.cache_clear()
+            text, error = "", f"the process that draws it ended with exit code {process.wait()}; draw again"
+        except BaseException:  # Ctrl-C: the next request would read the answer to this one
+            _drawing_process.cache_clear()
+            process.kill()
+            raise
     if error:
         raise UserError(f"dataset={dataset} parameters={dict(parameters)}: {error}")
     return str(text)
 
 
 @cache
-def _drawing_process(owner: int) -> "subprocess.Popen[bytes]":
-    """Start the process that draws for the process ``owner``."""
-    del owner
+def _drawing_process(_owner: int) -> Any:
+    """Start the process that draws for this one."""
     process = subprocess.Popen(
-        [sys.executable, "-c", f"from {__name__} import main; main()"],
+        [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONHASHSEED": "0"},
         start_new_session=True,
     )  # fmt: skip
@@ -65,13 +67,23 @@ def _drawing_process(owner: int) -> "subprocess.Popen[bytes]":
 
 
 def main() -> None:
-    """Answer requests on stdin until it ends; programs of the library read and print nothing."""
+    """Answer requests on stdin; end with it, also within a draw. Programs of the library read and print nothing."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     for descriptor in (0, 1):
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
-    while requests.peek(1):
-        pickle.dump(_draw(*pickle.load(requests)), answers)
+    asked = SimpleQueue[Any]()
+    Thread(target=_read_requests, args=(requests, asked), daemon=True).start()
+    while True:
+        pickle.dump(_draw(*asked.get()), answers)
         answers.flush()
+
+
+def _read_requests(requests: Any, asked: SimpleQueue[Any]) -> None:
+    try:
+        while requests.peek(1):
+            asked.put(pickle.load(requests))
+    finally:
+        os._exit(0)
 
 
 def _draw(dataset: str, seed: int, parameters: Mapping[str, Any]) -> tuple[str, str]:

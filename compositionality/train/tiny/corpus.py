@@ -24,11 +24,7 @@ from annotated_types import Ge
 
 from compositionality.errors import UserError
 from compositionality.ranges import Fraction, NonNegativeInt, PositiveInt
-from compositionality.tasks.string.functions import (
-    ATOMS,
-    TEXT_LENGTHS,
-    select_functions,
-)
+from compositionality.tasks.string.functions import ATOMS, TEXT_LENGTHS, select_functions
 from compositionality.tasks.string.prior import FIRST_ID, TINY_COUNT, prior_functions
 from compositionality.tasks.string.program import Call, chain_of, frozen_call
 from compositionality.tasks.string.wording import compact_definitions, compact_name, compact_prompt, compact_trace

@@ -1,6 +1,7 @@
 """LoRA with the single-file trainers: adapters move, nothing else does, and what is written is one whole model."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,9 @@ def test_the_reference_model_is_the_policy_without_its_adapters(small: Path, tmp
     policy, start = Policy(model), Policy(load_model(ModelSettings(str(small / "model"))))
     batch = torch.arange(27).view(3, 9), torch.ones(3, 9, dtype=torch.bool)
     (adapted,) = policy(*batch, with_entropy=False)
-    with without_adapters(policy):
+    with suppress(KeyboardInterrupt), without_adapters(policy):  # the adapters come back after an error too
         (reference,) = policy(*batch, with_entropy=False)
+        raise KeyboardInterrupt
     assert torch.equal(reference, start(*batch, with_entropy=False)[0])
     assert torch.equal(adapted, policy(*batch, with_entropy=False)[0])
     assert not torch.equal(adapted, reference)
@@ -120,7 +122,6 @@ def test_adapters_are_pefts(small: Path) -> None:
 
 @pytest.mark.full
 def test_what_an_sft_run_says_of_its_model_is_without_adapters(small: Path, tmp_path: Path) -> None:
-
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"prompt": "a", "response": "b"}\n' * 8)
     lora = ["model.lora.rank=4", "model.lora.targets=[q_proj,down_proj]", "trainer.epochs=1", "data.max_length=64"]
