@@ -774,9 +774,8 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         ),
         (
             {"base": "base", "measure": "ignores_composition"},
-            "On held-out functions at level 3, RL on level 2 gives more answers that ignore the composition "
-            "than the base "
-            "model.",
+            "On held-out functions at level 3, RL on level 2 gives more answers that ignore the composition than the "
+            "base model.",
         ),
         (
             {"model": "rl-bridge", "base": "sft-bridge", "threshold": -0.05, "group": "igsm"},
@@ -789,14 +788,13 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         ),
         (
             {"rule": "ahead", "threshold": 0.133, "measure": "right_chain", "base": "gold-sft"},
-            "On held-out functions at level 3, RL on level 2 gives more right chains than SFT on gold solutions, or as "
-            "many within ±13.3 points.",
+            "On held-out functions at level 3, RL on level 2 gives more right chains than SFT on gold solutions; as "
+            "good: within ±13.3 points.",
         ),
         (
             {"measure": "right_chain", "rule": "≤", "threshold": 0.05, "level": DEEPEST},
             "On held-out functions at the deepest level, RL on level 2 gives at most 5 points more right chains "
-            "than Stage 1 "
-            "(single functions).",
+            "than Stage 1 (single functions).",
         ),
         (
             {"measure": "ignores_composition", "threshold": 0.5, "base": None, "level": ALL_LEVELS},
@@ -832,14 +830,27 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         (
             {"measure": "pass@2", "base_measure": "pass@64"},
             "On held-out functions at level 3, the pass@2 of RL on level 2 is higher than the pass@64 of Stage "
-            "1 (single "
-            "functions).",
+            "1 (single functions).",
+        ),
+        (
+            {"measure": "pass@2", "base_measure": "pass@64", "times": 2},
+            "On held-out functions at level 3, the pass@2 of RL on level 2 is more than 2 times the pass@64 of Stage "
+            "1 (single functions).",
+        ),
+        (
+            {"measure": "entropy", "threshold": 0.05},
+            "On held-out functions at level 3, the mean entropy per token of RL on level 2 is over 0.05 higher than "
+            "that of Stage 1 (single functions).",
+        ),
+        (
+            {"measure": "mixed", "base": None, "rule": "≤", "threshold": 0.05},
+            "On held-out functions at level 3, RL on level 2 has a share of problems with both right and wrong answers "
+            "of at most 5 %.",
         ),
         (
             {"measure": "pass@N − pass@1", "rule": "within ±", "threshold": 0.05},
             "On held-out functions at level 3, the gain from pass@1 to pass@N of RL on level 2 is as high as "
-            "that of Stage 1 "
-            "(single functions), within ±5 points.",
+            "that of Stage 1 (single functions), within ±5 points.",
         ),
         (
             {"measure": "gold_pass@8", "base": None, "threshold": 0.5},
@@ -848,14 +859,20 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         (
             {"measure": "support_lost", "rule": "≤", "threshold": 0.05},
             "On held-out functions at level 3, Stage 1 (single functions) solves, and RL on level 2 does not "
-            "solve, at most "
-            "5 % of the problems.",
+            "solve, at most 5 % of the problems.",
         ),
         (
             {"comparison": "heldout L3: rl-level2 − stage1, over rl-level1 − base, > 5", "threshold": 0.05},
             "On held-out functions at level 3, the gain in right answers from Stage 1 (single functions) to RL "
-            "on level 2 is "
-            "over 5 points larger than that from the base model to RL on level 1.",
+            "on level 2 is over 5 points larger than that from the base model to RL on level 1.",
+        ),
+        *(
+            (
+                {"comparison": "…, over rl-level1 − base, …", "rule": rule, "threshold": -0.05},
+                "On held-out functions at level 3, the gain in right answers from Stage 1 (single functions) to RL "
+                f"on level 2 is {bound} 5 points smaller than that from the base model to RL on level 1.",
+            )
+            for rule, bound in ((">", "less than"), ("≤", "at least"))
         ),
         ({"metric": "scaling"}, "as claims write it"),
     ],
@@ -881,15 +898,23 @@ def test_every_measure_of_claims_is_told_in_words() -> None:
         (
             ({}, {"base": "base"}),
             "On held-out functions at level 3, RL on level 2 gives more right answers than both Stage 1 (single "
-            "functions) "
-            "and the base model.",
+            "functions) and the base model.",
+        ),
+        *(
+            (
+                ({"level": 2}, {"level": level}),
+                f"On held-out functions at each of levels 2 and {word}, RL on level 2 gives more right answers than "
+                "Stage 1 (single functions).",
+            )
+            for level, word in ((3, "3"), (DEEPEST, "the deepest level"))
         ),
         (
-            ({"level": 2}, {}),
-            "On held-out functions at levels 2 and 3, RL on level 2 gives more right answers than Stage 1 "
-            "(single functions).",
+            ({"measure": "support_gained"}, {"measure": "support_gained", "base": "base"}),
+            "On held-out functions at level 3, RL on level 2 solves, and Stage 1 (single functions) does not solve, "
+            "over 0 % of the problems; so too with the base model in place of Stage 1 (single functions).",
         ),
         (({"level": 2}, {"base": "base"}), "in its author's words"),
+        (({}, {}, {"level": 2}, {"base": "base"}), "in its author's words"),
         (({}, {"measure": "right_chain"}), "in its author's words"),
     ],
 )
