@@ -251,18 +251,16 @@ def test_a_claim_of_fits_is_told_in_its_own_unit_and_one_without_figures_is_pass
     for row in first["comparisons"]:
         row |= {"difference": None, "low": None, "high": None}
     second |= {"text": "Slopes rise", "decision": "not testable", "reason": "RL gains nothing", "decision_holm": None}
-    second["comparisons"][0] |= {
-        "metric": "scaling",
-        "difference": 0.559,
-        "low": 0.404,
-        "high": 0.714,
-        "threshold": 0.0,
-    }
+    figures = {"difference": 0.559, "low": 0.404, "high": 0.714, "threshold": 0.0}
+    second["comparisons"][0] |= {"metric": "scaling", **figures}
     path = write_json(tmp_path / "claims.json", known)
     assert first_claim(Inputs(injection, (), {"claims.json": path})) == {
         "sentence": "Slopes rise: not testable, +0.56 [+0.40, +0.71].",
         "lead": "Not testable: RL gains nothing. Claimed: > 0; 95\u00a0% interval over runs.",
     }
+    second["comparisons"][0] |= {"metric": "accuracy", "rule": "ahead", "threshold": 0.133}
+    ahead = first_claim(Inputs(injection, (), {"claims.json": write_json(tmp_path / "ahead.json", known)}))
+    assert "Claimed: ahead; as good: within ± 13.3 points; 95" in ahead["lead"]
     assert first_claim(Inputs(injection, (), {})) == {}
 
 
