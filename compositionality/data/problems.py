@@ -258,9 +258,8 @@ def _are_chats(prompts: pa.ChunkedArray) -> bool:
         roles, contents = (pc.struct_field(turns, name) for name in ("role", "content"))
         if lengths.null_count or roles.null_count or contents.null_count or pc.index(lengths, 0).as_py() >= 0:
             return False
-        last_turns, known = pc.subtract(pc.cumulative_sum(lengths), 1), pc.is_in(roles, pa.array(ROLES, roles.type))
-        ends = roles.cast(pa.large_string()).take(last_turns)
-        if not pc.all(known).as_py() or pc.index(ends, "assistant").as_py() >= 0:
+        ends = roles.cast(pa.large_string()).take(pc.subtract(pc.cumulative_sum(lengths), 1))
+        if pc.index(ends, "assistant").as_py() >= 0 or not pc.all(pc.is_in(roles, pa.array(ROLES, roles.type))).as_py():
             return False
     return True
 

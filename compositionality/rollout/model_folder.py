@@ -93,8 +93,7 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
     eos = (read_json_object(generation, AGAIN) if generation.is_file() else config).get("eos_token_id")
     eos_ids = {tokenizer.eos_token_id, *(eos if isinstance(eos, list) else [eos])} - {None}
     max_positions = text_config(config).get("max_position_embeddings")
-    longest = max_positions if isinstance(max_positions, int) else None
-    return ModelFolder(path, tokenizer, tuple(sorted(eos_ids)), longest)
+    return ModelFolder(path, tokenizer, (*sorted(eos_ids),), max_positions if isinstance(max_positions, int) else None)
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -164,15 +163,12 @@ def read_tokenizer(path: Path) -> Any:
         raise UserError(f"{path}: no tokenizer (tokenizer.json, tokenizer_config.json) in the model folder")
     from transformers import AutoConfig, AutoTokenizer
 
-    at_fault = f"{path}: the tokenizer"
     try:
         return AutoTokenizer.from_pretrained(str(path), local_files_only=True)
     except Exception as error:  # a damaged file can raise anything; tokenizers raises Exception itself
-        if (path / "config.json").is_file():  # a tokenizer without a class of its own asks for the model's
-            try:
-                AutoConfig.from_pretrained(str(path), local_files_only=True)
-            except Exception:  # noqa: BLE001 - as above
-                at_fault = f"{path}/config.json"
+        at_fault = f"{path}/config.json" if (path / "config.json").is_file() else f"{path}: the tokenizer"
+        with suppress(Exception):  # it may ask for the class of the model
+            at_fault = AutoConfig.from_pretrained(str(path), local_files_only=True) and f"{path}: the tokenizer"
         raise UserError(f"{at_fault} does not load: {' '.join(str(error).split())[:200]}") from error
 
 
