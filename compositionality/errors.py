@@ -26,11 +26,8 @@ class MissingPackageError(UserError):
 
 
 def check_installed(package: str, feature: str) -> None:
-    """Raise MissingPackageError if ``package``, a part of the full set-up that ``feature`` needs, is not installed.
-
-    The package is not imported, as that takes seconds for some.
-    """
-    if find_spec(package) is None:
+    """Raise MissingPackageError if ``package``, a part of the full set-up that ``feature`` needs, is not installed."""
+    if find_spec(package) is None:  # an import takes seconds for some
         raise MissingPackageError(f"{feature}: the package {package} is not installed; run: bash bash/setup.sh --full")
 
 
@@ -60,10 +57,7 @@ def check_can_be_made(target: Path) -> None:
 
 
 def without_secrets(text: str) -> str:
-    """Replace users and keys in URLs, and the values of secret variables, by ***.
-
-    Secret variables are environment variables named *_API_KEY, *_TOKEN and *PASSWORD with at least six characters.
-    """
+    """Replace users and keys in URLs, and values of ``SECRET_VARIABLES`` (ends of names in the environment), by ***."""
     secrets = {value for name, value in os.environ.items() if name.upper().endswith(SECRET_VARIABLES)}
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:

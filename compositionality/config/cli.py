@@ -92,7 +92,7 @@ def run(
         elif check is not None:
             check(settings)
         if dry and UNCHECKED:
-            print(f"not checked, as these inputs do not exist yet: {', '.join(UNCHECKED)}", file=sys.stderr)
+            print(f"not checked, as these inputs are missing or outdated: {', '.join(UNCHECKED)}", file=sys.stderr)
 
     exit_after(body)
 

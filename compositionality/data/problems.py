@@ -25,6 +25,7 @@ GROUPS = ("trained", "heldout", "ood")
 COLUMN_KEYS = "; name your columns by prompt_key or prompt_template, truth_key, and reward_fn_key or source"
 _LEVEL = re.compile(r"[-_ ]*(level|depth)$")
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
+ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython")
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 
@@ -244,19 +245,21 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
         for name in ("role", "content"):
             if any(message is None or message[name] is None for message in chat):
                 raise UserError(f"{path}: row {row}: a turn of the prompt has no {name}; give {turn}")
+        if unknown := {message["role"] for message in chat} - {*ROLES}:
+            raise UserError(f"{path}: row {row}: a turn's role is {min(unknown)!r}, none of {', '.join(ROLES)}")
         if chat[-1]["role"] == "assistant":
             raise UserError(f"{path}: row {row}: the prompt ends with an assistant's turn; leave that out")
 
 
 def _are_chats(prompts: pa.ChunkedArray) -> bool:
-    """Check quickly that all prompts have turns with role and content, and that the last one is not an assistant's."""
+    """Check quickly that all prompts have turns with known role and content, the last of them not an assistant's."""
     for chunk in prompts.chunks:
         lengths, turns = pc.list_value_length(chunk), chunk.flatten()
         roles, contents = (pc.struct_field(turns, name) for name in ("role", "content"))
         if lengths.null_count or roles.null_count or contents.null_count or pc.index(lengths, 0).as_py() >= 0:
             return False
-        last_turns = pc.subtract(pc.cumulative_sum(lengths), 1)
-        if pc.index(roles.cast(pa.large_string()).take(last_turns), "assistant").as_py() >= 0:
+        ends = roles.cast(pa.large_string()).take(pc.subtract(pc.cumulative_sum(lengths), 1))
+        if pc.index(ends, "assistant").as_py() >= 0 or not pc.all(pc.is_in(roles, pa.array(ROLES, roles.type))).as_py():
             return False
     return True
 
@@ -265,8 +268,10 @@ def _check_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataT
     """Raise UserError for a column of the wrong type, or with an empty cell."""
     if not (pa.types.is_integer(column.type) if pa.types.is_integer(kind) else _is_text(column.type)):
         raise UserError(f"{path}: column {name} is {column.type}, not {kind}; correct it or leave it out")
-    if (row := pc.index(pc.is_null(column), True).as_py()) >= 0:
-        raise UserError(f"{path}: row {row}: {name} must be {kind} in every row; correct it or leave the column out")
+    least = " from 0" if pa.types.is_integer(kind) else ""
+    is_bad = pc.fill_null(pc.less(column, 0), True) if least else pc.is_null(column)
+    if (row := pc.index(is_bad, True).as_py()) >= 0:
+        raise UserError(f"{path}: row {row}: {name} must be {kind}{least} in every row; correct it or leave it out")
 
 
 def _is_list(kind: pa.DataType) -> bool:

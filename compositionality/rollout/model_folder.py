@@ -62,9 +62,8 @@ def _snapshot(hub_id: str) -> Path:
         if not list(Path(folder).glob("*.safetensors")):
             folder = snapshot_download(hub_id, allow_patterns="pytorch_model*.bin")
     except (OSError, ValueError, httpx.HTTPError) as error:
-        reason = "the Hub cannot be reached"
-        if isinstance(error, HfHubHTTPError):
-            reason = "the Hub has no such model, or it needs hf auth login"
+        answered, missing = isinstance(error, HfHubHTTPError), "the Hub has no such model, or it needs hf auth login"
+        reason = missing if answered else "the Hub cannot be reached"
         reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else reason
         raise UserError(
             f"{hub_id}: no such folder, and no such model in the Hugging Face cache ({reason}); "
@@ -94,8 +93,7 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
     eos = (read_json_object(generation, AGAIN) if generation.is_file() else config).get("eos_token_id")
     eos_ids = {tokenizer.eos_token_id, *(eos if isinstance(eos, list) else [eos])} - {None}
     max_positions = text_config(config).get("max_position_embeddings")
-    longest = max_positions if isinstance(max_positions, int) else None
-    return ModelFolder(path, tokenizer, tuple(sorted(eos_ids)), longest)
+    return ModelFolder(path, tokenizer, (*sorted(eos_ids),), max_positions if isinstance(max_positions, int) else None)
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -163,12 +161,15 @@ def read_tokenizer(path: Path) -> Any:
     """Load the tokenizer of a model folder without checks of its template or EOS. UserError if it does not load."""
     if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
         raise UserError(f"{path}: no tokenizer (tokenizer.json, tokenizer_config.json) in the model folder")
-    from transformers import AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer
 
     try:
         return AutoTokenizer.from_pretrained(str(path), local_files_only=True)
     except Exception as error:  # a damaged file can raise anything; tokenizers raises Exception itself
-        raise UserError(f"{path}: the tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
+        at_fault = f"{path}/config.json" if (path / "config.json").is_file() else f"{path}: the tokenizer"
+        with suppress(Exception):  # it may ask for the class of the model
+            at_fault = AutoConfig.from_pretrained(str(path), local_files_only=True) and f"{path}: the tokenizer"
+        raise UserError(f"{at_fault} does not load: {' '.join(str(error).split())[:200]}") from error
 
 
 def load_causal_lm(path: str | Path, **options: Any) -> Any:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.data.parquet import read_table
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import ROLES, read_problems
 from compositionality.data.row_format import RL_SCHEMA, RowFormat
 from compositionality.errors import UserError
 from compositionality.rft.rows import strip_end_of_turn
@@ -109,6 +109,8 @@ def row_problem(messages: Any, tokenizer: Any | None) -> str | None:
         return "messages must hold a user's and an assistant's turn"
     if not all(isinstance(turn, dict) and _is_text(turn, "role") and _is_text(turn, "content") for turn in messages):
         return "every one of its messages must have a role and a content of text"
+    if unknown := {turn["role"] for turn in messages} - {*ROLES}:
+        return f"the role of one of its messages is {min(unknown)!r}, none of {', '.join(ROLES)}"
     if messages[0]["role"] == "assistant":
         return "the first of its messages is an assistant's, which nothing asks for"
     answer = messages[-1]

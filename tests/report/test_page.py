@@ -251,18 +251,16 @@ def test_a_claim_of_fits_is_told_in_its_own_unit_and_one_without_figures_is_pass
     for row in first["comparisons"]:
         row |= {"difference": None, "low": None, "high": None}
     second |= {"text": "Slopes rise", "decision": "not testable", "reason": "RL gains nothing", "decision_holm": None}
-    second["comparisons"][0] |= {
-        "metric": "scaling",
-        "difference": 0.559,
-        "low": 0.404,
-        "high": 0.714,
-        "threshold": 0.0,
-    }
+    figures = {"difference": 0.559, "low": 0.404, "high": 0.714, "threshold": 0.0}
+    second["comparisons"][0] |= {"metric": "scaling", **figures}
     path = write_json(tmp_path / "claims.json", known)
     assert first_claim(Inputs(injection, (), {"claims.json": path})) == {
         "sentence": "Slopes rise: not testable, +0.56 [+0.40, +0.71].",
         "lead": "Not testable: RL gains nothing. Claimed: > 0; 95\u00a0% interval over runs.",
     }
+    second["comparisons"][0] |= {"metric": "accuracy", "rule": "ahead", "threshold": 0.133}
+    ahead = first_claim(Inputs(injection, (), {"claims.json": write_json(tmp_path / "ahead.json", known)}))
+    assert "Claimed: ahead; as good: within ± 13.3 points; 95" in ahead["lead"]
     assert first_claim(Inputs(injection, (), {})) == {}
 
 
@@ -767,106 +765,61 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
         assert (shown["holm"], shown["badge_these_seeds"]["word"]) == ("as good (two-sided p 0.02)", word)
 
 
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
+@pytest.mark.parametrize(("changed", "expected"), [
+    ({}, "… RL on level 2 gives more right answers than Stage 1."),
+    ({"base": "base", "measure": "ignores_composition"}, "… RL on level 2 gives more answers that ignore the "
+     "composition than the base model."),
+    ({"model": "rl-bridge", "base": "sft-bridge", "threshold": -0.05, "group": "igsm"}, "On igsm at level 3, "
+     "“BRIDGE: SFT, RL” is less than 5 points behind “BRIDGE: SFT” in right answers."),
+    ({"rule": "≤", "threshold": -0.1}, "… RL on level 2 gives at least 10 points fewer right answers than Stage 1."),
+    ({"rule": "ahead", "threshold": 0.133, "measure": "right_chain", "base": "gold-sft"}, "… RL on level 2 gives "
+     "more right chains than SFT on gold solutions; as good: within ±13.3 points."),
+    ({"measure": "right_chain", "rule": "≤", "threshold": 0.05, "level": DEEPEST}, "On held-out functions at the "
+     "deepest level, RL on level 2 gives at most 5 points more right chains than Stage 1."),
+    ({"measure": "ignores_composition", "threshold": 0.5, "base": None, "level": ALL_LEVELS}, "On held-out "
+     "functions, over 50 % of the completions of RL on level 2 are answers that ignore the composition."),
+    ({"measure": "beyond@1e-6", "threshold": 0.5}, "… of the problems to whose gold solution RL on level 2 gives "
+     "over one chance in four, over 50 % are new: Stage 1 gave it less than one chance in a million."),
+    ({"measure": "new@1e-6", "threshold": 0.1}, "… over 10 % of all problems are new: RL on level 2 gives their "
+     "gold solution over one chance in four, and Stage 1 gave it less than one chance in a million."),
+    ({"times": 2}, "… RL on level 2 gives more than 2 times as many right answers as Stage 1."),
+    ({"times": 0.5, "rule": "≤", "threshold": 0.05}, "… RL on level 2 gives at most 0.5 times as many right answers "
+     "as Stage 1, plus 5 points."),
+    ({"times": 2, "rule": "within ±", "threshold": 0.05}, "… RL on level 2 gives 2 times as many right answers as "
+     "Stage 1, within ±5 points."),
+    ({"measure": "pass@2", "base_measure": "pass@64"}, "… the pass@2 of RL on level 2 is higher than the pass@64 of "
+     "Stage 1."),
+    ({"measure": "pass@2", "base_measure": "pass@64", "times": 2}, "… the pass@2 of RL on level 2 is more than 2 "
+     "times the pass@64 of Stage 1."),
+    ({"measure": "entropy", "threshold": 0.05}, "… the mean entropy per token of RL on level 2 is over 0.05 higher "
+     "than that of Stage 1."),
+    ({"measure": "mixed", "base": None, "rule": "≤", "threshold": 0.05}, "… RL on level 2 has a share of problems "
+     "with both right and wrong answers of at most 5 %."),
+    ({"measure": "pass@N − pass@1", "rule": "within ±", "threshold": 0.05}, "… the gain from pass@1 to pass@N of RL "
+     "on level 2 is as high as that of Stage 1, within ±5 points."),
+    ({"measure": "gold_pass@8", "base": None, "threshold": 0.5}, "… RL on level 2 has an exact pass@8 of the gold "
+     "solution of over 50 %."),
+    ({"measure": "support_lost", "rule": "≤", "threshold": 0.05}, "… Stage 1 solves, and RL on level 2 does not "
+     "solve, at most 5 % of the problems."),
+    ({"comparison": "heldout L3: rl-level2 − stage1, over rl-level1 − base, > 5", "threshold": 0.05}, "… the gain "
+     "in right answers from Stage 1 to RL on level 2 is over 5 points larger than that from the base model to "
+     "RL on level 1."),
+    *(
         (
-            {},
-            "On held-out functions at level 3, RL on level 2 gives more right answers than Stage 1 (single functions).",
-        ),
-        (
-            {"base": "base", "measure": "ignores_composition"},
-            "On held-out functions at level 3, RL on level 2 gives more answers that ignore the composition "
-            "than the base "
-            "model.",
-        ),
-        (
-            {"model": "rl-bridge", "base": "sft-bridge", "threshold": -0.05, "group": "igsm"},
-            "On igsm at level 3, “BRIDGE: SFT, RL” is less than 5 points behind “BRIDGE: SFT” in right answers.",
-        ),
-        (
-            {"rule": "≤", "threshold": -0.1},
-            "On held-out functions at level 3, RL on level 2 gives at least 10 points fewer right answers than Stage 1 "
-            "(single functions).",
-        ),
-        (
-            {"rule": "ahead", "threshold": 0.133, "measure": "right_chain", "base": "gold-sft"},
-            "On held-out functions at level 3, RL on level 2 gives more right chains than SFT on gold solutions, or as "
-            "many within ±13.3 points.",
-        ),
-        (
-            {"measure": "right_chain", "rule": "≤", "threshold": 0.05, "level": DEEPEST},
-            "On held-out functions at the deepest level, RL on level 2 gives at most 5 points more right chains "
-            "than Stage 1 "
-            "(single functions).",
-        ),
-        (
-            {"measure": "ignores_composition", "threshold": 0.5, "base": None, "level": ALL_LEVELS},
-            "On held-out functions, over 50 % of the completions of RL on level 2 are answers that ignore the "
-            "composition.",
-        ),
-        (
-            {"measure": "beyond@1e-6", "threshold": 0.5},
-            "On held-out functions at level 3, of the problems to whose gold solution RL on level 2 gives over one "
-            "chance in four, over 50 % are new: Stage 1 (single functions) gave it less than one chance in a million.",
-        ),
-        (
-            {"measure": "new@1e-6", "threshold": 0.1},
-            "On held-out functions at level 3, over 10 % of all problems are new: RL on level 2 gives their gold "
-            "solution over one chance in four, and Stage 1 (single functions) gave it less than one chance in a "
-            "million.",
-        ),
-        (
-            {"times": 2},
-            "On held-out functions at level 3, RL on level 2 gives more than 2 times as many right answers as "
-            "Stage 1 (single functions).",
-        ),
-        (
-            {"times": 0.5, "rule": "≤", "threshold": 0.05},
-            "On held-out functions at level 3, RL on level 2 gives at most 0.5 times as many right answers as "
-            "Stage 1 (single functions), plus 5 points.",
-        ),
-        (
-            {"times": 2, "rule": "within ±", "threshold": 0.05},
-            "On held-out functions at level 3, RL on level 2 gives 2 times as many right answers as "
-            "Stage 1 (single functions), within ±5 points.",
-        ),
-        (
-            {"measure": "pass@2", "base_measure": "pass@64"},
-            "On held-out functions at level 3, the pass@2 of RL on level 2 is higher than the pass@64 of Stage "
-            "1 (single "
-            "functions).",
-        ),
-        (
-            {"measure": "pass@N − pass@1", "rule": "within ±", "threshold": 0.05},
-            "On held-out functions at level 3, the gain from pass@1 to pass@N of RL on level 2 is as high as "
-            "that of Stage 1 "
-            "(single functions), within ±5 points.",
-        ),
-        (
-            {"measure": "gold_pass@8", "base": None, "threshold": 0.5},
-            "On held-out functions at level 3, RL on level 2 has an exact pass@8 of the gold solution of over 50 %.",
-        ),
-        (
-            {"measure": "support_lost", "rule": "≤", "threshold": 0.05},
-            "On held-out functions at level 3, Stage 1 (single functions) solves, and RL on level 2 does not "
-            "solve, at most "
-            "5 % of the problems.",
-        ),
-        (
-            {"comparison": "heldout L3: rl-level2 − stage1, over rl-level1 − base, > 5", "threshold": 0.05},
-            "On held-out functions at level 3, the gain in right answers from Stage 1 (single functions) to RL "
-            "on level 2 is "
-            "over 5 points larger than that from the base model to RL on level 1.",
-        ),
-        ({"metric": "scaling"}, "as claims write it"),
-    ],
-)
+            {"comparison": "…, over rl-level1 − base, …", "rule": rule, "threshold": -0.05},
+            "… the gain in right answers from Stage 1 to RL "
+            f"on level 2 is {bound} 5 points smaller than that from the base model to RL on level 1.",
+        )
+        for rule, bound in ((">", "less than"), ("≤", "at least"))
+    ),
+    ({"metric": "scaling"}, "as claims write it"),
+])  # fmt: skip
 def test_a_comparison_of_the_forest_plot_is_a_sentence_that_stands_alone(changed: Any, expected: str) -> None:
     row = {"comparison": "as claims write it", "group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1"}
     row |= {"rule": ">", "threshold": 0.0, **changed}
     styles = arm_styles(["base", "stage1", "rl-level1", "rl-level2", "gold-sft", "sft-bridge", "rl-bridge"])
-    assert sentence(row, styles) == expected
+    told = expected.replace("…", "On held-out functions at level 3,").replace("Stage 1", "Stage 1 (single functions)")
+    assert sentence(row, styles) == told
 
 
 def test_every_measure_of_claims_is_told_in_words() -> None:
@@ -883,15 +836,23 @@ def test_every_measure_of_claims_is_told_in_words() -> None:
         (
             ({}, {"base": "base"}),
             "On held-out functions at level 3, RL on level 2 gives more right answers than both Stage 1 (single "
-            "functions) "
-            "and the base model.",
+            "functions) and the base model.",
+        ),
+        *(
+            (
+                ({"level": 2}, {"level": level}),
+                f"On held-out functions at each of levels 2 and {word}, RL on level 2 gives more right answers than "
+                "Stage 1 (single functions).",
+            )
+            for level, word in ((3, "3"), (DEEPEST, "the deepest level"))
         ),
         (
-            ({"level": 2}, {}),
-            "On held-out functions at levels 2 and 3, RL on level 2 gives more right answers than Stage 1 "
-            "(single functions).",
+            ({"measure": "support_gained"}, {"measure": "support_gained", "base": "base"}),
+            "On held-out functions at level 3, RL on level 2 solves, and Stage 1 (single functions) does not solve, "
+            "over 0 % of the problems; so too with the base model in place of Stage 1 (single functions).",
         ),
         (({"level": 2}, {"base": "base"}), "in its author's words"),
+        (({}, {}, {"level": 2}, {"base": "base"}), "in its author's words"),
         (({}, {"measure": "right_chain"}), "in its author's words"),
     ],
 )

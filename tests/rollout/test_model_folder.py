@@ -79,6 +79,7 @@ DAMAGES = [  # what is done to a folder, and what is said of it
     (remove("chat_template.jinja"), "no chat template"),
     (edit("tokenizer_config.json", eos_token=None), "no EOS token"),
     (write("adapter_config.json", "{}"), r"copy: holds an adapter \(adapter_config.json\)"),
+    (edit("config.json", hidden_size="wide"), r"copy/config\.json does not load: .*'hidden_size'"),
     (edit("config.json", vocab_size=100), "the tokenizer has 260 tokens, the model only 100"),
     *(
         (write(name, content), rf"{name}: .*; download or export the model again")

@@ -189,7 +189,7 @@ def _same(gold: str, answer: str) -> bool:
         return _same_in_any_order(gold.split("∪"), joined)
     gold_pair, pair = brackets(gold), brackets(answer)
     gold_names, part_names = names(split_parts(gold)), names(split_parts(answer))
-    has_letters = len({name[0] for name in part_names if name}) > 1  # x=5,y=6
+    has_letters = len({re.findall(f"{LETTER}|.", name)[0] for name in part_names if name}) > 1  # x=5,y=6
     for one, other, left in ((gold_pair, pair, part_names), (pair, gold_pair, gold_names)):
         if one and one[:2] == ("(", ")") and not other and all(left) and left == sorted(set(left)):
             listed = answer if gold_pair else one[2]  # x=1, y=2 is (1,2)

@@ -8,11 +8,12 @@ from compositionality.tasks.answers import depths
 
 PLUS_MINUS = "\\pm"
 GREEK = r"\\(?:alpha|beta|gamma|delta|theta|phi|varphi|lambda|mu|omega|sigma|rho)(?![a-zA-Z])"
-LETTER = rf"(?:[A-Za-z]|{GREEK})"
+LETTER = rf"(?:[A-Za-z]|{GREEK}|\\(?:vec|bar|hat|overline|overrightarrow)\{{[A-Za-z]{{1,2}}\}})"
+"""A variable: a letter, or one or two below an arrow, a bar or a hat."""
 
 _SIGNED = re.compile(r"([+-])\(([^(),+-]+)\)")
 _NAME = re.compile(
-    r"(?:[a-z](?::[a-z])+=|[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()"
+    rf"(?:[a-z](?::[a-z])+=|{LETTER}(?:_\{{?\w\}}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()"
     rf"|{LETTER}\\in(?=[(\[]|\\{{|\\emptyset))"
 )
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compositionality.evaluate.claims.model import EITHER_SIDE, Origin
+from compositionality.evaluate.claims.model import EITHER_SIDE, Origin, Rule
 from compositionality.evaluate.claims.run import (
     RegistrationStatus,
     by_origin,
@@ -83,7 +83,8 @@ def first_claim(inputs: Inputs) -> dict[str, str]:
         scale, unit = (0.01, "") if runs else (1, " points")
         ends = [[points(scale * row[key], 2 if runs else 1) for key in ("difference", "low", "high")] for row in rows]
         figures = ", ".join(f"{value}{unit} [{low}, {high}]" for value, low, high in ends)
-        limit = f"{rows[0]['rule']} {100 * scale * rows[0]['threshold']:.3g}{unit}"
+        rule = f"{Rule.AHEAD}; as good: {Rule.WITHIN}" if rows[0]["rule"] == Rule.AHEAD else rows[0]["rule"]
+        limit = f"{rule} {100 * scale * rows[0]['threshold']:.3g}{unit}"
         decision = said(claim, claim["decision_holm"])
         over = "runs" if runs else interval_words(rows[0]["interval"])
         reason = f"Not testable: {claim['reason']}. " if claim["reason"] else ""

@@ -26,7 +26,8 @@ def claim_sentence(claim: Row, styles: Styles) -> str:
     rows = claim["comparisons"]
     alike = len({tuple(row.get(key) for key in SAME) for row in rows}) == 1
     levels, bases = (list(dict.fromkeys(row[key] for row in rows)) for key in ("level", "base"))
-    if not alike or len(rows) != len(levels) * len(bases) or any(OVER.search(row["comparison"]) for row in rows):
+    pairs = {(row["level"], row["base"]) for row in rows}
+    if not alike or len(pairs) != len(levels) * len(bases) or any(OVER.search(row["comparison"]) for row in rows):
         return str(claim["text"])
     return sentence(rows[0], styles, levels, bases)
 
@@ -43,10 +44,12 @@ def sentence(row: Row, styles: Styles, levels: Sequence[int] = (), bases: Sequen
     names = [named(styles, base) for base in bases or [row["base"]] if base]
     model, base = named(styles, row["model"]), listed(names)
     if pair := PAIRED.fullmatch(measure):
-        return f"{where}, {of_problems(row, pair.groups(), model, base)}."
+        first, *others = names
+        also = f"; so too with {' and with '.join(others)} in place of {first}" if others else ""
+        return f"{where}, {of_problems(row, pair.groups(), model, first)}{also}."
     if over := OVER.search(row["comparison"]):
         other = f"that from {named(styles, over[2])} to {named(styles, over[1])}"
-        larger = compared(row, "larger", f"than {other}", f"as large as {other}")
+        larger = compared(row, ("larger", "smaller"), f"than {other}", f"as large as {other}")
         return f"{where}, the gain in {noun_of(measure)} from {base} to {model} is {larger}."
     if measure not in COUNTED or row.get("base_measure"):
         return f"{where}, {of_quantity(row, model, base)}."
@@ -57,18 +60,17 @@ def sentence(row: Row, styles: Styles, levels: Sequence[int] = (), bases: Sequen
         return f"{where}, {model} gives {multiplied(row, f'{times:g} times as many {noun} as {base}')}."
     if row["threshold"] < 0 and Rule(row["rule"]) == Rule.ABOVE:
         return f"{where}, {model} is less than {points(row)} behind {base} in {noun}."
-    more = "fewer" if row["threshold"] < 0 else "more"
-    return f"{where}, {model} gives {compared(row, f'{more} {noun}', f'than {base}', f'as many {noun} as {base}')}."
+    more = f"more {noun}", f"fewer {noun}"
+    return f"{where}, {model} gives {compared(row, more, f'than {base}', f'as many {noun} as {base}')}."
 
 
 def at_levels(levels: Sequence[int]) -> str:
-    """Return `` at level 3``, `` at levels 2, 3 and 4``, `` at the deepest level``; nothing for all together."""
-    if levels[0] == ALL_LEVELS:
-        return ""
-    if DEEPEST in levels:
-        return " at the deepest level"
-    *first, last = map(str, levels)
-    return f" at levels {', '.join(first)} and {last}" if first else f" at level {last}"
+    """Return `` at level 3``, `` at each of levels 2 and 3``, `` at the deepest level``; nothing for all levels."""
+    words = {ALL_LEVELS: "all levels together", DEEPEST: "the deepest level"}
+    if len(levels) == 1:
+        return "" if levels[0] == ALL_LEVELS else f" at {words.get(levels[0], f'level {levels[0]}')}"
+    *first, last = (words.get(level, str(level)) for level in levels)
+    return f" at each of levels {', '.join(first)} and {last}"
 
 
 def named(styles: Styles, name: str) -> str:
@@ -78,8 +80,8 @@ def named(styles: Styles, name: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a list: ``both A and B``, ``A, B and C``."""
-    both = "both " if len(names) == 2 else ""
+    """Return names as a list: ``both A and B``, ``each of A, B and C``."""
+    both = "both " if len(names) == 2 else "each of "
     return f"{both}{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
@@ -92,7 +94,8 @@ def noun_of(measure: str) -> str:
 
 def points(row: Row) -> str:
     """Return the threshold without its sign: ``5 points``; a plain number where the measure is no share."""
-    return f"{100 * abs(row['threshold']):.3g}{'' if decimals(row) else ' points'}"
+    threshold = abs(row["threshold"])
+    return f"{threshold:.3g}" if decimals(row) else f"{100 * threshold:.3g} points"
 
 
 def limit(row: Row) -> str:
@@ -101,15 +104,16 @@ def limit(row: Row) -> str:
     return f"{word} {100 * abs(row['threshold']):.3g} %"
 
 
-def compared(row: Row, more: str, than: str, as_much: str) -> str:
+def compared(row: Row, more_or_less: tuple[str, str], than: str, as_much: str) -> str:
     """Return ``over 5 points more … than B``, ``no more … than B``, ``as many … as B, within ±5 points``."""
-    amount, threshold = points(row), row["threshold"]
-    at_most = f"at least {amount}" if threshold < 0 else f"at most {amount}" if threshold else "no"
+    amount, threshold, (more, less) = points(row), row["threshold"], more_or_less
+    above = f"less than {amount} {less}" if threshold < 0 else f"over {amount} {more}" if threshold else more
+    at_most = f"at most {amount} {more}" if threshold else f"no {more}"
     words = {
-        Rule.ABOVE: f"over {amount} {more} {than}" if threshold else f"{more} {than}",
-        Rule.AT_MOST: f"{at_most} {more} {than}",
+        Rule.ABOVE: f"{above} {than}",
+        Rule.AT_MOST: f"{f'at least {amount} {less}' if threshold < 0 else at_most} {than}",
         Rule.WITHIN: f"{as_much}, within ±{amount}",
-        Rule.AHEAD: f"{more} {than}, or {' '.join(as_much.split()[:2])} within ±{amount}",
+        Rule.AHEAD: f"{more} {than}" + (f"; as good: within ±{amount}" if threshold else ""),
     }
     return words[Rule(row["rule"])]
 
@@ -130,14 +134,11 @@ def of_quantity(row: Row, model: str, base: str) -> str:
     article = "an" if noun[0] in "aeiou" else "a"
     if not base:
         return f"{model} has {article} {noun} of {limit(row)}"
-    than = f"the {shares.get(other) or noun_of(other)} of {base}" if other else base
+    those = f"the {shares.get(other) or noun_of(other)} of {base}" if other else f"that of {base}"
     if (times := row.get("times", 1)) != 1:
-        return f"the {noun} of {model} is {multiplied(row, f'{times:g} times that of {base}')}"
-    higher = "lower" if row["threshold"] < 0 else "higher"
-    if row["threshold"] < 0 and Rule(row["rule"]) == Rule.ABOVE:
-        return f"the {noun} of {model} is less than {points(row)} lower than {than if other else f'that of {base}'}"
-    than = than if other else f"that of {base}"
-    return f"the {noun} of {model} is {compared(row, higher, f'than {than}', f'as high as {than}')}"
+        return f"the {noun} of {model} is {multiplied(row, f'{times:g} times {those}')}"
+    higher = compared(row, ("higher", "lower"), f"than {those}", f"as high as {those}")
+    return f"the {noun} of {model} is {higher}"
 
 
 def of_problems(row: Row, pair: Sequence[str | None], model: str, base: str) -> str:

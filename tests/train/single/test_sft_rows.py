@@ -116,6 +116,7 @@ def test_a_run_by_tokens_sees_so_many(n_rows: int, batch: int) -> None:
         (None, "row 2: messages must hold"),
         (turns("a"), "row 2: messages must hold a user's and an assistant's turn"),
         (turns("a", ""), "row 2: the last of its messages must be an assistant's, with content"),
+        ([{"role": "usr", "content": "a"}, *turns("a", "b")], "row 2: the role of one of its messages is 'usr'"),
         (turns("a", "b")[::-1], "row 2: the first of its messages is an assistant's"),
         (turns("a", "b", "c"), "row 2: the last of its messages must be an assistant's"),
         (turns("a", None, "c", "d"), "row 2: every one of its messages must have a role and a content of text"),
