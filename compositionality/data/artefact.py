@@ -116,7 +116,7 @@ def config_hash(settings: Mapping[str, Any]) -> str:
 
 def manifest_path(target: Path) -> Path:
     """Return the path of ``target``'s manifest: inside a folder, beside a file."""
-    return target / MANIFEST if target.is_dir() else hidden_sibling(target, MANIFEST)
+    return target / MANIFEST if target.is_dir() else target.with_name(f".{target.name}.{MANIFEST}")
 
 
 def hidden_sibling(target: Path, ending: str) -> Path:

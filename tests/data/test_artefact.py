@@ -318,6 +318,7 @@ def test_p21_an_empty_folder_may_become_a_result_and_a_foreign_one_not(tmp_path:
     target.mkdir()
     assert not is_done(target, recipe(tmp_path))
     (target / "notes.txt").write_text("mine")
+    assert read_manifest(target / "notes.txt" / "results.parquet") is None  # nothing is in a file
     with pytest.raises(UserError, match="not made by this step"):
         is_done(target, recipe(tmp_path))
 
