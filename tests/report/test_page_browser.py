@@ -366,8 +366,10 @@ def test_a_click_on_a_dot_of_a_scaling_law_shows_its_runs(browser: "Browser", sc
 
 
 def test_the_slider_goes_through_the_steps_of_a_run_by_the_keyboard(opened: Any) -> None:
+    """The last run that learns a problem is shown first."""
     page = opened(viewport=PHONE, color_scheme="dark").page
     slider, shown = page.locator("#step"), page.locator("#step-shown")
+    assert page.locator("#steps-menus select[name=steps-run] option").last.evaluate("option => option.selected")
     assert shown.locator(".sample-head").inner_text().split("\n") == ["step 20 of 20", "✓ right"]
     assert page.locator("#step-strip").inner_text().split() == ["✗", "✗", "✓", "✓", "✓"]
     assert shown.locator(".line-right").count() == 1
@@ -379,7 +381,7 @@ def test_the_slider_goes_through_the_steps_of_a_run_by_the_keyboard(opened: Any)
     assert f"step 5 says {ATTACK}" in shown.inner_text()
     page.keyboard.press("Home")
     assert "step 0 of 20" in shown.inner_text()
-    page.locator("#steps-menus select[name=steps-problem]").select_option("1")
+    page.locator("#steps-menus select[name=steps-problem]").select_option(index=1)
     assert page.locator("#step-strip").inner_text().split() == ["✗"] * 5
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
