@@ -77,7 +77,10 @@ class WarmPython:
         self.path.chmod(0o755)
 
     def close(self) -> None:
-        self.server.communicate()  # the end of its input is its own end
+        """End the server, and wait for no fork: a resource tracker of this process's has its output, and outlives us."""
+        assert self.server.stdin is not None
+        self.server.stdin.close()  # the end of its input is its end
+        self.server.wait()
 
 
 def of_ray(runtime_env: dict[str, Any] | None) -> dict[str, Any]:

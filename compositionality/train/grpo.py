@@ -232,11 +232,13 @@ class GrpoTrainer:
         with self.clock("update_actor"):
             updates = [self.micro_batches([samples[row] for row in part]) for part in parts]
         if len(updates) > 1:  # with one update the old policy is the current one, and the ratio 1
+            by_token = settings.algorithm.loss_aggregation == "token"
+            sizes = [sum(len(samples[row].response_ids) for row in part) if by_token else len(part) for part in parts]
             with self.clock("old_log_prob"):
-                self.compute_log_probs("old_logp_N", self.policy, updates)
+                self.compute_old(updates, sizes)
         if self.reference is not None:
             with self.clock("ref"), without_adapters(self.reference):
-                self.compute_log_probs("ref_logp_N", self.reference, updates)
+                self.compute_reference(self.reference, updates)
         gap = RolloutGap()
         sums: list[dict[str, Tensor]] = []  # metrics of each micro-batch
         norms: list[float] = []  # of the gradient, for each optimizer step
@@ -248,7 +250,8 @@ class GrpoTrainer:
         metrics = update_metrics(sums, norms, gap, group, settings.algorithm.updates_per_step)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
             raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
-        return metrics | {"actor/lr": rate, "actor/entropy_coef": entropy_coef}
+        following = learning_rate_at(step, settings.trainer.last_step(), settings.optim)  # verl logs the next one
+        return metrics | {"actor/lr": following, "actor/entropy_coef": entropy_coef}
 
     def micro_batches(self, samples: Sequence[TrainSample]) -> list[Batch]:
         """Return this rank's micro-batches of one update, the same number on every rank: passes are collective."""
@@ -263,11 +266,24 @@ class GrpoTrainer:
         )
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def compute_log_probs(self, name: str, policy: Policy, updates: Sequence[Sequence[Batch]]) -> None:
-        """Add the log-probs by ``policy`` to all batches as ``name``."""
+    def compute_old(self, updates: Sequence[Sequence[Batch]], sizes: Sequence[int]) -> None:
+        """Add the log-probs by the policy before all updates, and as ``entropy`` each batch's part of the step's.
+
+        It is aggregated as the loss, over all updates at once, as verl's; ``sizes``: of the updates, tokens or rows.
+        """
+        temperature = self.settings.rollout.temperature
+        for batches, size in zip(updates, sizes, strict=True):
+            for batch in batches:
+                batch["old_logp_N"], entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], temperature)
+                batch["entropy"] = (batch["weight_N"] * entropy_N).sum() * (size * len(sizes) / sum(sizes))
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def compute_reference(self, reference: Policy, updates: Sequence[Sequence[Batch]]) -> None:
+        """Add the log-probs by the reference."""
         temperature = self.settings.rollout.temperature
         for batch in (batch for batches in updates for batch in batches):
-            (batch[name],) = policy(batch["tokens_BT"], batch["loss_mask_BT"], temperature, with_entropy=False)
+            scores = reference(batch["tokens_BT"], batch["loss_mask_BT"], temperature, with_entropy=False)
+            (batch["ref_logp_N"],) = scores
 
     def backward(self, batch: Batch, entropy_coef: float, gap: RolloutGap) -> dict[str, Tensor]:
         """Add up the gradients of a micro-batch's share of the loss, and ``gap``; return its shares of the metrics."""
@@ -281,7 +297,8 @@ class GrpoTrainer:
         if algorithm.importance_cap is not None:
             loss_N = loss_N * importance_weight(old_logp_N, rollout_logp_N, algorithm.importance_cap)
         total_N = loss_N - entropy_coef * entropy_N
-        metrics = {"pg_loss": (weight_N * loss_N).sum(), "entropy": (share_N * entropy_N).sum()}
+        metrics = {"pg_loss": (weight_N * loss_N).sum()}
+        metrics["entropy"] = batch["entropy"] if "entropy" in batch else (weight_N * entropy_N).sum()
         if self.reference is not None:
             kl_N = kl_estimate(algorithm.kl, logp_N, batch["ref_logp_N"])
             total_N = total_N + algorithm.kl_coef * kl_N

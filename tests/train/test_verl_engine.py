@@ -81,17 +81,15 @@ def test_p09_an_update_is_reported_as_by_verl(tmp_path: Path) -> None:
     run_alone("verl_update.py", str(out), str(make_family(tmp_path / "model", "llama")))
     for case, found in json.loads(out.read_text()).items():
         for step, (ours, theirs) in enumerate(zip(found["grpo.py"], found["verl"], strict=True)):
-            differ = {"actor/lr", "actor/entropy"}
-            if case == "micro-batches":
-                differ |= {"actor/ppo_kl", "actor/pg_clipfrac"}
+            differ = {"actor/ppo_kl", "actor/pg_clipfrac"} if case == "micro-batches" else set()
             shared = ours.keys() & theirs.keys() - differ
             assert {name: ours[name] for name in shared} == pytest.approx(
                 {name: theirs[name] for name in shared}, rel=1e-5, abs=1e-5
             ), (case, step)
-            assert shared >= {"actor/pg_loss", "actor/pg_clipfrac", "actor/ppo_kl", "actor/grad_norm"} - differ
+            names = {"pg_loss", "pg_clipfrac", "ppo_kl", "grad_norm", "lr"}
+            assert shared >= {f"actor/{name}" for name in names} - differ
             assert ("actor/kl_loss" in shared) == (case != "micro-batches")
-        rates = [[row["actor/lr"] for row in found[engine]] for engine in ("grpo.py", "verl")]
-        assert rates[0][1] == pytest.approx(rates[1][0]), "verl's is that of the next update"
+            assert ("actor/entropy" in shared) == (case != "one update")
     first = {case: [rows[0] for rows in found.values()] for case, found in json.loads(out.read_text()).items()}
     ours, theirs = first["one update"]
     assert ours["actor/entropy"] == pytest.approx(theirs["actor/entropy_loss"], abs=1e-5)

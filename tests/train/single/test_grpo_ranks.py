@@ -104,15 +104,15 @@ def test_p09_log_probs_and_entropy_are_the_plain_ones(random_models, family):
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
-def test_log_probs_of_the_old_and_the_reference_policy_take_no_entropy(random_models, monkeypatch, checkpointing):
+def test_log_probs_of_the_reference_take_no_entropy(random_models, monkeypatch, checkpointing):
     policy = Policy(load_model(ModelSettings(str(random_models["llama"]), activation_checkpointing=checkpointing)))
     trainer = object.__new__(grpo.GrpoTrainer)
     trainer.settings = settings(Path(), Path())
     batch = {"tokens_BT": torch.arange(27).view(3, 9), "loss_mask_BT": torch.ones(3, 9, dtype=torch.bool)}
     expected, _ = policy(*batch.values())
     monkeypatch.setattr("compositionality.train.policy.entropy", lambda *_: pytest.fail("not asked for"))
-    trainer.compute_log_probs("old_logp_N", policy, [[batch]])
-    assert torch.equal(batch["old_logp_N"], expected)
+    trainer.compute_reference(policy, [[batch]])
+    assert torch.equal(batch["ref_logp_N"], expected)
 
 
 def run(small: Path, out: Path, *changes: str) -> None:
