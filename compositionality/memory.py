@@ -283,8 +283,8 @@ def activations(shape: ModelShape, spec: BatchSpec) -> dict[str, float]:
     head = head_bytes(shape, spec) if spec.head else 0
     mask = spec.batch.mask * (1 + c) if spec.masked else 0
     if not spec.checkpointing:
-        kept = shape.layers * block + max(end, backward - head)
-        return {"activations": kept, "logits": head, "attention mask": mask}
+        stored = shape.layers * block + max(end, backward - head)
+        return {"activations": stored, "logits": head, "attention mask": mask}
     parts = {"checkpointed activations": shape.layers * shape.width * c * tokens, "attention mask": mask}
     if end + head > block + backward:
         return {**parts, "logits": end + head}

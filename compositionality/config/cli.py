@@ -311,12 +311,12 @@ def show_sources(settings: object, overrides: Sequence[str], layers: Sequence[La
     """
     sources = {key: layer.source for layer in layers for key in flatten(layer.values)}
     sources |= {word.partition("=")[0].lstrip("+"): "command line" for word in overrides}
-    lines, given = [], flatten(_given(type(settings), overrides, layers))
+    lines, entered = [], flatten(_given(type(settings), overrides, layers))
     for key, value in flatten(asdict(settings)).items():  # type: ignore[call-overload]
         names = [key[: match.start()] for match in re.finditer(r"\.|$", key)]  # a, a.b, a.b.c: all may be given
         source = next((sources[name] for name in reversed(names) if name in sources), "default")
         text = flow_list(map(str, value)) if isinstance(value, list) else typed_text(value)
-        if isinstance(value, str | int | float) and not _is_same(value, before := given.get(key, value)):
+        if isinstance(value, str | int | float) and not _is_same(value, before := entered.get(key, value)):
             source = f"{typed_text(before)}, {source}"
         lines.append(f"{f'{key}={text}':<48}  # {source}")
     return "\n".join(lines)

@@ -144,8 +144,8 @@ def _loaded(word: str, _files_then: tuple[tuple[Path, int], ...]) -> Profile:
     for section_name, section in sections.items():
         for entry in section or ():
             if entry not in VERBS and not entry.startswith(CREATE):
-                known = choices(entry, [*VERBS, f"{CREATE}TASK"])
-                raise UserError(f"{shown(path)}: {section_name}.{entry}: no entry point; {known}")
+                options = choices(entry, [*VERBS, f"{CREATE}TASK"])
+                raise UserError(f"{shown(path)}: {section_name}.{entry}: no entry point; {options}")
     return profile
 
 

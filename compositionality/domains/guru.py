@@ -127,9 +127,9 @@ def check(settings: PrepareGuruSettings, *, dry: bool = True) -> None:
     if len(set(settings.subsets)) < len(settings.subsets):
         raise UserError(f"subsets={settings.subsets}: give different whole numbers")
     check_maker(Path(settings.output), STEP, force=settings.force)
-    there = [place for place in settings.files if is_to_be_checked(place, dry=dry)]
-    if len(there) < len(settings.files):
-        for path in named_files(there):
+    present = [place for place in settings.files if is_to_be_checked(place, dry=dry)]
+    if len(present) < len(settings.files):
+        for path in named_files(present):
             read_table(path, COLUMNS)
         return
     check_target(Path(settings.output), _recipe(settings), force=settings.force)

@@ -160,8 +160,8 @@ def find_sources(settings: FailureSettings) -> list[Source]:
         check_file(path)
     names = {artefact.file_hash(path): name for name, path in files.items()}
     sources: dict[tuple[str, str], Source] = {}
-    given = [(model, folder) for model, folder in rollouts if model in (settings.models or [model])]
-    folders = given if rollouts else _evaluated(settings, files)
+    chosen = [(model, folder) for model, folder in rollouts if model in (settings.models or [model])]
+    folders = chosen if rollouts else _evaluated(settings, files)
     if not folders:
         place = settings.evaluation or f"models={settings.models}"
         raise UserError(f"{place}: has no rollouts; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")

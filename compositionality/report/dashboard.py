@@ -92,11 +92,13 @@ def claims(target: Path, _: Manifest) -> Content:
     content = json.loads(target.read_text(encoding="utf-8"))
     listed, rows = [*content["claims"], *content["controls"]], list[dict[str, Any]]()
     for claim in listed:
-        said = {key if key in ("claim", "text") else f"claim_{key}": value for key, value in claim.items()}
-        rows += [{**said, **row} for row in said.pop("claim_comparisons")]
+        details = {key if key in ("claim", "text") else f"claim_{key}": value for key, value in claim.items()}
+        rows += [{**details, **row} for row in details.pop("claim_comparisons")]
     decisions = {f"claims/{claim['claim']}": str(claim["decision"]) for claim in listed}
-    known = [row for row in rows if row.get("difference") is not None]
-    estimates = {f"estimates/{row['comparison']}{end}": row.get(key) for row in known for end, key in ESTIMATE.items()}
+    measured = [row for row in rows if row.get("difference") is not None]
+    estimates = {
+        f"estimates/{row['comparison']}{end}": row.get(key) for row in measured for end, key in ESTIMATE.items()
+    }
     return Content({"claims": rows}, summary=decisions | estimates)
 
 
@@ -134,9 +136,11 @@ def laws(target: Path, _: Manifest) -> Content:
         "scaling": scaling_figures.drawn_rows(fitted, predicting),
         "quantities": content["quantities"],
     }
-    known = {f"quantities/{row['name']}{end}": row[key] for row in content["quantities"] for end, key in VALUE.items()}
-    said = {"laws/fitted": fitted["law"], "laws/predicting": predicting["law"], **known}
-    return Content(tables, {"scaling": drawn(scaling_figures.scaling(content, fitted, predicting))}, summary=said)
+    quantities = {
+        f"quantities/{row['name']}{end}": row[key] for row in content["quantities"] for end, key in VALUE.items()
+    }
+    summary = {"laws/fitted": fitted["law"], "laws/predicting": predicting["law"], **quantities}
+    return Content(tables, {"scaling": drawn(scaling_figures.scaling(content, fitted, predicting))}, summary=summary)
 
 
 def rollouts(target: Path, manifest: Manifest) -> Content:
@@ -169,8 +173,8 @@ JOBS: Mapping[str, tuple[str, Callable[[Path, Manifest], Content]]] = {
 
 def send_made(settings: Any) -> None:
     """Send what a verb with these settings has made, where wandb can be used; nothing where that is no such result."""
-    given = [getattr(settings, name, ()) for name in SOURCES]
-    texts = [str(text) for value in given for text in (value if isinstance(value, list) else [value]) if text]
+    values = [getattr(settings, name, ()) for name in SOURCES]
+    texts = [str(text) for value in values for text in (value if isinstance(value, list) else [value]) if text]
     parts = [part for text in texts for part in (text, text.partition(":")[2]) if part]
     output = Path(settings.output)
     target = next((output / name for name in TABLES if (output / name).is_file()), output)
@@ -206,8 +210,8 @@ def engine_of(manifest: Manifest) -> str:
 
 def facts_of_all(used: Iterable[Path], names: Iterable[str]) -> dict[str, str]:
     """Return engines (of samplers; of trainings if known), seeds … of what a result of several was made from."""
-    known = [{"engine": engine_of(made), **facts_of(path.parent)} for path in used if (made := read_manifest(path))]
-    return {name: ",".join(dict.fromkeys(one[name] for one in known if one.get(name))) for name in names}
+    facts = [{"engine": engine_of(made), **facts_of(path.parent)} for path in used if (made := read_manifest(path))]
+    return {name: ",".join(dict.fromkeys(one[name] for one in facts if one.get(name))) for name in names}
 
 
 def send(run: Any, content: Content) -> None:

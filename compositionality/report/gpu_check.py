@@ -290,8 +290,8 @@ def figures_of(step: CheckStep, log: str, gpus: Sequence[str]) -> dict[str, floa
         figures |= speeds(speed, final, 0, gpus, update=True)  # how long the rows are is not in the metrics
     rows = [row for row in rows if "timing_s/update_actor" in row and "timing_s/gen" in row]
     if step.kind == "grpo" and rows and step.model is not None:  # both engines name seconds and lengths alike
-        given = dict(word.split("=", 1) for word in step.words if "=" in word)
-        completions = int(given["data.prompts_per_step"]) * int(given["rollout.n"])
+        options = dict(word.split("=", 1) for word in step.words if "=" in word)
+        completions = int(options["data.prompts_per_step"]) * int(options["rollout.n"])
         length = typical(rows, "response_length/mean")
         trained = typical(rows, "perf/trained_tokens") or typical(rows, "perf/total_num_tokens")
         sampling, update = (max(typical(rows, f"timing_s/{part}"), 1e-9) for part in ("gen", "update_actor"))

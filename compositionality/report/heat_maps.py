@@ -31,8 +31,8 @@ def function_rows(labels: Sequence[pd.DataFrame]) -> pd.DataFrame:
         right = {ALONE: functions["alone"], STEP: 1 - functions["error_rate"].astype(float)}
         parts += [functions.assign(inner=inner, right=share)[columns] for inner, share in right.items()]
         if not pairs.empty:
-            known = pairs["outer"].isin(functions["outer"]) & pairs["inner"].isin(functions["outer"])
-            parts.append(pairs[known].rename(columns={"accuracy": "right"})[columns])
+            listed = pairs["outer"].isin(functions["outer"]) & pairs["inner"].isin(functions["outer"])
+            parts.append(pairs[listed].rename(columns={"accuracy": "right"})[columns])
     rows = pd.concat([part for part in parts if len(part)] or parts).dropna(subset="right")
     cells = rows.astype({"right": float, "n": int}).groupby(columns[:5], sort=False)
     return cells.agg(right=("right", "mean"), n=("n", "sum"), n_seeds=("n", "size")).reset_index()

@@ -122,11 +122,11 @@ def check(settings: PublishSettings) -> None:
     """Refuse in a dry run what a start refuses: a place that somebody else uses, and what is published, if there."""
     named = _named(settings.what)
     artefact.check_maker(settings.output, STEP, [path for _, path in named], force=settings.force)
-    there = [(name, path) for name, path in named if artefact.is_to_be_checked(path, dry=True)]
-    if there == named:
+    present = [(name, path) for name, path in named if artefact.is_to_be_checked(path, dry=True)]
+    if present == named:
         parts_of(settings)
     else:
-        for name, path in there:
+        for name, path in present:
             _part(name, path)
 
 
@@ -169,13 +169,13 @@ def _part(name: str, path: Path) -> Part:
         raise UserError(f"{path}: made by {made.step}, which is not published; give a result of {', '.join(STEPS)}")
     artefact.verify(path)
     kind = kind_of(made)
-    there = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]  # none of a file
+    present = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]  # none of a file
     files = [file for file in made.files if any(fnmatch(Path(file).name, form) for form in FILES[kind])]
     if kind == MODEL:
         files = [file for file in files if "/" not in file]
     if not files:
         raise UserError(f"{path}: holds none of the files that are published ({', '.join(FILES[kind])})")
-    return Part(name, path, made, files, sorted({*there, *made.files} - {*files, artefact.MANIFEST}))
+    return Part(name, path, made, files, sorted({*present, *made.files} - {*files, artefact.MANIFEST}))
 
 
 def kind_of(made: Manifest) -> str:
@@ -242,9 +242,9 @@ def _recipe(settings: PublishSettings, parts: Sequence[Part], sources: Sequence[
     inputs = {f"what/{number}": part.path for number, part in enumerate(parts)}
     inputs |= {f"sources/{number}": source.path for number, source in enumerate(sources)}
     inputs |= {f"results/{name}": Path(path) for name, path in results.items()}
-    kept = {name: getattr(settings, name) for name in ("licence", "repo", "command", "limits")}
+    options = {name: getattr(settings, name) for name in ("licence", "repo", "command", "limits")}
     names = {"configurations": [part.name for part in parts], "hub": [source.hub for source in sources]}
-    return Recipe(STEP, {**kept, **names}, inputs)
+    return Recipe(STEP, {**options, **names}, inputs)
 
 
 def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], sources: Sequence[NamedSource]) -> None:
@@ -257,14 +257,15 @@ def _write(folder: Path, *, settings: PublishSettings, parts: Sequence[Part], so
     for place, path in places.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / place)
-    known = [made for made in (*(part.made for part in parts), *(source.made for source in sources)) if made]
-    texts = {f"manifests/{n}-{made.step}.json": made.model_dump_json(indent=1) for n, made in enumerate(known)}
-    kept = {name: getattr(settings, name) for name in ("licence", "command", "limits")}
+    manifests = [made for made in (*(part.made for part in parts), *(source.made for source in sources)) if made]
+    texts = {f"manifests/{n}-{made.step}.json": made.model_dump_json(indent=1) for n, made in enumerate(manifests)}
+    details = {name: getattr(settings, name) for name in ("licence", "command", "limits")}
     words = list(dict.fromkeys(STEPS[part.made.step][1] for part in parts))
-    kept |= {"title": settings.repo or settings.output.name, "words": words, "model": kind_of(parts[0].made) == MODEL}
+    details |= {"title": settings.repo or settings.output.name, "words": words}
+    details["model"] = kind_of(parts[0].made) == MODEL
     names, measured = {path: place for place, path in places.items()}, [p for p in parts if kind_of(p.made) == STUDY]
-    kept["studies"] = [study_of(part, {name: names[part.root / name] for name in part.files}) for part in measured]
-    texts[CARD] = card(kept, parts, links, splits, results)
+    details["studies"] = [study_of(part, {name: names[part.root / name] for name in part.files}) for part in measured]
+    texts[CARD] = card(details, parts, links, splits, results)
     texts |= eval_results(results[0], sources) if results else {}
     for place, text in texts.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
@@ -292,13 +293,13 @@ def layout(parts: Sequence[Part]) -> tuple[dict[str, Path], list[Split]]:
                 config, split = f"{config}-{path.parts[-3]}", re.sub(r"\W", "_", path.parts[-2])
             if not kind or not schema.equals(columns.setdefault(config, schema)):
                 raise UserError(f"{path}: has other columns than {config or 'any rows of ours'}; rename it, {again}")
-            found = splits.setdefault((config, split), Split(config, split, part, {}))
+            entry = splits.setdefault((config, split), Split(config, split, part, {}))
             folders = (
-                {other.parent for other in found.files.values()} if kind == "rollouts" and not rows else {path.parent}
+                {other.parent for other in entry.files.values()} if kind == "rollouts" and not rows else {path.parent}
             )
-            if found.part is not part or not folders <= {path.parent}:
+            if entry.part is not part or not folders <= {path.parent}:
                 raise UserError(f"{path}: {config} has a split {split} already; rename it, {again}")
-            found.files[place] = path
+            entry.files[place] = path
         if place in places:
             raise UserError(f"{path}: another file is {place} already; rename it, {again}")
         places[place] = path

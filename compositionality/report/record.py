@@ -80,12 +80,12 @@ def write_record(settings: RecordSettings) -> Path:
     kept if the claims, counted at a later commit, decide what they did.
     """
     recipe = recipe_of(settings)
-    there = is_counted(settings, recipe) or artefact.is_done(settings.output, recipe, force=settings.force)
-    if not there:
+    is_done = is_counted(settings, recipe) or artefact.is_done(settings.output, recipe, force=settings.force)
+    if not is_done:
         with artefact.new_artefact(settings.output, recipe) as partial:
             partial.mkdir()
             fill(partial, settings)
-    print(f"{settings.output}{' is already there' if there else ''}")
+    print(f"{settings.output}{' is already there' if is_done else ''}")
     return settings.output
 
 
@@ -100,8 +100,8 @@ def check(settings: RecordSettings) -> None:
         return
     recipe = recipe_of(settings)
     counted = artefact.is_to_be_checked(*recipe.inputs.values(), dry=True) and is_counted(settings, recipe)
-    there = counted or artefact.check_target(settings.output, recipe, force=settings.force)
-    if artefact.is_to_be_checked(*places, dry=True) and not there:
+    is_done = counted or artefact.check_target(settings.output, recipe, force=settings.force)
+    if artefact.is_to_be_checked(*places, dry=True) and not is_done:
         recipe.identity()  # refuses an altered table
         contents_of(settings)
 
@@ -128,8 +128,8 @@ def recipe_of(settings: RecordSettings) -> artefact.Recipe:
     if not settings.replicate:
         return artefact.Recipe("write_record", {}, files)
     labels = {path: path.with_name(LABELS) for path in files.values()}  # of failures: they know the replicate
-    known = {path: artefact.verify(named if named.is_file() else path) for path, named in labels.items()}
-    tables = {name.partition("/")[0]: known[path].model_dump() for name, path in files.items()}
+    manifests = {path: artefact.verify(named if named.is_file() else path) for path, named in labels.items()}
+    tables = {name.partition("/")[0]: manifests[path].model_dump() for name, path in files.items()}
     training = read_json_object(next(iter(files.values())).with_name(TRAINING), "run examples/evaluate.py again")
     return artefact.Recipe("write_record", {"tables": tables, "training": training}, files)
 
@@ -144,8 +144,8 @@ def is_counted(settings: RecordSettings, recipe: artefact.Recipe) -> bool:
 
 def is_of_tables(folder: Path, recipe: artefact.Recipe) -> bool:
     """Return True if a record that is intact was made from these tables, whatever its claims."""
-    known = artefact.read_manifest(folder)
-    if known is None or known.step != recipe.step or not folder.is_dir():
+    manifest = artefact.read_manifest(folder)
+    if manifest is None or manifest.step != recipe.step or not folder.is_dir():
         return False
     tables = [{**files, "claims": ""} for files in (artefact.verify(folder).inputs, recipe.identity()[2])]
     return tables[0] == tables[1]
@@ -220,11 +220,11 @@ def fill(folder: Path, settings: RecordSettings) -> None:
 
 def keep_samples(folder: Path, runs: Mapping[str, Path]) -> None:
     """Copy what the runs answered to the first validation problems, at as many steps as ``MOST_SAMPLES`` lets."""
-    found = {name: [*path.glob(f"{SAMPLES}/validation_*.jsonl")] for name, path in runs.items()}
-    found = {name: sorted(files, key=lambda file: natural_key(file.name)) for name, files in found.items() if files}
-    for name, files in found.items():
+    samples = {name: [*path.glob(f"{SAMPLES}/validation_*.jsonl")] for name, path in runs.items()}
+    samples = {name: sorted(files, key=lambda file: natural_key(file.name)) for name, files in samples.items() if files}
+    for name, files in samples.items():
         largest = max(1, *(file.stat().st_size for file in files))
-        most = max(2, MOST_SAMPLES // len(found) // largest)
+        most = max(2, MOST_SAMPLES // len(samples) // largest)
         (folder / name).mkdir(parents=True)
         for place in sorted({round(part * (len(files) - 1) / (most - 1)) for part in range(most)}):
             shutil.copyfile(files[place], folder / name / files[place].name)
@@ -236,18 +236,18 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
     made = [artefact.read_manifest(folder) for run in runs for folder in (run, run / "final") if folder.is_dir()]
     where = Path(settings.machine) if settings.machine else None
     fix = "copy it from the machine of the study"
-    known = read_json_object(where, fix, MACHINE_SHAPE) if where and where.is_file() else {}
+    measured_on = read_json_object(where, fix, MACHINE_SHAPE) if where and where.is_file() else {}
     entries = [entry.partition("/") for entry in settings.results]
     evaluated = read_results([entry for kind, _, entry in entries if kind == entries[0][0]], settings.models)
     if not made:  # the models are elsewhere, or gone: what was kept of their replicates
-        kept = [path for replicate in evaluated.replicates for path in replicate.tables.values()]
-        made = list(map(artefact.read_manifest, kept))
+        table_files = [path for replicate in evaluated.replicates for path in replicate.tables.values()]
+        made = list(map(artefact.read_manifest, table_files))
     record = {
         "command": settings.command,
         "code": code_version(),
         "runs_by_code": sorted({manifest.code for manifest in made if manifest}),
-        "versions": known.pop("versions", None) or versions(),
-        "machine": known or machine(),
+        "versions": measured_on.pop("versions", None) or versions(),
+        "machine": measured_on or machine(),
         "notes": settings.notes,
         "config": {name: read_yaml(path) for name, path in paths("config", settings.config).items()},
         "times_s": {"/".join(step): seconds for step, seconds in read_times(settings.times)} if settings.times else {},

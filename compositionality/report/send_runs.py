@@ -52,13 +52,13 @@ def send_runs(settings: SendSettings) -> None:
     for name in RUN_VARIABLES:  # the sender's, which say nothing of these runs
         os.environ.pop(name, None)
     places = {path for place in map(Path, settings.runs) for path in artefacts(place)}
-    found = {path: made.files for path in sorted(places) if (made := read_manifest(path))}
-    parts = [(hash_, path / name) for path, files in found.items() if path.is_dir() for name, hash_ in files.items()]
+    files_of = {path: made.files for path in sorted(places) if (made := read_manifest(path))}
+    parts = [(hash_, path / name) for path, files in files_of.items() if path.is_dir() for name, hash_ in files.items()]
     count = Counter(hash_ for hash_, _ in parts)  # of files that several results hold, none is known to be the one
-    known = {hash_: part for hash_, part in parts if count[hash_] == 1}
-    known |= {combined_hash(path, files): path for path, files in found.items()}
+    by_hash = {hash_: part for hash_, part in parts if count[hash_] == 1}
+    by_hash |= {combined_hash(path, files): path for path, files in files_of.items()}
     for folder in trainings:  # a fit has read their metrics
-        known |= {file_hash(folder / "metrics.jsonl"): model for model in models_in(folder)[:1]}
+        by_hash |= {file_hash(folder / "metrics.jsonl"): model for model in models_in(folder)[:1]}
     for folder in trainings:
         recipe = read_json_object(folder / RECIPE, "train it again")
         job = "pretrain" if recipe["step"] == "pretrain_tiny" else "rl" if "grpo" in recipe["step"] else "sft"
@@ -66,12 +66,12 @@ def send_runs(settings: SendSettings) -> None:
         models = [result] if result else models_in(folder)
         made = read_manifest(models[0]) if models else None
         log = RunLog(folder, [], job, nested(recipe["settings"]), result, made.code if made else "")
-        log.send_artifacts(used_of(recipe["inputs"], known), models)
+        log.send_artifacts(used_of(recipe["inputs"], by_hash), models)
         log.close()
         print(f"{folder}: sent as {run_name(result or folder)}")
     for path in results:
         made = read_manifest(path)
-        if made and send_result(path, made.settings, used_of(made.inputs, known)):
+        if made and send_result(path, made.settings, used_of(made.inputs, by_hash)):
             print(f"{path}: sent")
 
 

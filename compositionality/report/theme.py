@@ -82,14 +82,14 @@ def study_styles() -> Styles:
     return {name: ArmStyle(arm.title, arm.colour, arm.marker, arm.line or "-", arm.width) for name, arm in arms}
 
 
-def arm_styles(models: Iterable[str], given: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, ArmStyle]:
+def arm_styles(models: Iterable[str], looks: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, ArmStyle]:
     """Return the style of every model: its arm's in ``config/study/``, or the title and colour that are ``given``.
 
     Models without an arm have their name as title. A model without a colour gets one that no other model has.
     """
     chosen = dict[str, ArmStyle]()
     for name in models:
-        style, look = study_styles().get(name, ArmStyle(name)), (given or {}).get(name, {})
+        style, look = study_styles().get(name, ArmStyle(name)), (looks or {}).get(name, {})
         if unknown := sorted(look.keys() - {"title", "colour"}):
             raise UserError(f"arms: {unknown[0]!r} unknown; an arm has title and colour")
         if "colour" in look and not re.fullmatch("#[0-9a-fA-F]{6}", look["colour"]):

@@ -199,8 +199,8 @@ def check_shown(settings: RunStudySettings, request: Request) -> None:
     if not is_page or not os.environ.get("STUDY") or any(root.is_dir() for root in roots):
         return
     run = [path.name for root in roots for path in sorted(root.parent.glob("[!.]*/")) if [*path.glob("seed*")]]
-    known = choices(request.name, [*run, *(path.stem for path in sorted(FOLDER.glob("*.yaml")))])
-    raise UserError(f"STUDY={request.name}: no study of this name has been run; {known}")
+    options = choices(request.name, [*run, *(path.stem for path in sorted(FOLDER.glob("*.yaml")))])
+    raise UserError(f"STUDY={request.name}: no study of this name has been run; {options}")
 
 
 def check_surroundings(settings: RunStudySettings, environ: Mapping[str, str]) -> None:

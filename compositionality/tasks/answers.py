@@ -113,8 +113,8 @@ def answer_line(response: str, mark: re.Pattern[str]) -> str | None:
     Asterisks around bold print are not seen: ``**Answer:** 5``, ``Answer: **5**``, ``**Answer: 5**``.
     """
     line = _BOLD.sub(r"\2", response.rstrip().rpartition("\n")[2]).strip().lstrip("*")
-    found = mark.match(line)
-    return line[found.end() :].strip() if found else None
+    match = mark.match(line)
+    return line[match.end() :].strip() if match else None
 
 
 # ---- programs
@@ -217,16 +217,16 @@ def last_value(text: str, key: str) -> str | None:
     lists are read from the last one back, so those inside are known already: each is read once, and every character by
     at most two of them (once as part of a string, once as none).
     """
-    known: dict[int, tuple[int, str | None]] = {}  # by opening bracket: where it ends (only if well-formed), its value
+    values: dict[int, tuple[int, str | None]] = {}  # by opening bracket: where it ends (only if well-formed), its value
     begin = _OBJECT.search(text)
     brackets = [match.start() for match in _BRACKET.finditer(text, begin.start())] if begin else []
     for bracket in reversed(brackets):
-        if result := _read_bracket(text, bracket, key, known):
-            known[bracket] = result
+        if result := _read_bracket(text, bracket, key, values):
+            values[bracket] = result
     last, position = None, 0
-    for bracket in sorted(known):
+    for bracket in sorted(values):
         if bracket >= position and text[bracket] == "{":
-            position, value = known[bracket]
+            position, value = values[bracket]
             last = value or last
     return last
 

@@ -57,10 +57,10 @@ def task_of(data_source: str) -> Task:
     """Return the task that ``data_source`` belongs to; UserError if that is none, or more than one."""
     claims = [task for task in all_tasks().values() if any(re.fullmatch(one, data_source) for one in task.data_sources)]
     if not claims:
-        known = [pattern for task in all_tasks().values() for pattern in task.data_sources]
+        patterns = [pattern for task in all_tasks().values() for pattern in task.data_sources]
         raise UserError(
-            f"unknown data_source {data_source!r}; known: {', '.join(known)}; judge others by a function of your own "
-            f"(reward.function=FILE.py), or register a task by an entry point of the group {GROUP} "
+            f"unknown data_source {data_source!r}; known: {', '.join(patterns)}; judge others by a function of your "
+            f"own (reward.function=FILE.py), or register a task by an entry point of the group {GROUP} "
             "(compositionality/tasks/README.md)"
         )
     if len(claims) > 1:

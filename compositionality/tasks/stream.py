@@ -71,8 +71,8 @@ def check_choice(key: str, value: str, choices: Sequence[str]) -> None:
 def check_levels(levels: Sequence[int], allowed: Sequence[int], what: str = "") -> None:
     """Raise UserError for levels that are none, twice the same, or not ``allowed``; ``what`` they are the number of."""
     if not levels or len(set(levels)) < len(levels) or not set(levels) <= set(allowed):
-        said = f"levels={list(levels)}: give different whole numbers from {allowed[0]} to {allowed[-1]}"
-        raise UserError(f"{said}{what and ', '}{what}")
+        message = f"levels={list(levels)}: give different whole numbers from {allowed[0]} to {allowed[-1]}"
+        raise UserError(f"{message}{what and ', '}{what}")
 
 
 def check_count(count: int, levels: int) -> None:

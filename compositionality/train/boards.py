@@ -73,8 +73,8 @@ def place_of(result: Path) -> tuple[str, ...]:
 def tags_of(facts: Mapping[str, str]) -> list[str]:
     """Return the tags of a run with these facts, and those that WANDB_TAGS gives."""
     own = [before + tag for name, before in TAGS.items() for tag in facts.get(name, "").split(",") if tag]
-    given = os.environ["WANDB_TAGS"].split(",") if os.environ.get("WANDB_TAGS") else []
-    return list(dict.fromkeys([*(tag[:LONGEST_TAG] for tag in own), *given]))
+    extra = os.environ["WANDB_TAGS"].split(",") if os.environ.get("WANDB_TAGS") else []
+    return list(dict.fromkeys([*(tag[:LONGEST_TAG] for tag in own), *extra]))
 
 
 # ---- its rows

@@ -45,11 +45,11 @@ def train(
         raise UserError(f"dry_run: a check by the command: compositionality {VERBS[method]} … --dry-run")
     if not isinstance(output, str | Path):
         raise UserError(f"output={output!r}: give a folder")
-    files, kept = [rows] if isinstance(rows, str | Path) else rows, Path(f"{output}.parquet")
-    is_new = hasattr(files, "columns") and not kept.exists()
+    files, saved = [rows] if isinstance(rows, str | Path) else rows, Path(f"{output}.parquet")
+    is_new = hasattr(files, "columns") and not saved.exists()
     if hasattr(files, "columns"):
         replace = force or not Path(output).exists()
-        files = [_written(files, kept, as_problems=method == "grpo", replace=replace)]
+        files = [_written(files, saved, as_problems=method == "grpo", replace=replace)]
     if not isinstance(files, list | tuple) or not all(isinstance(file, str | Path) for file in files):
         raise UserError(f"rows: {type(rows).__name__} is neither a frame nor the path of a file, or a list of paths")
     values |= {"model.path": model, "data.train_files": flow_list(map(str, files)), "trainer.output": output}
@@ -58,7 +58,7 @@ def train(
     sys.stdout.flush()  # what was printed before stands before what the command prints
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode == UserError.exit_code:
-        for path in (manifest_path(kept), kept) if is_new and not Path(output).exists() else ():
+        for path in (manifest_path(saved), saved) if is_new and not Path(output).exists() else ():
             remove(path)
         raise UserError(done.stderr.splitlines()[-1].removeprefix("error: "))
     sys.stderr.write(done.stderr)

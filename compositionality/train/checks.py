@@ -57,10 +57,10 @@ def check_settings(settings: GrpoSettings | SftSettings) -> None:
 
 def _check_sft(trainer: SftTrainerSettings) -> None:
     for keys in (("steps", "tokens", "steps_of", "tokens_of"), ("batch_tokens", "batch_of")):
-        given = [key for key in keys if getattr(trainer, key)]
-        if len(given) > 1:
-            value = getattr(trainer, given[1])
-            raise UserError(f"trainer.{given[1]}={value}: give trainer.{given[0]} or this, not both")
+        limits = [key for key in keys if getattr(trainer, key)]
+        if len(limits) > 1:
+            value = getattr(trainer, limits[1])
+            raise UserError(f"trainer.{limits[1]}={value}: give trainer.{limits[0]} or this, not both")
     match = re.fullmatch("([1-9][0-9]*)/([1-9][0-9]*)", trainer.part)
     if not match or int(match[1]) > int(match[2]):
         raise UserError(f"trainer.part={trainer.part}: give K/N, the K-th of N parts")

@@ -39,8 +39,8 @@ class Progress:
 
     def line(self, step: int, parts: Sequence[str], *, timed: bool = True) -> str:
         """Return the line of ``step``; with the time left at the speed so far, if ``timed``."""
-        of = f"/{self.steps:,}" if self.steps else ""
-        return "  ".join([f"step {step:,}{of}", *parts, *(self._time_left(step) if timed else ())])
+        total = f"/{self.steps:,}" if self.steps else ""
+        return "  ".join([f"step {step:,}{total}", *parts, *(self._time_left(step) if timed else ())])
 
     def _time_left(self, step: int) -> list[str]:
         now = time.monotonic()

@@ -132,8 +132,8 @@ def _is_right(gold: str, text: str) -> bool:
 def _memberships(text: str) -> dict[str, str]:
     """Return the parts of a list such as ``x\\in[0,1],y\\in[2,3]`` by their letters; empty if it is none."""
     parts = split_parts(text.replace(f",{AND}", ",").replace(AND, ","))
-    found = {match[1]: part for part in parts if (match := _MEMBER.match(part))}
-    return found if len(found) == len(parts) > 1 else {}
+    members = {match[1]: part for part in parts if (match := _MEMBER.match(part))}
+    return members if len(members) == len(parts) > 1 else {}
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:

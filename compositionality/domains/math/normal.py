@@ -107,8 +107,8 @@ def normal(text: str) -> tuple[str, frozenset[str]]:
     text = _TEXT.sub(r"\1", text)
     if _WORDS.fullmatch(word := bare(" ".join(text.split()))) and len(word) > 1:
         is_product = len(word) == 2 and not styled and not word.istitle()  # xy is no XY
-        said = word if is_product else word.lower()
-        return "\\emptyset" if _NO_SOLUTION.fullmatch(said) else said, all_units
+        plain = word if is_product else word.lower()
+        return "\\emptyset" if _NO_SOLUTION.fullmatch(plain) else plain, all_units
     text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"\s", "", text)

@@ -39,13 +39,13 @@ def spelled_classes(text: str) -> str:
     parts = split_parts(text)
     if not (last := _CLASS.fullmatch(parts[-1])):
         return text
-    known = [_CLASS.fullmatch(part) or _LISTED.fullmatch(part) for part in parts]
-    names = [part["letter"] or "" for part in known if part]
-    listed = any(part and part.re is _LISTED for part in known)
+    matches = [_CLASS.fullmatch(part) or _LISTED.fullmatch(part) for part in parts]
+    names = [part["letter"] or "" for part in matches if part]
+    listed = any(part and part.re is _LISTED for part in matches)
     if len(names) < len(parts) or (listed and any(names[1:])):  # of x=1, y=2 (mod 3) it is not clear
         return text
     written = []
-    for part in filter(None, known):
+    for part in filter(None, matches):
         letter = part["letter"] or (names[0] if listed else "")
         modulus = part if part.re is _CLASS else last
         joint = "" if listed else part["joint"]  # 1 and 5 (mod 6) are two numbers, no system
@@ -78,30 +78,30 @@ def same_residues(gold: str, answer: str) -> bool | None:
     The answer is solved: of each class it has the number of the gold answer, or one that is not negative and below the
     modulus, or the one next to 0 (-1 for 5 modulo 6); and it is a system only where the gold answer is one.
     """
-    right, given = _read(gold), _read(answer)
-    if right is None or given is None:
+    right, answered = _read(gold), _read(answer)
+    if right is None or answered is None:
         return None
-    if given.letter not in ("", right.letter) and right.letter:
+    if answered.letter not in ("", right.letter) and right.letter:
         return False
     if right.is_system and _met(right.classes) is None:
         right = right._replace(is_system=False)  # a gold answer has numbers
-    if given.is_system and not right.is_system:
+    if answered.is_system and not right.is_system:
         return False
-    if any(not -modulus <= 2 * number < 2 * modulus for number, modulus in {*given.classes} - {*right.classes}):
+    if any(not -modulus <= 2 * number < 2 * modulus for number, modulus in {*answered.classes} - {*right.classes}):
         return False
-    numbers, others = _numbers(right), _numbers(given)
+    numbers, others = _numbers(right), _numbers(answered)
     return None if numbers is None or others is None else numbers == others
 
 
 def _read(text: str) -> Residues | None:
     """Return the classes of a text. Commas join a system where the moduli differ and a number is in all classes."""
-    found = [_CLASS.fullmatch(part) for part in split_parts(text)]
-    matches = [match for match in found if match]
+    candidates = [_CLASS.fullmatch(part) for part in split_parts(text)]
+    matches = [match for match in candidates if match]
     letters = {match["letter"] or "" for match in matches} - {""}
     joints = {match["joint"] for match in matches[1:]} - {""}
     classes = tuple((int(match["number"]), int(match["n"] or match["m"])) for match in matches)
     moduli = {modulus for _, modulus in classes}
-    if not classes or len(matches) < len(found) or len(letters) > 1 or len(joints) > 1 or 0 in moduli:
+    if not classes or len(matches) < len(candidates) or len(letters) > 1 or len(joints) > 1 or 0 in moduli:
         return None
     is_system = AND in joints or (not joints and len(moduli) > 1 and _met(classes) is not None)
     return Residues("".join(letters), classes, is_system)

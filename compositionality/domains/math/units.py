@@ -70,10 +70,10 @@ def apart(text: str, asked: Set[str] = frozenset()) -> str:
     """
 
     def unit(glued: re.Match[str]) -> str:
-        known = unit_of(glued[1])
-        if known in asked:
+        parsed = unit_of(glued[1])
+        if parsed in asked:
             return f"\\text{{ {glued[1]}}}"
-        return f" {glued[1]}" if known and glued[1][1:2].isalpha() else glued[0]
+        return f" {glued[1]}" if parsed and glued[1][1:2].isalpha() else glued[0]
 
     return _GLUED.sub(unit, text)
 

@@ -132,9 +132,9 @@ def comparison_row(row: Row, scale: float, styles: Styles) -> dict[str, Any]:
 
     Values of queries, which are no shares, have a scale of their own.
     """
-    known = row.get("difference") is not None
-    shown = {**row, "badge": badge(said(row)), "known": known, "sentence": sentence(row, styles)}
-    if not known:
+    is_measured = row.get("difference") is not None
+    shown = {**row, "badge": badge(said(row)), "known": is_measured, "sentence": sentence(row, styles)}
+    if not is_measured:
         return {**shown, "missing": row.get("missing")}
     keys = {"low": "low", "value": "difference", "high": "high", "threshold": "threshold"}
     shares = {name: row[key] or 0.0 for name, key in keys.items()}

@@ -121,8 +121,8 @@ def finding(inputs: Inputs, subject: HeadlineComparison | None, main: PageFigure
 def failing_words(inputs: Inputs) -> str:
     """Return in how many replicates a registered study's first effect is absent, so that its interval is too short."""
     failing = sum(abs(effect) < LEAST for effect in inputs.effects.values())
-    of = f"{failing} of {len(inputs.effects)} replicates the difference is under one point"
-    return f" In {of}: with such failures an interval over seeds is too short." if failing else ""
+    cases = f"{failing} of {len(inputs.effects)} replicates the difference is under one point"
+    return f" In {cases}: with such failures an interval over seeds is too short." if failing else ""
 
 
 def compared(inputs: Inputs, subject: HeadlineComparison) -> tuple[str, str]:
@@ -191,16 +191,16 @@ def headline(inputs: Inputs, subject: HeadlineComparison) -> PageFigure:
 def study_line(inputs: Inputs) -> str:
     """Return in a line whether the study was registered, how many seeds it has, how large its models are."""
     registered, seeds = REGISTRATION in inputs, [seed.split("-") for seed in inputs.seeds]
-    said = "Registered" if registered else "Not registered"
+    line = "Registered" if registered else "Not registered"
     if registered and (manifest := read_manifest(inputs.files[REGISTRATION].parent)):
         commit = manifest.settings["commit"]
         when = f" on {date}" if (date := commit_date(commit)) else ""
-        said += f" in commit {commit[:8]}{when}, before its test problems were made"
-    said += f" · {plural(len({seed for seed, *_ in seeds}), 'seed')}"
+        line += f" in commit {commit[:8]}{when}, before its test problems were made"
+    line += f" · {plural(len({seed for seed, *_ in seeds}), 'seed')}"
     if splits := sum(len(seed) > 1 for seed in seeds):
-        said += f", {plural(splits, 'division')} of the functions into trained and held-out"
+        line += f", {plural(splits, 'division')} of the functions into trained and held-out"
     size = model_size(inputs)
-    return f"{said} · models of {size:,} parameters" if size else said
+    return f"{line} · models of {size:,} parameters" if size else line
 
 
 def model_size(inputs: Inputs) -> int:
@@ -267,9 +267,9 @@ def stages(inputs: Inputs) -> list[Row]:
 def settings_rows(inputs: Inputs) -> Iterator[Row]:
     """Yield a row for each setting of sampling, and of every training run of the replicate that is kept."""
     runs = [name for name in inputs.starting(f"runs/{inputs.kept}/") if name.endswith(".json")]
-    known = {"sampling": inputs.summary["sampling"]}
-    known |= {name.split("/")[2]: inputs.json(name)["settings"] for name in runs}
-    for run, settings in known.items():
+    by_run = {"sampling": inputs.summary["sampling"]}
+    by_run |= {name.split("/")[2]: inputs.json(name)["settings"] for name in runs}
+    for run, settings in by_run.items():
         yield from ({"run": run, "key": key, "value": without_places(value)} for key, value in settings.items())
 
 

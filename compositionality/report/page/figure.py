@@ -56,16 +56,16 @@ def figure_of(
 
     In the heads of ``details`` models have their titles.
     """
-    said = WORDS[name]
-    stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
-    caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
-    title = said["title"].format(**values)
-    finding = {str(key): said[key].format(**values) for key in ("sentence", "lead") if key in said}
+    words = WORDS[name]
+    stated = words["paper"] if "paper" in words and paper.matching_test(inputs.accuracy) else ""
+    caption = " ".join(filter(None, [words["caption"].format(**values), *sentences, stated]))
+    title = words["title"].format(**values)
+    finding = {str(key): words[key].format(**values) for key in ("sentence", "lead") if key in words}
     styles = styles_of(inputs, [title for table in details if table for title in table["titles"]])
     tables = [
         {**table, "titles": [styles[title].title for title in table["titles"]]} if table else {} for table in details
     ]
-    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, tables, finding)
+    return PageFigure(name, title, words["chapter"], caption, spec_of(chart), rows, sources, tables, finding)
 
 
 def drawn(

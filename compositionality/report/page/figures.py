@@ -200,16 +200,16 @@ def training(inputs: Inputs, name: str) -> PageFigure | None:
 
     A data source that several groups have is of the first, as the hold-out is.
     """
-    known: dict[str, tuple[int, str]] = {}
+    places: dict[str, tuple[int, str]] = {}
     for row in inputs.summary["accuracy"]:
-        known.setdefault(row["data_source"], (row["level"], row["group"]))
+        places.setdefault(row["data_source"], (row["level"], row["group"]))
     runs, rows = rl_runs(inputs), []
     for file, seed, arm in runs:
         for step in read_metrics(inputs.files[file]):
             spent = {"completions": step.get(COMPLETIONS), "flops": step.get(FLOPS)}
             for source, value in accuracies(step).items():
                 if value is not None:
-                    level, group = known.get(source) or level_and_group(source)
+                    level, group = places.get(source) or level_and_group(source)
                     labels = {"arm": arm, "seed": seed, "step": step["step"], "group": group, "level": level}
                     rows.append({**labels, "accuracy": value, **spent})
     return drawn(inputs, name, figures.training, rows, [file for file, *_ in runs], key="arm")
@@ -272,13 +272,13 @@ def gains(inputs: Inputs, name: str) -> PageFigure | None:
     """Return accuracy at the hardest level of each group before and after RL, with the gain's interval."""
     results, rows = inputs.evaluated, list[Row]()
     keys = ("model", "problems", "group", "level", "data_source")
-    known = {tuple(row[key] for key in keys): row["accuracy"] for row in inputs.accuracy}
+    accuracy = {tuple(row[key] for key in keys): row["accuracy"] for row in inputs.accuracy}
     pairs = [(arm, start) for arm, start in starts_of(results).items() if arm.startswith(AFTER)]
     for group, (arm, start) in product(unique(inputs.accuracy, "group"), pairs):
         problems = results.problem_set(group, DEEPEST)
         gain = contrast(results, arm, start, problems) if problems and start in results.arms else None
         if problems and gain:
-            before, after = (known[model, *problems] for model in (start, arm))
+            before, after = (accuracy[model, *problems] for model in (start, arm))
             ends = {"low": before + gain.low, "high": before + gain.high}
             about = {"model": arm, "start": start, **labels(results, problems), "before": before, "after": after}
             rows.append({**about, **columns(gain, "gain"), **ends})
@@ -293,10 +293,10 @@ def answers(inputs: Inputs, name: str) -> PageFigure | None:
 
 def ranks(inputs: Inputs, name: str) -> PageFigure | None:
     """Return influence of the SFT models' queries against the gain from RL, with the rank correlations."""
-    known = inputs.results.get(INFLUENCE)
-    if known is None or why_no_ranks(inputs.evaluated, known):
+    influence = inputs.results.get(INFLUENCE)
+    if influence is None or why_no_ranks(inputs.evaluated, influence):
         return None
-    ranked = ranks_of(inputs.evaluated, known)
+    ranked = ranks_of(inputs.evaluated, influence)
     rows = [{**row, "model": f"{AFTER}{row['arm']}"} for row in ranked["rows"]]
     correlations = ranked["correlations"]
     cells = "; ".join(f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in correlations)
@@ -348,11 +348,11 @@ def gold(inputs: Inputs, name: str) -> PageFigure | None:
     exact = read_exact(inputs.evaluated, gold_figures.starts_of(inputs.evaluated))
     tables = []
     for function in gold_figures.TABLES[name]:
-        frame, said = function(exact), WORDS[function.__name__]
+        frame, words = function(exact), WORDS[function.__name__]
         if len(frame):
-            cells = [said["cell"].format(**row) for row in frame.to_dict("records")]
-            table = cell_table(said["title"], frame.assign(cell=cells), *said["index"].split())
-            tables.append({**table, "note": said["note"], "name": function.__name__, "frame": frame})
+            cells = [words["cell"].format(**row) for row in frame.to_dict("records")]
+            table = cell_table(words["title"], frame.assign(cell=cells), *words["index"].split())
+            tables.append({**table, "note": words["note"], "name": function.__name__, "frame": frame})
     sources = inputs.starting(f"{inputs.own}/")
     values = {"shown": shown_words(inputs)}
     return drawn(inputs, name, gold_figures.FIGURES[name], rows, sources, values, details=tables)

@@ -197,8 +197,8 @@ class Inputs:
             return {}
         row: dict[str, Any] = primary[0]["comparisons"][0]
         plain = row.get("times", 1) == 1 and not row.get("base_measure") and row.get("measure") in (CORRECT, *CHAIN)
-        known = plain and row["base"] and row.get("difference") is not None and row["level"] > ALL_LEVELS
-        return row if known else {}
+        usable = plain and row["base"] and row.get("difference") is not None and row["level"] > ALL_LEVELS
+        return row if usable else {}
 
     @property
     def effects(self) -> dict[str, float]:
@@ -270,14 +270,14 @@ def find_inputs(settings: ReportSettings) -> Inputs:
         folder = getattr(settings, name)
         if folder and not (place := Path(folder, "" if name == "countdown" else seeds[0])).is_dir():
             raise UserError(f"{name}={folder}: no such folder as {place}")
-    kept, claims = seeds[0], settings.study / CLAIMS
+    sampled, claims = seeds[0], settings.study / CLAIMS
     with suppress(UserError):  # of damaged claims, which are refused below
         shown = Inputs(settings, seeds, {CLAIMS: claims} if claims.is_file() else {}).shown
-        kept = shown if (settings.study / shown / settings.section / ROLLOUTS).is_dir() else kept
-    files = [*_of_study(settings, seeds[0], kept)]
+        sampled = shown if (settings.study / shown / settings.section / ROLLOUTS).is_dir() else sampled
+    files = [*_of_study(settings, seeds[0], sampled)]
     for seed in seeds:
         files += [*_results(settings, seed), *_training(settings, seed)]
-    inputs = Inputs(settings, seeds, {name: path for name, path in sorted(files) if path.exists()}, kept)
+    inputs = Inputs(settings, seeds, {name: path for name, path in sorted(files) if path.exists()}, sampled)
     _check_sources(inputs)
     return inputs
 
@@ -363,12 +363,12 @@ def _check_sources(inputs: Inputs) -> None:
     Whether the other tables are as old as their rollouts, ``read_results`` checks.
     """
     for name, path in inputs.files.items():
-        made, known = read_manifest(path) if name == CLAIMS or name.endswith(LABELS) else None, inputs.hashes
+        made, hashes = read_manifest(path) if name == CLAIMS or name.endswith(LABELS) else None, inputs.hashes
         if name.endswith(LABELS):  # of the rollouts that the replicate's own table counts
             table = inputs.files.get(f"{inputs.own}/{name.split('/')[1]}/{RESULTS}")
             counted = read_manifest(table) if table else None
-            known = counted.inputs if counted else {}
+            hashes = counted.inputs if counted else {}
         for source, expected in made.inputs.items() if made else ():
-            if known.get(source, expected) != expected:
+            if hashes.get(source, expected) != expected:
                 stale = f"stale, {inputs.files.get(source, source)} has changed since"
                 raise UserError(f"{path}: {stale}; {AGAIN}")

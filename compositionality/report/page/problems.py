@@ -99,10 +99,11 @@ def worked_problem(inputs: Inputs, subject: HeadlineComparison) -> Row:
     models = inputs.summary["models"]
     everybody = len(models) <= MOST_MODELS
     asked = models if everybody else [model for model in models if model in (subject.model, subject.base)]
-    known = inputs.evaluated.rows
-    known = known[(known["replicate"] == inputs.shown) & known["arm"].isin(asked)]
+    answered = inputs.evaluated.rows
+    answered = answered[(answered["replicate"] == inputs.shown) & answered["arm"].isin(asked)]
     for name, table in inputs.problems[inputs.shown].items():
-        rows = known[(known["file"] == name) & (known["group"] == subject.group) & (known["level"] == subject.level)]
+        is_asked = (answered["file"] == name) & (answered["group"] == subject.group)
+        rows = answered[is_asked & (answered["level"] == subject.level)]
         if rows.empty:
             continue
         exact = rows.dropna(subset="gold_log_prob")
@@ -230,11 +231,12 @@ def explorer(inputs: Inputs, figures: Sequence[PageFigure]) -> Row:
         for name in order
         for style in [styles[name]]
     ]
-    known = {str(name): columns(part, order) for name, part in rows.groupby("replicate", sort=False)}
-    texts = {name: answers(inputs, order, known[name], name) for name in inputs.problems if name in known}
-    replicates = [{**part, "name": name, "texts": texts.get(name, {})} for name, part in known.items()]
-    about = {"figure": drawn.name, "exact": exact, "missing": missing(inputs, known, texts), "first": inputs.shown}
-    about["shown"] = shown_words(inputs) if len(known) > 1 else ""
+    by_replicate = {str(name): columns(part, order) for name, part in rows.groupby("replicate", sort=False)}
+    texts = {name: answers(inputs, order, by_replicate[name], name) for name in inputs.problems if name in by_replicate}
+    replicates = [{**part, "name": name, "texts": texts.get(name, {})} for name, part in by_replicate.items()]
+    about = {"figure": drawn.name, "exact": exact, "first": inputs.shown}
+    about["missing"] = missing(inputs, by_replicate, texts)
+    about["shown"] = shown_words(inputs) if len(by_replicate) > 1 else ""
     return {**about, "models": models, "words": [*words], "replicates": replicates}
 
 
@@ -263,23 +265,23 @@ def answers(inputs: Inputs, models: Sequence[str], problems: Mapping[str, list[A
     """
     tables = inputs.problems[replicate]
     places = pd.DataFrame({name: problems[name] for name in PAIR})
-    found = dict[str, Any]()
+    questions = dict[str, Any]()
     for file, part in places.groupby("file", sort=False):
         if file not in tables:
             continue
         folders = [rollouts_of(inputs, replicate, model, str(file)) for model in models]
-        said = [dict(first_completions(folder, part["problem"].tolist())) if folder else {} for folder in folders]
+        responses = [dict(first_completions(folder, part["problem"].tolist())) if folder else {} for folder in folders]
         asked = tables[str(file)].take(part["problem"].tolist()).to_pylist()
         for (place, number), row in zip(part["problem"].items(), asked, strict=True):
-            texts = [cut(rows[number]["response"]) if number in rows else None for rows in said]
-            found[str(place)] = {**question(row, number), "answers": texts}
-    left, kept = MOST // len(inputs.problems), dict[str, Any]()
+            texts = [cut(rows[number]["response"]) if number in rows else None for rows in responses]
+            questions[str(place)] = {**question(row, number), "answers": texts}
+    left, chosen = MOST // len(inputs.problems), dict[str, Any]()
     rank = pd.Series(problems["level"]).groupby(problems["level"]).cumcount()
     for place in rank.sort_values(kind="stable").index.astype(str):  # of each level the first that fit
-        left -= len(json.dumps(found.get(place)))
-        if place in found and left > 0:
-            kept[place] = found[place]
-    return kept
+        left -= len(json.dumps(questions.get(place)))
+        if place in questions and left > 0:
+            chosen[place] = questions[place]
+    return chosen
 
 
 def missing(inputs: Inputs, known: Mapping[str, Any], texts: Mapping[str, Any]) -> list[str]:
@@ -317,13 +319,13 @@ def validation(inputs: Inputs) -> list[Row]:
     for name, rows in read.items():
         _, seed, run, step = name.split("/")
         recipe = f"runs/{seed}/{run}/recipe.json"
-        of = inputs.json(recipe)["settings"] if recipe in inputs else {}
+        settings = inputs.json(recipe)["settings"] if recipe in inputs else {}
         for row in rows if not rows or "problem" in rows[0] else of_verl(rows, sources):
             truth, number = {"ground_truth": row["ground_truth"]}, row["problem"]
             asked = {**row, "level": 0, "group": "", "prompt": [{"content": row["prompt"]}], "extra_info": None}
             about: Row = {"run": (arm := run.removeprefix("stage2-")), "title": styles_of(inputs, [arm])[arm].title}
             about |= {"source": source_words(row["data_source"]), "problem": number}
-            about["of"] = next((of[key] for key in STEPS if key in of), None)
+            about["of"] = next((settings[key] for key in STEPS if key in settings), None)
             if (run, number) not in problems:
                 problems[run, number] = {**about, **question({**asked, "reward_model": truth}, number), "steps": []}
             shown = {"step": int(step), "right": row["right"], "text": cut(row["completion"])}
@@ -367,7 +369,7 @@ def sources_of(inputs: Inputs, truths: set[str]) -> dict[str, str]:
         if "reward_model" not in pq.read_schema(inputs.files[name]).names:  # rows for SFT
             continue
         table = pq.read_table(inputs.files[name], columns=["data_source", "reward_model"])
-        known = pc.struct_field(table["reward_model"], "ground_truth")
-        asked = pc.is_in(known, wanted)
-        found |= zip(known.filter(asked).to_pylist(), table["data_source"].filter(asked).to_pylist(), strict=True)
+        column = pc.struct_field(table["reward_model"], "ground_truth")
+        asked = pc.is_in(column, wanted)
+        found |= zip(column.filter(asked).to_pylist(), table["data_source"].filter(asked).to_pylist(), strict=True)
     return found

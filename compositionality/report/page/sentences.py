@@ -155,8 +155,8 @@ def of_problems(row: Row, pair: Sequence[str | None], model: str, base: str) -> 
     if share == "new":
         new = f"{model} gives their gold solution {solved}, and {base} gave it {low}"
         return f"{limit(row)} of all problems are new: {new}"
-    known = f"to whose gold solution {model} gives {solved}"
-    return f"of the problems {known}, {limit(row)} are new: {base} gave it {low}"
+    solved_ones = f"to whose gold solution {model} gives {solved}"
+    return f"of the problems {solved_ones}, {limit(row)} are new: {base} gave it {low}"
 
 
 def chance(probability: float) -> str:

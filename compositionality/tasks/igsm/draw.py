@@ -162,15 +162,15 @@ class _Graph:
         """Draw an equation for every other instance: half apart from the necessary ones, half depending on them."""
         unstated = [quantity for quantity in self.instances if quantity not in equations]
         apart: list[Quantity] = []
-        known = list(self.order)
+        defined = list(self.order)
         while unstated:
             quantity = unstated.pop(draws.below(len(unstated)))
             is_apart = draws.unit() < 0.5
-            solved = set(known)
+            solved = set(defined)
             computable = [
                 total for total in self.totals if total not in solved and solved.issuperset(self.parents[total])
             ]
-            pool = list(apart) if is_apart else known + computable
+            pool = list(apart) if is_apart else defined + computable
             size = 1
             while size < MAX_PARENTS and draws.unit() < 0.5:
                 size += 1
@@ -180,7 +180,7 @@ class _Graph:
                 parents.append(pool.pop(draws.below(len(pool))))
             has_constant |= not parents
             equations[quantity] = _combine(draws, parents, has_constant=has_constant, modulus=modulus)
-            known.append(quantity)
+            defined.append(quantity)
             if is_apart:
                 apart.append(quantity)
 

@@ -158,8 +158,8 @@ def template_of(problem: QuantityGraph) -> str:
 @lru_cache(maxsize=256)
 def answer_shares(options: IgsmOptions, level: int) -> dict[int, float]:
     """Return the share of problems kept, by frequent answer: so that none is above ``most_common``."""
-    known = KNOWN_SHARES[options.law].get(level) if options == IgsmOptions(law=options.law) else None
-    return measure_shares(options, level) if known is None else {0: known}
+    share = KNOWN_SHARES[options.law].get(level) if options == IgsmOptions(law=options.law) else None
+    return measure_shares(options, level) if share is None else {0: share}
 
 
 def measure_shares(options: IgsmOptions, level: int) -> dict[int, float]:

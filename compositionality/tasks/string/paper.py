@@ -37,8 +37,8 @@ class StringPaperOptions:
         if self.stage not in (1, 2):
             raise UserError(f"stage={self.stage}: choose 1 or 2")
         if not 1 <= self.min_level <= self.max_level <= DEEPEST:
-            given = f"min_level={self.min_level} max_level={self.max_level}"
-            raise UserError(f"{given}: need 1 <= min_level <= max_level <= {DEEPEST}")
+            levels = f"min_level={self.min_level} max_level={self.max_level}"
+            raise UserError(f"{levels}: need 1 <= min_level <= max_level <= {DEEPEST}")
 
     def group(self, split: str) -> str:
         """Return which set of functions the problems are made of."""

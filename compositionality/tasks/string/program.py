@@ -134,9 +134,9 @@ class Program:
         """Yield the calls with their true strings on the input ``x``. UserError before one that gets too long."""
         values: list[str] = []
         for call in self.calls:
-            given = tuple([s if isinstance(s, str) else x if s == INPUT else values[s] for s in call.sources])
-            values.append(call.apply(given))
-            yield Applied(call, given, values[-1])
+            arguments = tuple([s if isinstance(s, str) else x if s == INPUT else values[s] for s in call.sources])
+            values.append(call.apply(arguments))
+            yield Applied(call, arguments, values[-1])
 
     def value(self, x: str) -> str:
         """Return the value for the input ``x``. UserError if one on the way gets too long."""

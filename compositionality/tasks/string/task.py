@@ -201,9 +201,9 @@ class StringTask(Task):
         sources = "\n\n".join(ALIASES[name].source() for name in names)
         lines = []
         for number, step in enumerate(reference.steps, 1):
-            given = ", ".join(map(json.dumps, step.given))
+            arguments = ", ".join(map(json.dumps, step.given))
             parameter = "" if step.call.parameter is None else f", {step.call.parameter!r}"
-            lines.append(f"{number}. {step.call.operator}({given}{parameter}) = {json.dumps(step.value)}")
+            lines.append(f"{number}. {step.call.operator}({arguments}{parameter}) = {json.dumps(step.value)}")
         head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(reference.input)}\nTrue steps, in order:\n"
         return head + "\n".join(lines)
 

@@ -98,8 +98,8 @@ def write_solution(names: Sequence[str], trace: str, behaviours: Behaviours, key
             later = draws.between(1, len(remaining) - 1)
             lines.append(f"{remaining[later]}?{remaining[later - 1]}")
         if _happens(draws, behaviours.analysis_chance(len(remaining))):
-            given = line.rpartition("=")[0].rpartition(":")[2]
-            lines.append(f"{''.join(reversed(remaining))}:{given}")
+            value = line.rpartition("=")[0].rpartition(":")[2]
+            lines.append(f"{''.join(reversed(remaining))}:{value}")
         lines.append(line)
     text = "\n".join(lines)
     if not behaviours.padded:

@@ -75,8 +75,8 @@ class Mix:
     modulus: Annotated[int, Ge(2)] = 10  # of that arithmetic
 
     def total(self) -> float:
-        known = self.prior_chain + self.visible_chain + self.prior_single + self.frame + self.pair_chain
-        return self.echo + known + self.target_calls + self.target_chain
+        others = self.prior_chain + self.visible_chain + self.prior_single + self.frame + self.pair_chain
+        return self.echo + others + self.target_calls + self.target_chain
 
 
 class Corpus:

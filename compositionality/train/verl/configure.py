@@ -359,8 +359,8 @@ def set_key(config: DictConfig, key: str, value: Any) -> None:
     node = nodes[-1]
     exists = isinstance(node, DictConfig) and name in node.keys()  # noqa: SIM118
     addable = sign in ("+", "++") and all(isinstance(above, DictConfig | None) for above in nodes)
-    known = exists or addable or (isinstance(node, DictConfig) and not sign and not len(node))
-    if not known or plain.partition(".")[0] == "run":
+    allowed = exists or addable or (isinstance(node, DictConfig) and not sign and not len(node))
+    if not allowed or plain.partition(".")[0] == "run":
         word = f"{sign}verl.{plain}" + ("" if sign == "~" else f"={value}")
         raise UserError(f"{word}: verl has no such key; engine=verl --cfg lists its keys")
     if exists and sign == "+":

@@ -73,7 +73,7 @@ def write_config(config: DictConfig, path: Path) -> None:
 
 def environment(config: DictConfig, out: Path) -> dict[str, str]:
     """Return the environment of the trainer's processes: device, modules that verl imports, where metrics go."""
-    device, grpo, known = config.run.device, "algorithm" in config, facts_of(out)
+    device, grpo, facts = config.run.device, "algorithm" in config, facts_of(out)
     modules = [*([hooks.CPU_MODULE] if device == "cpu" else []), hooks.EVERY_MODULE]
     if grpo and config.algorithm.adv_estimator == "gae":
         modules.append(hooks.CRITIC_MODULE)
@@ -84,12 +84,12 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
         "TENSORBOARD_DIR": str((out / "tensorboard").resolve()),
         FAILURE_FILE: str((out / "failure.txt").resolve()),
         "PYTHONUNBUFFERED": "1",
-        "WANDB_TAGS": ",".join(tags_of(known | facts_at_start("verl", map(Path, config.run.train_files)))),
+        "WANDB_TAGS": ",".join(tags_of(facts | facts_at_start("verl", map(Path, config.run.train_files)))),
     }
     defaults = {
         "WANDB_DIR": str(out.resolve()),
         "WANDB_JOB_TYPE": "rl" if grpo else "sft",
-        **({"WANDB_RUN_GROUP": known["study"]} if "study" in known else {}),
+        **({"WANDB_RUN_GROUP": facts["study"]} if "study" in facts else {}),
         "TOKENIZERS_PARALLELISM": "false",
         "RAY_USAGE_STATS_ENABLED": "0",
         "HYDRA_FULL_ERROR": "1",
