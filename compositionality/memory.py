@@ -153,7 +153,7 @@ class ModelShape:
 
 @dataclass(frozen=True)
 class Sharding:
-    """How ranks share a model. Parked states are in host memory between updates, which saves nothing in an update.
+    """A model's division among ranks. Parked states lie in host memory between updates, which saves nothing in one.
 
     verl moves parked states back for each update (param_offload, optimizer_offload; workers/engine/base.py).
     """
@@ -195,7 +195,7 @@ class BatchSize:
 
 @dataclass(frozen=True)
 class BatchSpec:
-    """How a micro-batch goes through the model."""
+    """Sizes of a micro-batch, and how it goes through the model."""
 
     batch: BatchSize
     bytes_each: int

@@ -60,7 +60,7 @@ Port = Annotated[int, Interval(ge=1, le=65535)]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a setting says of itself beside its type."""
+    """A mark on a setting's type."""
 
     name: str
 

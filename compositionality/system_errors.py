@@ -1,4 +1,4 @@
-"""What the system refuses, in one line with what to do: a full disk, a read-only folder, no memory."""
+"""Errors of the operating system in one line, with what to do: a full disk, a read-only folder, no memory."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ FIXES = {
     errno.ENAMETOOLONG: "give a shorter one",
     errno.ELOOP: "the link leads back to itself; give another path",
 }
-"""What to do about an error of the system."""
+"""Advice for an error of the system."""
 
 
 def system_error(error: OSError | MemoryError) -> str:

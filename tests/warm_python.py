@@ -77,7 +77,7 @@ class WarmPython:
         self.path.chmod(0o755)
 
     def close(self) -> None:
-        """End the server, and wait for no fork: a resource tracker of this process's has its output, and outlives us."""
+        """End the server without waiting for its forks: the resource tracker of this process outlives it."""
         assert self.server.stdin is not None
         self.server.stdin.close()  # the end of its input is its end
         self.server.wait()

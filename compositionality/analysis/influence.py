@@ -56,7 +56,7 @@ _ATTENTION = re.compile(r"self_attn\.[qkvo]_proj\.weight$")
 
 @dataclass
 class ProjectionSettings:
-    """How gradients become features."""
+    """Settings of the projection of gradients to features."""
 
     kind: Annotated[str, OneOf(KINDS)] = "exact"  # exact, sketch or lora
     size: PositiveInt = 8192  # number of features of a sketch

@@ -179,7 +179,7 @@ def create_problem_set(words: Sequence[str]) -> list[Path]:
         _link_shared(settings, shared, Path(run.shared)) if shared else create_problems(settings)
         for settings, shared in files
     ]
-    with exclusive(folder / CARD, wait=3600):  # no artefact.make: each file is a step, their card is no result
+    with exclusive(folder / CARD, wait=3600):  # no artefact.make: each file is a step, their card is not a result
         names = [name for name in problems.files if (folder / f"{name}.parquet").is_file()]
         splits = {name: re.sub(r"\W", "_", name.removesuffix("/train")) for name in names}
         lines = "".join(f"  - {{split: {split}, path: {name}.parquet}}\n" for name, split in splits.items())

@@ -47,7 +47,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a result is made: the step's name, its settings (JSON types) and its input files or folders."""
+    """The recipe of a result: the step's name, its settings (JSON types) and its input files or folders."""
 
     step: str
     settings: Mapping[str, Any]
@@ -231,7 +231,7 @@ def make(
     ``body`` writes a file or folder at the path it is given; a mapping that it returns is kept as facts. With
     ``follows``, an outdated result of this step (other settings or inputs) is replaced without ``force``, since it can
     always be made again, and nothing is said of one that is up to date. Another process that makes it is waited for
-    ``wait`` seconds; a ``force`` that depends on what is there is called then. UserErrors are those of ``is_done``.
+    ``wait`` seconds; a ``force`` that depends on the files is called then. UserErrors are those of ``is_done``.
     """
     with exclusive(target, wait):
         forced = force() if callable(force) else force

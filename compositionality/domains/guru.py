@@ -217,7 +217,7 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
     rate = cells.get(pass_rate)
     rate = None if rate != rate else rate  # NaN: pandas has no other gap in a column of floats
     if rate is not None and not (isinstance(rate, int | float) and 0 <= rate <= 1):
-        raise UserError(f"{pass_rate} {rate!r} is no share from 0 to 1")
+        raise UserError(f"{pass_rate} {rate!r} is not a share from 0 to 1")
     level = cells.get("level")
     level, _ = level_and_group("", info if level is None or level != level else {"level": level})
     gold = {name: str(info[name]) if info.get(name) else None for name in OF_GOLD}

@@ -17,7 +17,7 @@ from compositionality.validation import check_ranges
 
 STEP = "make_domain_sample"
 DOMAINS = [name for name in OURS["domains"] if name != "reasoning_gym"]
-"""Of reasoning-gym one names the data set first."""
+"""The domains; in reasoning-gym, one data set is named."""
 
 
 @dataclass

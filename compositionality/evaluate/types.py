@@ -6,7 +6,7 @@ from compositionality.tasks.diagnosis import ReadChain
 
 
 class Decision(StrEnum):
-    """What the interval of an estimate says of a claim."""
+    """Decisions on a claim, from the interval of its estimate."""
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
@@ -16,7 +16,7 @@ class Decision(StrEnum):
 
 
 class Metric(StrEnum):
-    """What is measured of a model."""
+    """Measures of a model."""
 
     ACCURACY = "accuracy"
     PASS_AT_K = "pass@k"
@@ -30,8 +30,8 @@ CORRECT, CHAIN = "correct", ReadChain._fields
 ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 """Parts of pass@k: with all N samples of a problem; what samples after the first add."""
 MIXED = "mixed"
-"""Of influence: queries with right and wrong completions, a share."""
+"""The share of queries with right and wrong completions, in results on influence."""
 QUERY_VALUES = ("influence", "entropy")
-"""Of influence: means over queries that are no shares."""
+"""Means over queries that are no shares, in results on influence."""
 ALL_LEVELS = 0  # a comparison's level: problems of all levels together
 DEEPEST = -1  # a comparison's level: the highest of its group that was run

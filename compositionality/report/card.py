@@ -23,7 +23,7 @@ from compositionality.report.record import FIGURE, RECORD
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 CONFIGURATIONS = {"sft": "messages", "problems": "prompt", "rollouts": "response", "results": "arm"}
-"""What rows with this column are called."""
+"""Names of configurations, by a column of their rows."""
 Pair = tuple[Results, Results]
 """The results of a model, and those of its arm in all seeds."""
 

@@ -39,17 +39,17 @@ OF_ALL = ("engine", "seed", "split")
 FACTS = {**dict.fromkeys(OF_A_STUDY, OF_ALL), "scaling": ("study", *OF_ALL)}
 """Facts that a run of several replicates has of all of them, by its job; the folder of a fit does not say its study."""
 COUNTED = ["model", "problems", "group", "level", "data_source"]
-"""What the rows of a table are about."""
+"""Columns that identify a row of a table."""
 ESTIMATE = {"": "difference", "/low": "low", "/high": "high"}
-"""What the summary has of a comparison of a claim, and after its name."""
+"""Keys of a claim's comparison in the summary, by what follows its name."""
 VALUE = {"": "value", "/low": "low", "/high": "high"}
-"""The same of a quantity of a fit."""
+"""Keys of a fitted quantity in the summary, by what follows its name."""
 COMPLETIONS = 20
-"""Of a folder of rollouts, to read."""
+"""Completions to read, of a folder of rollouts."""
 
 
 class Content(NamedTuple):
-    """What is sent of a result: tables, figures as PNG, the page as HTML, what sums up the run, its arms."""
+    """Content sent for a result: tables, figures as PNG, the page as HTML, what sums up the run, its arms."""
 
     tables: Mapping[str, Any]
     figures: Mapping[str, bytes] = {}
@@ -95,10 +95,8 @@ def claims(target: Path, _: Manifest) -> Content:
         details = {key if key in ("claim", "text") else f"claim_{key}": value for key, value in claim.items()}
         rows += [{**details, **row} for row in details.pop("claim_comparisons")]
     decisions = {f"claims/{claim['claim']}": str(claim["decision"]) for claim in listed}
-    measured = [row for row in rows if row.get("difference") is not None]
-    estimates = {
-        f"estimates/{row['comparison']}{end}": row.get(key) for row in measured for end, key in ESTIMATE.items()
-    }
+    shown = [row for row in rows if row.get("difference") is not None]
+    estimates = {f"estimates/{row['comparison']}{end}": row.get(key) for row in shown for end, key in ESTIMATE.items()}
     return Content({"claims": rows}, summary=decisions | estimates)
 
 
@@ -136,10 +134,8 @@ def laws(target: Path, _: Manifest) -> Content:
         "scaling": scaling_figures.drawn_rows(fitted, predicting),
         "quantities": content["quantities"],
     }
-    quantities = {
-        f"quantities/{row['name']}{end}": row[key] for row in content["quantities"] for end, key in VALUE.items()
-    }
-    summary = {"laws/fitted": fitted["law"], "laws/predicting": predicting["law"], **quantities}
+    values = {f"quantities/{row['name']}{end}": row[key] for row in content["quantities"] for end, key in VALUE.items()}
+    summary = {"laws/fitted": fitted["law"], "laws/predicting": predicting["law"], **values}
     return Content(tables, {"scaling": drawn(scaling_figures.scaling(content, fitted, predicting))}, summary=summary)
 
 

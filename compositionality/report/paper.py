@@ -1,4 +1,4 @@
-"""What the paper's text states, from paper.yaml, as rows of the tables."""
+"""The paper's stated figures, from paper.yaml, as rows of the tables."""
 
 import re
 from collections.abc import Iterable, Mapping

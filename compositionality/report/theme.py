@@ -1,4 +1,4 @@
-"""How figures look: titles, colours and marks of arms, groups, failure classes; a chart as a spec, PNG, SVG or PDF."""
+"""Looks: titles, colours and marks of arms, groups, failure classes; a chart as a spec, PNG, SVG or PDF."""
 
 import re
 import struct
@@ -20,7 +20,7 @@ INK, MUTED, GRID, PAPER = "#1b1e23", "#5a616b", "#e2e5e9", "#ffffff"
 """Text, secondary text, lines, background: the page's style sheet replaces them by the colours of its theme."""
 SPARE_COLOURS = ("#0072B2", "#117733", "#5E3C99", "#D55E00", "#CC79A7", "#8C510A", "#009E73", "#56B4E9")
 LEVEL_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C510A", "#5E3C99")
-"""Of levels 1, 2, …: those of Okabe & Ito, which colour-blind readers can tell apart, then two more."""
+"""Colours of levels 1, 2, …: those of Okabe & Ito, which colour-blind readers can tell apart, then two more."""
 CLASS_COLOURS = {
     **{"correct": "#009E73", "ignores_composition": "#D55E00", "incomplete_trace": "#E69F00", "overlong": "#CC79A7"},
     **{
@@ -63,7 +63,7 @@ CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class ArmStyle:
-    """How an arm is drawn; ``marker`` and ``line`` as in the study's YAML."""
+    """The look of an arm; ``marker`` and ``line`` as in the study's YAML."""
 
     title: str
     colour: str = ""

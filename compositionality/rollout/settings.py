@@ -33,7 +33,7 @@ DType = Annotated[str, OneOf(("auto", "float32", "bfloat16", "float16"))]
 
 @dataclass
 class SamplingSettings:
-    """How completions are sampled and judged. The second block changes speed or safety, never the result."""
+    """Settings of sampling and judging completions. The second block changes speed or safety, never the result."""
 
     engine: str = "auto"  # builtin, vllm, ray, transformers, openai; auto: chosen by model and machine
     base_url: str = ""  # engine=openai: http://HOST:PORT/v1; the key is read from OPENAI_API_KEY

@@ -107,9 +107,9 @@ class Ray:
             ray.init(address="local")  # without an address Ray would join any cluster here
         cpus, gpus = (1, 0) if step.ray else resources(step)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
-        given = {name: os.environ[name] for name in USER_VARIABLES if name in os.environ}
+        users = {name: os.environ[name] for name in USER_VARIABLES if name in os.environ}
         workers = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
-        variables = {**workers, **given, **step.variables}
+        variables = {**workers, **users, **step.variables}
         if step.ray:
             variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
         command = (*BOUND, *command_of(step, in_lane=step.one_lane))

@@ -110,4 +110,4 @@ def apply(sign: str, left: Exact, right: Exact) -> Exact | None:
 
 
 WHOLE: dict[str, Callable[[Exact, Exact], Exact]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-"""What the signs do but division, which leaves the whole numbers."""
+"""Operations on whole numbers, by sign; division, which can leave them, is apart."""

@@ -1,11 +1,11 @@
-"""What a task says of the steps of a solution, and of what went wrong in a completion."""
+"""A task's reading of a solution's steps, and of what went wrong in a completion."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 ROLES = ("name", "copy", "result", "end")
-"""What the tokens of a step of a solution are: what is applied and what is left, the values that go in, what comes out
+"""Roles of the tokens in a step of a solution: what is applied and what is left, the values that go in, what comes out
 with the end of the line, and the EOS."""
 
 
@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
 
 class ReadChain(NamedTuple):
-    """What holds of the steps that a completion states, against the problem's functions; None: the task cannot tell."""
+    """Properties of the steps that a completion states, against the problem's functions; None: the task cannot tell."""
 
     names_in_order: bool | None = None
     handed_on: bool | None = None  # and each is applied to the result stated before it
@@ -30,7 +30,7 @@ NOT_READ = ReadChain()
 
 
 class Failure(StrEnum):
-    """What went wrong in a completion: each has exactly one class."""
+    """Classes of completions by what went wrong: each has exactly one."""
 
     CORRECT = "correct"
     IGNORES = "ignores_composition"
@@ -49,7 +49,7 @@ FAILURES = tuple(failure.value for failure in Failure)
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What went wrong in a completion: its class, and what is known of its first fault."""
+    """The class of a completion, and what is known of its first fault."""
 
     failure: Failure
     step: int | None = None  # of the fault: operators from 1 in the order of application

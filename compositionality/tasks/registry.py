@@ -1,4 +1,4 @@
-"""Which tasks there are, and which of them a ``data_source`` belongs to.
+"""The registry of tasks, and the task that a ``data_source`` belongs to.
 
 The project's own tasks are listed here; others are registered by their packages, through the entry-point group
 ``compositionality.tasks`` (the name of the task = module:TASK). A task is imported when it is first looked for.
@@ -54,7 +54,7 @@ def find_task(name: str) -> Task:
 
 @lru_cache(maxsize=4096)
 def task_of(data_source: str) -> Task:
-    """Return the task that ``data_source`` belongs to; UserError if that is none, or more than one."""
+    """Return the task that ``data_source`` belongs to; UserError for none, or several."""
     claims = [task for task in all_tasks().values() if any(re.fullmatch(one, data_source) for one in task.data_sources)]
     if not claims:
         patterns = [pattern for task in all_tasks().values() for pattern in task.data_sources]

@@ -52,7 +52,7 @@ class Mode:
 
 
 class Identity(NamedTuple):
-    """What the split ledger recognises a problem by: itself, and its composition by text and by behaviour."""
+    """The identity of a problem in the split ledger: itself, and its composition by text and by behaviour."""
 
     problem: str
     composition: str | None = None
@@ -83,7 +83,7 @@ def line_spans(gold: str, mark: str) -> list[Span]:
 
 @dataclass(frozen=True, slots=True)
 class Behaviours:
-    """What is injected into the right solutions of a task (*Behavior Injection*, arXiv 2505.18917); by default nothing.
+    """Behaviours injected into a task's right solutions (*Behavior Injection*, arXiv 2505.18917); by default nothing.
 
     What each of them looks like is the task's; ``Task.solution`` writes it.
 

@@ -165,7 +165,7 @@ def define_validation_metrics(run: Any) -> None:
 
 @contextmanager
 def or_left_out() -> Iterator[None]:
-    """Say in one line that a run goes on without wandb, if it fails here, and why: no training ends by it.
+    """Say in one line that a run continues without wandb, if it fails here, and why: it ends no training.
 
     What it raises is of many kinds: of its settings, its process, the network, the file system.
     """

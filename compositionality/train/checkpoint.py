@@ -68,7 +68,7 @@ class RunFolder:
         self.held = ExitStack()
 
     def is_finished(self) -> bool:
-        """Return whether final/ is there already. UserError if it was made from something else."""
+        """Return whether final/ exists. UserError if it was made from something else."""
         return on_first_rank(lambda: is_finished(self.out / "final", self.recipe, force=self.force))
 
     def __enter__(self) -> Self:

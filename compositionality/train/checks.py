@@ -1,4 +1,4 @@
-"""What no training run can have: contradictions between settings, keys of the other engine, what is not installed."""
+"""Checks of every training run: contradictions between settings, keys of the other engine, what is not installed."""
 
 import os
 import re
@@ -32,11 +32,11 @@ INSTEAD_OF_VERL = {
     "run.ray_address": "only verl uses Ray",
     "run.stall_minutes": "only verl is watched",
 }
-"""Of keys that the single-file trainers do not have: what to do other than to take engine=verl."""
+"""Advice for keys that the single-file trainers lack, other than engine=verl."""
 VERLS_SETUP = (
     "bash bash/setup.sh --full, or in a clone pip install -e '.[verl]' -c requirements-cpu.lock (or -gpu.lock)"
 )
-"""What installs verl."""
+"""The command that installs verl."""
 
 
 def check_settings(settings: GrpoSettings | SftSettings) -> None:

@@ -1,6 +1,6 @@
 """GRPO in one file: rollout, advantages, loss, update. The model, its mesh and its optimizer are in ``policy.py``.
 
-Read it from the top: ``train`` starts a run or goes on with one, ``GrpoTrainer.run`` is the loop, and below stands what
+Read it from the top: ``train`` starts a run or continues one, ``GrpoTrainer.run`` is the loop, and below stands what
 the loop calls, in the order of a step: rollout and rewards, advantages, micro-batches, losses (one formula, one
 function). ``train/README.md`` names the papers. The command checks the settings and starts the ranks (``engines.py``);
 on each of them ``train`` gets a function that reads the problems (``rows.py``).

@@ -1,4 +1,4 @@
-"""What a run of grpo.py reports: metrics of its rollouts, a line a step, a table of accuracies, some completions."""
+"""Reports of a run of grpo.py: metrics of its rollouts, a line a step, a table of accuracies, some completions."""
 
 # ruff: noqa: N803, N806
 
@@ -121,7 +121,7 @@ def advantage_metrics(samples: Sequence[TrainSample]) -> dict[str, float]:
 
 
 class RolloutGap:
-    """How far the trainer's and the sampler's probabilities of a step's sampled tokens are apart.
+    """The distance of the trainer's and the sampler's probabilities of a step's sampled tokens.
 
     Sums over micro-batches; ``metrics`` adds up those of the data ranks.
     """

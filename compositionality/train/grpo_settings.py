@@ -67,7 +67,7 @@ class GrpoDataSettings(RowSettings):
 
 @dataclass
 class GrpoRolloutSettings:
-    """How completions are drawn."""
+    """Settings of sampling completions."""
 
     engine: str = "auto"  # single: builtin, vllm (in this process), server (at server_url); verl: vllm, sglang
     n: PositiveInt = 16  # completions of a problem: a group
@@ -85,7 +85,7 @@ class GrpoRolloutSettings:
 
 @dataclass
 class AlgorithmSettings:
-    """What is maximised, and which groups are used for it; README.md has the formulas."""
+    """The objective, and the groups used for it; README.md has the formulas."""
 
     advantage: Advantage = "grpo"  # how a reward is compared; loss_aggregation is the other half; gae: verl
     gamma: PositiveFraction = 1.0  # gae: discount of a token
@@ -192,7 +192,7 @@ class GrpoTrainerSettings(TrainerSettings):
 
 @dataclass
 class GrpoSettings:
-    """What ``examples/train_grpo.py`` and ``compositionality/train/grpo.py`` take."""
+    """Settings of ``examples/train_grpo.py`` and ``compositionality/train/grpo.py``."""
 
     engine: NoEffect[Trainer] = "single"  # single: compositionality/train/grpo.py; verl: verl, Ray and vLLM
     model: ModelSettings = field(default_factory=ModelSettings)

@@ -1,4 +1,4 @@
-"""What a training run of either engine writes down: metrics.jsonl, wandb, lines on the screen; the rest: boards.py."""
+"""The log of a training run of either engine: metrics.jsonl, wandb, lines on the screen; the rest: boards.py."""
 
 import json
 import os
@@ -70,7 +70,7 @@ class RunLog:
         code: str = "",
     ) -> None:
         self.file, self.completions = MetricsFile(out / "metrics.jsonl"), Completions(out)
-        self.kept: list[Mapping[str, Any]] = []  # completions of the step whose row comes next
+        self.pending: list[Mapping[str, Any]] = []  # completions of the step whose row comes next
         self.boards: list[Any] = []  # what else takes rows: TensorBoard, verl's loggers, wandb
         self.wandb: Any = None
         names = loggers(chosen, os.environ)
@@ -89,13 +89,13 @@ class RunLog:
     def write(self, row: Mapping[str, Any]) -> None:
         self.file.write(row)
         for board in self.boards:
-            board.write(row, self.kept)
-        self.kept = []
+            board.write(row, self.pending)
+        self.pending = []
 
     def keep_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
         """Keep completions to read: the row of their step takes them along to every place."""
         self.completions.keep(step, generations)
-        self.kept = [*generations]
+        self.pending = [*generations]
 
     def send_artifacts(self, used: Iterable[Path], made: Iterable[Path]) -> None:
         """Send the models that the run ``made``, and what it ``used``, to wandb as artifacts."""
@@ -139,7 +139,7 @@ GENERATIONS = f"{SAMPLES}/generations.jsonl"
 TABLE = "val/generations"
 """Where wandb and TensorBoard have them."""
 GROUPS_TO_READ = 5
-"""Of a step."""
+"""Groups kept to read, of a step."""
 
 
 class Completions:

@@ -1,4 +1,4 @@
-"""What the single-file trainers need of memory and disk by their settings, and the check before every start."""
+"""Memory and disk that the single-file trainers need by their settings, and the check before every start."""
 
 import os
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ def _grpo_needs(settings: GrpoSettings, shape: ModelShape, ranks: Ranks) -> list
 def kept_checkpoints(settings: SftSettings | GrpoSettings) -> int:
     """Return how many checkpoints a run keeps: with ``all`` one of each save, the last step's too.
 
-    Of SFT by the rows that are there already, in updates of ``trainer.batch_rows``.
+    Of SFT by the existing rows, in updates of ``trainer.batch_rows``.
     """
     trainer = settings.trainer
     if trainer.keep != ALL:

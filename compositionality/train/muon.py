@@ -18,7 +18,7 @@ MOMENTUM = 0.95
 LEARNING_RATE_RATIO = 5.0
 """Muon's learning rate over AdamW's."""
 COEFFICIENTS = (3.4445, -4.775, 2.0315)
-"""Of the quintic Newton-Schulz iteration, as in ``torch.optim.Muon``."""
+"""Coefficients of the quintic Newton-Schulz iteration, as in ``torch.optim.Muon``."""
 ITERATIONS = 5
 EPSILON = 1e-7
 

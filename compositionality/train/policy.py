@@ -1,4 +1,4 @@
-"""What SFT, pretraining and GRPO train: a causal language model as a policy, on one CPU core or split over a mesh.
+"""The policy of SFT, pretraining and GRPO: a causal language model, on one CPU core or split over a mesh.
 
 From the top: load the Hugging Face model; log-probabilities and entropy of given tokens; FSDP2 × tensor parallelism;
 AdamW, gradients summed over the ranks and clipped, the learning rate.

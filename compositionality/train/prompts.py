@@ -19,7 +19,7 @@ HEADROOM = 1.25  # a refill asks for a few more prompts than the last share of g
 
 @dataclass(frozen=True)
 class TokenizedProblem:
-    """What the sampler and the judge need of a problem; ``extra_info`` only for a reward function."""
+    """A problem for the sampler and the judge; ``extra_info`` only for a reward function."""
 
     prompt_ids: list[int]
     data_source: str
@@ -34,7 +34,7 @@ class TokenizedProblem:
 
 @dataclass(frozen=True)
 class GrpoInputs:
-    """What a run reads: the model's tokenizer and EOS, problems to train on and to validate on; ``entropies`` of
+    """Inputs of a run: the model's tokenizer and EOS, problems to train on and to validate on; ``entropies`` of
     another run, by step, if there is one to follow."""
 
     tokenizer: Any
@@ -55,7 +55,7 @@ def completion_seeds(run_seed: int, positions: Sequence[int], samples: Sequence[
 
 
 class Refills:
-    """How many problems dynamic sampling asks at a time until an update has its groups, with either engine.
+    """The numbers of problems that dynamic sampling asks until an update has its groups, with either engine.
 
     ``wanted``: groups with signal; ``size``: problems asked first, and at most later; ``limit``: problems in all, as a
     multiple of ``size`` (0: no limit).
@@ -64,25 +64,25 @@ class Refills:
     def __init__(self, wanted: int, size: int, limit: int) -> None:
         self.wanted, self.size = wanted, size
         self.allowed = limit * size if limit > 0 else sys.maxsize
-        self.asked, self.last, self.kept = size, size, 0
+        self.asked, self.last, self.useful = size, size, 0
 
-    def next(self, kept: int) -> int:
-        """Return how many problems to ask next, if ``kept`` groups have signal so far; 0 at the limit.
+    def next(self, useful: int) -> int:
+        """Return how many problems to ask next, if ``useful`` groups have signal so far; 0 at the limit.
 
         Enough if as many have signal as of those asked last, and a few more.
         """
-        share = (kept - self.kept) / self.last
-        enough = math.ceil(HEADROOM * (self.wanted - kept) / max(share, 1 / self.size))
-        self.last, self.kept = min(self.size, enough, self.allowed - self.asked), kept
+        share = (useful - self.useful) / self.last
+        enough = math.ceil(HEADROOM * (self.wanted - useful) / max(share, 1 / self.size))
+        self.last, self.useful = min(self.size, enough, self.allowed - self.asked), useful
         self.asked += self.last
         return self.last
 
 
-def too_few_groups(step: int, kept: int, needed: int, prompts: int, limit: str) -> str:
+def too_few_groups(step: int, useful: int, needed: int, prompts: int, limit: str) -> str:
     """Return the message of a run whose problems give no signal; ``limit`` is the setting that ended the search."""
-    saved = "; the same command goes on with other problems" if step > 1 else ""  # from its checkpoint
+    saved = "; the same command continues with other problems" if step > 1 else ""  # from its checkpoint
     return (
-        f"step {step}: only {kept} of the {needed} groups needed had completions that differ, after {prompts} prompts "
-        f"({limit}): the problems are too easy or too hard for this model{saved}. Give others, or train on what signal "
-        "there is: algorithm.dynamic_sampling=false"
+        f"step {step}: only {useful} of the {needed} groups needed had completions that differ, after "
+        f"{prompts} prompts ({limit}): the problems are too easy or too hard for this model{saved}. Give others, or "
+        "train on what signal there is: algorithm.dynamic_sampling=false"
     )

@@ -32,7 +32,7 @@ from compositionality.types import Message
 
 Messages = list[Message]
 COLUMNS = ("messages", "prompt", "response")
-"""Of an SFT file: whole chats or, where there is no such column, prompts and responses."""
+"""Columns of an SFT file: whole chats or, where there is no such column, prompts and responses."""
 
 
 def load_rows(

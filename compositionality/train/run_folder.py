@@ -42,7 +42,7 @@ LENGTHS = ("trainer.steps", "trainer.epochs", "trainer.total_training_steps", "t
 BY_LENGTH = ("decay_power", "lr_warmup_steps_ratio")
 """Ends of settings with which, unless 0, the learning rate depends on the number of steps."""
 RUN_VARIABLES = ("PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED")
-"""Of bash/env.sh, which say what run a script's command belongs to."""
+"""Variables of bash/env.sh that say which run a script's command belongs to."""
 RUN = "run.json"
 """In a run folder, what ``facts_at_start`` returned at its start."""
 

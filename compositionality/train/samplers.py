@@ -1,4 +1,4 @@
-"""What samples for the single-file trainer: the built-in sampler, vLLM in this process, or a server.
+"""Samplers of the single-file trainer: the built-in sampler, vLLM in this process, or a server.
 
 An engine that only knows log-probs after top-k or top-p refuses to truncate.
 """

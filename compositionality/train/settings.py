@@ -33,7 +33,7 @@ Attention = Annotated[str, OneOf(("sdpa", "flash_attention_2", "eager", "auto"))
 VERLS_LOGGERS = ("console", "mlflow", "swanlab", "trackio")
 Logger = Annotated[str, OneOf(("file", "tensorboard", "wandb", *VERLS_LOGGERS))]
 Files = NoEffect[list[str]]
-"""Those to train on are inputs of the recipe, by what they hold."""
+"""Problem files; those to train on are inputs of the recipe, by content."""
 VerlsKeys = OnlyVerl[NoEffect[dict[str, Any]]]
 
 
@@ -59,7 +59,7 @@ class ModelSettings:
 
 @dataclass
 class MeshSettings:
-    """How the processes share the work."""
+    """The division of the work among processes."""
 
     tensor: PositiveInt = 1  # ranks that share a layer (it must divide the heads and the KV heads); with verl: vLLM's
     shard: OnlySingle[bool] = True  # the other ranks share weights and Adam (FSDP2); false is faster for tiny models

@@ -59,7 +59,7 @@ from compositionality.train.training_report import sft_report
 
 
 class MicroBatch(NamedTuple):
-    """What goes through the model at once: ``tokens`` (int64, BT, padded at the ends), ``loss_mask``
+    """Rows that go through the model at once: ``tokens`` (int64, BT, padded at the ends), ``loss_mask``
     (BT, 1: trained on), and how many of the tokens are no padding.
     """
 

@@ -58,7 +58,7 @@ class SftTrainerSettings(TrainerSettings):
 
 @dataclass
 class SftSettings:
-    """What ``examples/train_sft.py`` and ``compositionality/train/sft.py`` take."""
+    """Settings of ``examples/train_sft.py`` and ``compositionality/train/sft.py``."""
 
     engine: NoEffect[Trainer] = "single"  # single: compositionality/train/sft.py; verl: verl's SFT trainer
     model: ModelSettings = field(default_factory=ModelSettings)

@@ -1,4 +1,4 @@
-"""What made a model: the report that its manifest has, or that the metrics of its run give."""
+"""The report on the training of a model, from its manifest or from the metrics of its run."""
 
 import math
 import re
@@ -30,7 +30,7 @@ KEY = "training"
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """What the training of an arm did; None: not known, or without meaning for its method.
+    """Facts of an arm's training; None: not known, or without meaning for its method.
 
     A group is one problem with all its completions in one step.
     """

@@ -61,7 +61,7 @@ def test_p03_depth_is_real(name: str, index: int, split: str, seed: int) -> None
     assert item.program.depth == item.level
     for number, applied in enumerate(item.program.apply(item.input)):
         assert part(item.program, number).uses_input
-        assert applied.value not in applied.given
+        assert applied.value not in applied.strings
         assert 1 <= len(applied.value) <= options.max_length
     assert item.program.value(item.input) == item.output != item.input
     assert any(item.program.value(other) != item.output for other in ("b", "Zoa2", "ktbdgqmwe7"))

@@ -64,7 +64,7 @@ def compose(settings, out="OUT"):
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
     variables = launch.environment(config, Path(out))
-    config = start.final(config, start.find(config, variables, dry=True))
+    config = start.final(config, start.context_of(config, variables, dry=True))
     preflight.check_grpo_settings(config)
     return config, variables
 

@@ -110,7 +110,7 @@ def test_verl_asks_and_stores_the_tokens_of_the_other_engine(
     read = read_grpo_inputs(settings)
     settle_cluster(settings, imagined=True)
     config = configure.grpo_config(settings)
-    config = start.final(config, start.find(config, {}, dry=False))
+    config = start.final(config, start.context_of(config, {}, dry=False))
     store, response = AsyncMock(), SimpleNamespace(token_ids=[1, 2], log_probs=[-1.0, -2.0], extra_fields={})
     server = SimpleNamespace(generate=SimpleNamespace(remote=AsyncMock(return_value=response)))
     for name in ("async_kv_put", "async_kv_batch_put"):

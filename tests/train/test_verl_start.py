@@ -87,7 +87,7 @@ def test_sft_starts_and_goes_on_as_cfg_shows_it(model: Path, tmp_path: Path, row
 
 def test_the_configuration_of_the_settings_stays_as_it_is() -> None:
     config = OmegaConf.create({"run": {"model": "m"}, "model": {"path": "m"}, "data": {}, "trainer": {"test_freq": 1}})
-    before, found = deepcopy(config), start.Found(["file"], {}, "/m", files={"val_files": None})
+    before, found = deepcopy(config), start.RunContext(["file"], {}, "/m", files={"val_files": None})
     ready: DictConfig = start.final(config, found)
     assert (ready.model.path, ready.trainer) == ("/m", {"test_freq": -1, "logger": ["file"]})
     assert config == before

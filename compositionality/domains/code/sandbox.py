@@ -39,7 +39,7 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the programs of one job may use; seconds are those of the whole job."""
+    """Limits of the programs of one job; seconds are those of the whole job."""
 
     wall_s: float = 7.5  # clearly below the judge pool's 10 s an item
     cpu_s: int = 7  # of processor time, a process
@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """How programs are contained here: ``full`` (bubblewrap) or not, and what is not contained, in one sentence."""
+    """The containment of programs here: ``full`` (bubblewrap) or not, and what is not contained, in one sentence."""
 
     full: bool
     missing: str

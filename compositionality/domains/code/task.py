@@ -19,7 +19,7 @@ from compositionality.types import Problem, Reason, Verdict
 
 _LOG = logging.getLogger(__name__)
 TOLERANCE, SMALLEST = Decimal("1e-6"), Decimal("1e-9")
-"""How far a number may be from the right one; the least such distance, which rounding may leave of 0."""
+"""Tolerance of a number: relative below 1 and absolute above, but never under the second."""
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d*)", re.ASCII)
 _REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _CALLS = """import json
@@ -103,7 +103,7 @@ def _lines(value: Any) -> str:
 def _calls(name: str, inputs: list[Any], outputs: list[Any]) -> str:
     """Return tests of one function, as APPS and TACO write them: arguments as a list, or as JSON a line."""
     if not name.isidentifier():
-        raise UserError(f"ground_truth: fn_name {name[:40]!r} is no name of a function")
+        raise UserError(f"ground_truth: fn_name {name[:40]!r} is not the name of a function")
     try:
         arguments = [list(map(json.loads, text.splitlines())) if isinstance(text, str) else text for text in inputs]
         results = [json.loads(text) if isinstance(text, str) else text for text in outputs]
@@ -181,20 +181,20 @@ def _same_word(word: str, expected: str) -> bool:
 
 MAX_PROGRAM = 200_000
 _ASK = "\n\nThink first. Then give the whole {what} in one fenced block that is marked as python."
-_FUNCTION = """Write a Python function `transform(x)`. It takes {of} and returns the {of_result} that these steps \
+_FUNCTION = """Write a Python function `transform(x)`. It takes {takes} and returns the {returns} that these steps \
 give, each applied to the result of the step before it:
 
 {steps}
 
-For example, transform({given!r}) returns {result!r}."""
+For example, transform({example!r}) returns {result!r}."""
 _PROGRAM = """Write a Python program that reads one line from standard input, {of_line}. It applies these steps, each \
-to the result of the step before it, and prints {of_result}:
+to the result of the step before it, and prints {returns}:
 
 {steps}
 
 For example, the input
 
-    {given}
+    {example}
 
 gives the output
 
@@ -275,9 +275,9 @@ _TESTS = {
 
 
 def _function(chain: ProgramChain, kind: str) -> tuple[str, dict[str, Any], str]:
-    of, of_result = ("a list of whole numbers", "list") if chain.on_lists else ("a string of letters", "string")
-    shown = {"given": chain.inputs[0], "result": chain.outputs[0]}
-    prompt = _FUNCTION.format(of=of, of_result=of_result, steps=chain.words(), **shown) + _ASK.format(what="function")
+    takes, returns = ("a list of whole numbers", "list") if chain.on_lists else ("a string of letters", "string")
+    shown = {"example": chain.inputs[0], "result": chain.outputs[0]}
+    prompt = _FUNCTION.format(takes=takes, returns=returns, steps=chain.words(), **shown) + _ASK.format(what="function")
     start, name, end = _TESTS[kind]
     pairs = zip(chain.inputs, chain.outputs, strict=True)
     asserts = [f"    assert {name}({given!r}) == {result!r}" for given, result in pairs]
@@ -290,9 +290,9 @@ def _stdio(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
     outputs = [_line(value) for value in chain.outputs]
     prompt = _PROGRAM.format(
         of_line="whole numbers with a blank between them" if numbers else "a string of letters",
-        of_result="the resulting numbers on one line, with a blank between them" if numbers else "the resulting text",
+        returns="the resulting numbers on one line, with a blank between them" if numbers else "the resulting text",
         steps=chain.words(),
-        given=inputs[0],
+        example=inputs[0],
         result=outputs[0],
     )
     read = "[int(word) for word in input().split()]" if numbers else "input().strip()"

@@ -62,7 +62,7 @@ ATTRIBUTES = {
         ("Job", "the {}", "baker doctor nurse pilot teacher farmer lawyer painter singer writer"),
     )
 }
-"""How a house is described by each attribute, and the values."""
+"""Descriptions of a house by each attribute, and the values."""
 OBJECTS = (
     "apple", "bell", "book", "bottle", "brush", "candle", "chair", "clock", "coin", "cup", "flute", "fork", "hammer",
     "key", "lamp", "map", "mirror", "needle", "pen", "ring", "rope", "shoe", "spoon", "stamp",

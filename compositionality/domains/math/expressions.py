@@ -1,4 +1,4 @@
-"""Which LaTeX may reach sympy, by a list of what it reads as what it is and by bounds on its work; letters in it."""
+"""The LaTeX that may reach sympy, by a list of what it reads as what it is and by bounds on its work; letters in it."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ _UNCLEAR = re.compile(
     rf"(?:/|\\div(?![a-zA-Z]) ?)-?{_DIVISOR}(?:\^(?:\w|{_BRACES}))?{_FACTOR}"
     rf"|(?<![\^_\d.])\d+\\frac\{{(\d+)\}}\{{(\d+)\}}{_FACTOR}"
 )
-"""What has two readings: ``1/2x``, ``12/2(3)``, ``2\\frac{1}{2}x``."""
+"""Text with two readings: ``1/2x``, ``12/2(3)``, ``2\\frac{1}{2}x``."""
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 
 

@@ -1,4 +1,4 @@
-"""Whether a boxed answer is the gold one: as text, as an exact number, part by part, and at last by symbols."""
+"""Compares a boxed answer with the gold one: as text, as an exact number, part by part, and at last by symbols."""
 
 import json
 import re
@@ -82,14 +82,14 @@ _UNEQUAL = re.compile(r"[<>!]|\\not")
 _FUNCTION = re.compile(
     r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:log|ln|lg|lfloor|lceil|lvert)(?![a-z])|[|⌊⌈]"
 )
-"""What a gold answer without functions does not need: an answer with one may be the question."""
+"""Functions. Where the gold answer has none, an answer with one may be the question."""
 _MEMBER = re.compile(rf"({LETTER})\\in(?=[(\[]|\\\{{)")
 _ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
-"""What a number may have that is written as a decimal or with an exponent, so may be rounded."""
+"""Marks of a decimal or an exponent: the number may be rounded."""
 _QUOTIENT = re.compile(r"^\\frac\{(\w+)\}\{(\w+)\}$|^(\w+)/(\w+)$")
 """A ratio, written as a fraction of the same numbers."""
 _DIVISION = re.compile(r"/|\\frac")
-"""What is left undone in an answer that is a whole number."""
+"""Marks of a division left undone where the answer is a whole number."""
 
 
 def _is_right(gold: str, text: str) -> bool:

@@ -33,7 +33,7 @@ _SIGN = re.compile(
     r",\\!|\^\\circ(?![A-Za-z])|\^\{\\circ\}|\\mathbb\{R\}|\{(?:[,:]|bmatrix)\}|\\[A-Za-z]+|\\.|[<>]=|[^\w\s\\]|[πℤ]",
     re.DOTALL,
 )
-"""What is looked up in this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
+"""Keys of this table: whole commands, as ``\\leftarrow`` is no ``\\left``."""
 _DEGREES = re.compile(r"(?:°|\\degree|\^\\circ|\^\{\\circ\})\s*(?:\\(?:text|mathrm)\{\s*)?([CF])(?![A-Za-z])\}?")
 _BRACED = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _NESTED, _UNPARTED = rf"(?:[^{{}}]|{_BRACED})*?", rf"(?:[^{{}}()=,]|{_BRACED}|\([^{{}}()=,]*\))*?"

@@ -48,7 +48,7 @@ def _divided(numerator: str, denominator: str) -> Fraction | None:
 # ---- numbers with roots and π as floats, to tell which of two is larger
 
 
-APART = 1e-9  # of two such numbers that are told apart, at least, as a share of the larger one
+APART = 1e-9  # least difference of two such numbers, as a share of the larger
 
 _PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _ROOT = re.compile(r"\\sqrt(?:\[([2-9])\])?\{")

@@ -152,7 +152,7 @@ _ANY_BINOMIAL = re.compile(r"\\binom\{[^{}]*\}\{[^{}]*\}")
 _NUMBER_IN_BRACKETS = re.compile(r"(\(|(?<!\\sqrt)\[)((?:[-+\d/ {}]|\\frac)+)(?=[)\]])")
 _NUMBER_IN_BRACES = re.compile(r"(?<![a-zA-Z}\]^_])(\{)([-+\d/]+)(?=\})")
 _WHOLE_FRACTION = re.compile(r"(\\frac\{)(\d+(?=\}\{\d+\}(?:\\frac|\{))|-\d+(?=\}\{-))")
-"""What may be a whole number or a positive fraction that stands beside one, as does the 6/3 in 6/3·1/2."""
+"""A whole number or a positive fraction beside another, such as the 6/3 in 6/3·1/2."""
 
 
 def without_mixed_numbers(text: str) -> str:

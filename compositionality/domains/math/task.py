@@ -24,7 +24,7 @@ KINDS = ("fractions", "equation", "interval", "roots")
 
 @dataclass(frozen=True)
 class MathOptions:
-    """What is asked (``kind``), and in how many steps (``levels``, each from 1 to 8)."""
+    """The kinds of questions (``kind``), and their numbers of steps (``levels``, each from 1 to 8)."""
 
     levels: tuple[int, ...] = (1, 2)  # how many steps
     kind: str = KINDS[0]  # what is asked

@@ -1,4 +1,4 @@
-"""Which answers reach a scorer of the library, and what must hold besides its full score.
+"""The answers that reach a scorer of the library, and what must hold besides its full score.
 
 A scorer sees an answer only in the form of its data set: an allow-list, so that no text is evaluated that is not a
 plain value. Where a scorer pays in full for answers that are not right, a check of ours has to agree with it.

@@ -25,7 +25,7 @@ from typing import Any
 from compositionality.errors import UserError
 
 DAY = datetime.datetime(2024, 1, 1)
-"""Of times without a day."""
+"""The day of times that have none."""
 OWN_STATE = {"id", "hash", "time", "now", "today", "utcnow", "uuid", "secrets", "urandom", "frozenset"}
 """Names in a program whose result need not be the same each time."""
 _ASKING = Lock()

@@ -33,7 +33,7 @@ _JSON = """This is a Python function:
 {question}
 
 Work it out step by step, without running it. Then give a JSON object with the one key {side} as the last thing."""
-_OUTPUT = "What does transform({given}) return?"
+_OUTPUT = "What does transform({value}) return?"
 _INPUT = "Find an x for which transform(x) returns {result}."
 _ASSERTION = """This is a Python function:
 
@@ -147,7 +147,7 @@ class SimulationTask(ChainTask):
         truth: dict[str, Any]
         if family == "codeio":
             program, asks_output = chain.function("transform"), side == "output"
-            question = _OUTPUT.format(given=repr(value)) if asks_output else _INPUT.format(result=repr(result))
+            question = _OUTPUT.format(value=repr(value)) if asks_output else _INPUT.format(result=repr(result))
             prompt = _JSON.format(program=program, question=question, side=side)
             truth = {"output": result} if asks_output else {"input": value, "program": program, "output": result}
             answer = _json_answer(side, result if asks_output else value)

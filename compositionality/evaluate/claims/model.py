@@ -22,7 +22,7 @@ EXPLAINED = "config/claims/composition.yaml explains the keys"
 
 
 class Rule(StrEnum):
-    """How an estimate is compared with its threshold."""
+    """Comparisons of an estimate with its threshold."""
 
     ABOVE = ">"
     AT_MOST = "≤"
@@ -79,7 +79,7 @@ class Comparison:
 
     @property
     def denies(self) -> bool:
-        """Return whether the comparison states that there is no effect."""
+        """Return whether the comparison claims the absence of an effect."""
         return self.rule in (Rule.AT_MOST, Rule.WITHIN)
 
     @property

@@ -181,7 +181,7 @@ def render(
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
         ending=ending,
         setup=WORDS["headline"]["setup"] if subject and subject.group == HELDOUT else "",
-        kept=kept_words(inputs),
+        sampled=kept_words(inputs),
         has_answers=bool(inputs.starting("rollouts/")),
         missing=missing_parts(inputs, [*specs, *(name for name, part in parts.items() if part)]),
         study_line=content.study_line(inputs),
@@ -210,7 +210,7 @@ def packed(text: str) -> str:
 
 
 def _identity(settings: ReportSettings) -> dict[str, Any]:
-    """What besides its inputs decides the report: the arms' looks, the code that writes it, the packages that draw."""
+    """Return what decides the report besides its inputs: the arms' looks, its code, the packages that draw."""
     sources = [path for path in SOURCES.rglob("*") if path.suffix in KINDS]
     code = {str(path.relative_to(SOURCES)): artefact.file_hash(path) for path in sources}
     styles = arm_styles([*study_styles(), *settings.arms], settings.arms)

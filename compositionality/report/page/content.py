@@ -62,7 +62,7 @@ AUDIT_TITLES = {
 
 @dataclass(frozen=True)
 class HeadlineComparison:
-    """What the first screen compares: what the first primary claim of a registered study does; without one the arm that
+    """The comparison on the first screen: of a registered study's first primary claim; without one the arm that
     the study draws widest with the arm that it starts from.
     """
 

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 WORDS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
 ONE_SEED = "one seed (how much other seeds would differ is not known)"
 INTERVALS = {NESTED: "seeds, their divisions of the functions, and problems"}
-"""What an interval is over, where its name says too little."""
+"""Words for kinds of intervals whose names say too little."""
 MOST_LINES = 6
 """Models of which a chart by level can be read."""
 
@@ -127,7 +127,7 @@ def arms_by_level(inputs: Inputs, models: Sequence[str]) -> tuple[list[str], str
     shown = [model for model in models if model in SHOWN.get(inputs.settings.section, models)]
     if len(models) <= MOST_LINES or not shown:
         return [*models], ""
-    return shown, WORDS["headline"]["left_out"].format(n=len(shown), of=len(models))
+    return shown, WORDS["headline"]["left_out"].format(n=len(shown), total=len(models))
 
 
 def styles_of(inputs: Inputs, models: Sequence[str]) -> Styles:

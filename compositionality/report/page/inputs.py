@@ -63,11 +63,11 @@ COUNTDOWN, PASS_AT_K, FAILURES, INFLUENCE = "countdown", "passk", "failures", "i
 VALIDATION = "validation"
 """Completions of validation problems that a run of RL writes, a file for each validation."""
 METRICS = {PASS_AT_K: Metric.PASS_AT_K, FAILURES: Metric.FAILURES, INFLUENCE: Metric.INFLUENCE}
-"""Of the other kinds: accuracy."""
+"""The metric of each kind of result; of other kinds, accuracy."""
 FITS = {"flops": "scaling", "flops_paper": "flops_paper", "completions": "completions"}
 """Resource of a fit → its kind."""
 FINDING = "finding.txt"
-"""Of a report: the finding for a terminal."""
+"""The file of a report with the finding for a terminal."""
 POINTS = "scaling_points.csv"
 """Every run's losses, of which the dots of the main figure are means."""
 CLAIMS, AUDIT, MACHINE, TIMES = "claims.json", "data_audit.json", "machine.json", "times.tsv"
@@ -92,7 +92,7 @@ SHAPES: Mapping[str, Shape] = {
     "recipe.json": {"settings": dict},
     "manifest.json": {"settings": dict},
 }
-"""What the page reads of a JSON file, by the file's name."""
+"""Keys that the page reads from a JSON file, by the file's name."""
 
 
 @dataclass
@@ -124,13 +124,13 @@ class ReportSettings:
 class Inputs:
     """Files and folders by name, and the results in them; ``seeds``: names of the study's replicates, in order.
 
-    ``of``: the replicate whose completions are inputs, if not the first.
+    ``sampled``: the replicate whose completions are inputs, if not the first.
     """
 
     settings: ReportSettings
     seeds: tuple[str, ...]
     files: Mapping[str, Path]
-    of: str = ""
+    sampled: str = ""
 
     def __contains__(self, name: str) -> bool:
         return name in self.files
@@ -217,7 +217,7 @@ class Inputs:
     @property
     def kept(self) -> str:
         """The replicate whose completions are inputs: the one shown first, if it has its own; else the first."""
-        return self.of or self.seeds[0]
+        return self.sampled or self.seeds[0]
 
     @cached_property
     def problems(self) -> dict[str, dict[str, pa.Table]]:

@@ -1,4 +1,4 @@
-"""What the page shows of single problems: a worked one, completions to read, the problem behind a dot, steps of RL.
+"""Single problems on the page: a worked one, completions to read, the problem behind a dot, steps of RL.
 
 Completions are those of one replicate (``Inputs.kept``); problems those of the replicate shown first too.
 """
@@ -39,7 +39,7 @@ OF_A_FOLDER = 12
 LONGEST = 4000
 """Characters of a prompt or a completion that are shown."""
 MOST_MODELS = 8
-"""Of more, the worked problem has the answers of the two that are compared."""
+"""Models in a worked problem; of more, it has the two that are compared."""
 CELL = ["group", "level", "reason"]
 OUTCOMES = {
     "right_chain": "right, every step right",
@@ -47,7 +47,7 @@ OUTCOMES = {
     "handed_on": "wrong, but hands every result on",
     "names_in_order": "wrong, but names the functions in order",
 }
-"""What holds of a single answer: the first column that is 1."""
+"""Words for a single answer, by the first column that is 1."""
 SHOWN = ["problem", "reason", "answer", "response", "n_tokens", "finish_reason"]
 DOTS = "gold_probability"
 EXPLORED = (DOTS, "answers")

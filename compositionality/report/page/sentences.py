@@ -1,4 +1,4 @@
-"""What a claim compares, in a sentence: made from measure, models, level and threshold by rule."""
+"""Sentences that say what a claim compares, made from measure, models, level and threshold by rule."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ COUNTED, QUANTITIES = NOUNS["counted"], NOUNS["quantities"]
 OVER = re.compile(r", over (\S+) − (\S+), ")
 """In the short form of a comparison: the pair whose difference is subtracted."""
 SAME = ("group", "model", "rule", "threshold", "times", "metric", "measure", "base_measure")
-"""What comparisons must share to be told in one sentence."""
+"""Keys that comparisons in one sentence must share."""
 
 
 def claim_sentence(claim: Row, styles: Styles) -> str:
@@ -93,7 +93,7 @@ def noun_of(measure: str) -> str:
 
 
 def points(row: Row) -> str:
-    """Return the threshold without its sign: ``5 points``; a plain number where the measure is no share."""
+    """Return the threshold without its sign: ``5 points``; a plain number where the measure is not a share."""
     threshold = abs(row["threshold"])
     return f"{threshold:.3g}" if decimals(row) else f"{100 * threshold:.3g} points"
 

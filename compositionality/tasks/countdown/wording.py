@@ -1,4 +1,4 @@
-"""How a Countdown problem is put to a model and judged: the text style (English), the compact style (tiny models).
+"""Prompts and judges of Countdown: the text style (English), the compact style (tiny models).
 
 What is accepted and what is refused, and why, is in README.md beside this. Text style: the last ``<answer>`` that is
 closed holds an expression, perhaps with ``= target`` after it. Compact style: the whole response is steps, one a line,

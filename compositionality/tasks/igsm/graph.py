@@ -1,4 +1,4 @@
-"""What an iGSM problem is: quantities, the equations that tie them together, and their values.
+"""The parts of an iGSM problem: quantities, the equations that tie them together, and their values.
 
 An *item* is one kind of thing in one layer (layer 0 is the finest). An *instance* quantity is how many of an item each
 of an item of the next layer has; an *abstract* quantity is the total of a layer's items in each of a coarser item. The
@@ -26,7 +26,7 @@ class Item(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """How many ``number`` of ``layer`` each ``owner`` has; the total of the layer where ``number`` is None."""
+    """The count of ``number`` of ``layer`` that each ``owner`` has; the layer's total where ``number`` is None."""
 
     owner: Item
     layer: int
@@ -61,7 +61,7 @@ def read_quantity(code: str) -> Quantity | None:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """What an instance equals: ``constant`` more than, or times, the sum of ``parents`` (their difference: ``minus``).
+    """The value of an instance: ``constant`` more than, or times, the sum of ``parents`` (their difference: ``minus``).
 
     At least one of constant and parents is there; ``minus`` goes with two parents, ``times`` with constant and parents.
     """

@@ -152,7 +152,7 @@ class Line:
 
 @dataclass(slots=True)
 class Chain:
-    """What is known while a completion is read."""
+    """The state while a completion is read."""
 
     problem: QuantityGraph
     values: dict[Quantity, int] = field(default_factory=dict)

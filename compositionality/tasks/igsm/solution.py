@@ -17,7 +17,7 @@ from compositionality.tasks.igsm.wording import FILLER, Names, capital, compact,
 from compositionality.tasks.task import BRIDGE, Behaviours
 
 Forms = Mapping[Quantity, Sequence[Expression]]
-"""What stands after each quantity of a solution: its equation with numbers, then what operations leave of it."""
+"""The expressions after each quantity of a solution: its equation with numbers, then what operations leave of it."""
 _TO_REDUNDANT = 0.3
 _BEGIN = ("- Let {letter} be {phrase}.", "- Next is {phrase}: call it {letter}.", "- {Phrase} is called {letter}.")
 _AGAIN = ("- Back to {letter}, {phrase}.", "- Now for {letter}, {phrase}.", "- Again {letter}, {phrase}.")

@@ -250,11 +250,11 @@ def sound_value(program: Program, x: str, max_length: int) -> str | None:
     The last would be ``func_14`` (held out) under another name.
     """
     value = x
-    for call, given, value, _ in program.apply(x):
-        if not 0 < len(value) <= max_length or value in given:
+    for call, strings, value, _ in program.apply(x):
+        if not 0 < len(value) <= max_length or value in strings:
             return None
-        if len(given) == 2 and call.function is not CONCAT:
-            text, other = given
+        if len(strings) == 2 and call.function is not CONCAT:
+            text, other = strings
             if text.startswith(other) or other.startswith(text):
                 return None
     return value

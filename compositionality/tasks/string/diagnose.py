@@ -43,7 +43,7 @@ def diagnose(problem: Problem, completion: Completion, verdict: Verdict) -> Diag
 
 
 def read_chain(problem: Problem, text: str) -> ReadChain:
-    """Return ``Diagnosis.chain`` alone; nothing is told of a row that does not hold its reference."""
+    """Return ``Diagnosis.chain`` alone; None for a row without its reference."""
     try:
         reference = read_reference(problem.ground_truth, problem.prompt)
     except UserError:
@@ -64,7 +64,7 @@ def _chain(reference: Reference, trace: Trace) -> ReadChain:
     handed_on = True
     right = trace.broken is None
     for number, stated in zip(reference.named, trace.steps, strict=True):
-        handed_on &= stated.given is None or stated.given == reference.given(number, values)
+        handed_on &= stated.strings is None or stated.strings == reference.strings(number, values)
         right &= stated.result == reference.steps[number].value
         values[number] = stated.result
     return ReadChain(names_in_order=True, handed_on=handed_on, right_chain=handed_on and right)
@@ -96,8 +96,8 @@ def applications(reference: Reference, trace: Trace) -> list[tuple[str, bool]]:
     applied = []
     for stated in trace.steps:
         step = steps.get(stated.name)
-        if step is not None and stated.given is not None and len(stated.given) == len(step.call.open_slots):
-            applied.append((step.call.operator, step.call(*stated.given) != stated.result))
+        if step is not None and stated.strings is not None and len(stated.strings) == len(step.call.open_slots):
+            applied.append((step.call.operator, step.call(*stated.strings) != stated.result))
     return applied
 
 
@@ -106,7 +106,7 @@ def _ignores_composition(reference: Reference, trace: Trace, answer: str | None)
         return False
     if trace.steps:
         only = trace.steps[0]
-        on_input = only.given is None or set(only.given) == {reference.input}
+        on_input = only.strings is None or set(only.strings) == {reference.input}
         return trace.broken is None and (reference.compact or (on_input and answer == only.result))
     single = (step.call(*[reference.input] * len(step.call.open_slots)) for step in reference.steps)
     return answer is not None and (answer == reference.input or answer in set(single))
@@ -135,10 +135,10 @@ def _next_step(
     """Return which of the steps left is stated: the next, or (English) a later one from its true strings."""
     if remaining and reference.steps[remaining[0]].name == stated.name:
         return remaining[0]
-    if reference.compact or stated.given is None:
+    if reference.compact or stated.strings is None:
         return None
     for number in remaining:
-        if reference.steps[number].name == stated.name and reference.given(number, values) == stated.given:
+        if reference.steps[number].name == stated.name and reference.strings(number, values) == stated.strings:
             return number
     return None
 
@@ -148,7 +148,12 @@ def _left_out(
 ) -> Diagnosis | None:
     """Diagnose, in English, steps done silently before a stated one that starts from a wrong string of their making."""
     later = [number for number in remaining if reference.steps[number].name == stated.name]
-    if reference.compact or not later or stated.given is None or stated.given == reference.given(remaining[0], values):
+    if (
+        reference.compact
+        or not later
+        or stated.strings is None
+        or stated.strings == reference.strings(remaining[0], values)
+    ):
         return None
     if remaining.index(later[0]) > 1:
         return Diagnosis(Failure.UNPARSED)
@@ -156,8 +161,8 @@ def _left_out(
 
 
 def _check(reference: Reference, number: int, stated: StatedStep, values: dict[int, str]) -> Fault | None:
-    step, expected = reference.steps[number], reference.given(number, values)
-    strings = stated.given if stated.given is not None and len(stated.given) == len(expected) else expected
+    step, expected = reference.steps[number], reference.strings(number, values)
+    strings = stated.strings if stated.strings is not None and len(stated.strings) == len(expected) else expected
     if strings != expected:
         return Fault.INPUT_AGAIN if set(strings) == {reference.input} else Fault.MISCOPIED
     return None if step.call(*strings) == stated.result else Fault.RESULT

@@ -40,7 +40,7 @@ class _Open:
     """A function that was named and whose result is awaited."""
 
     name: str
-    given: tuple[str, ...] | None
+    strings: tuple[str, ...] | None
     result: str | None = None
     same_sentence: bool = True
     settled: bool = False  # a result in the sentence of the name: later ones do not change it
@@ -129,8 +129,8 @@ class _Reader:
     def _string(self, value: str, token: re.Match[str]) -> None:
         kind, at = self.link
         near = token.start() - at <= LONGEST_GAP and "\n" not in self.text[at : token.start()]
-        if near and kind == "takes" and self.open and self.open.given is None and self.open.result is None:
-            self.open.given = (value,)
+        if near and kind == "takes" and self.open and self.open.strings is None and self.open.result is None:
+            self.open.strings = (value,)
         elif near and kind in ("symbol", "word", "colon"):
             self._result(value, token.start())
         self.last = (value, token.end())
@@ -143,8 +143,8 @@ class _Reader:
                 self.nameless.append(value)
             return
         is_left = self.open.result is None or (self.open.link == "colon" and self.open.result == self.before)
-        if self.open.given is None and self.before is not None and is_left:
-            self.open.given = (self.before,)
+        if self.open.strings is None and self.before is not None and is_left:
+            self.open.strings = (self.before,)
         self.open.take(value, self.link[0])
 
     def _close(self) -> None:
@@ -152,19 +152,19 @@ class _Reader:
         stated, self.open = self.open, None
         if stated is None or stated.result is None:
             return
-        is_complete = stated.given and len(stated.given) == len(self._slots(stated.name))
-        step = StatedStep(stated.name, stated.given if is_complete else None, stated.result)
+        is_complete = stated.strings and len(stated.strings) == len(self._slots(stated.name))
+        step = StatedStep(stated.name, stated.strings if is_complete else None, stated.result)
         for old in self.steps:
             if (
                 old.name == step.name
                 and old.result == step.result
-                and (not step.given or old.given in (None, step.given))
+                and (not step.strings or old.strings in (None, step.strings))
             ):
                 return
         if self.steps and self.steps[-1].name == step.name:
             old = self.steps[-1]
-            comparable = step.given and old.given
-            is_correction = step.given == old.given if comparable else self.reference.names.count(step.name) < 2
+            comparable = step.strings and old.strings
+            is_correction = step.strings == old.strings if comparable else self.reference.names.count(step.name) < 2
             if is_correction:
                 self.steps.pop()
         self.steps.append(step)

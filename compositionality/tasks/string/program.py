@@ -86,7 +86,7 @@ class Applied(NamedTuple):
     """A call with the strings of its arguments and its value; ``name``: what the traces of a problem call it."""
 
     call: Call
-    given: tuple[str, ...]
+    strings: tuple[str, ...]
     value: str
     name: str = ""
 
@@ -264,9 +264,9 @@ def real_depths(applied: Sequence[Applied]) -> list[int]:
     A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.
     """
     depths: list[int] = []
-    for call, given, value, _ in applied:
+    for call, strings, value, _ in applied:
         below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in call.sources])
-        depths.append(below if below < 0 or value in given else below + 1)
+        depths.append(below if below < 0 or value in strings else below + 1)
     return depths
 
 

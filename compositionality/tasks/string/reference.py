@@ -1,4 +1,4 @@
-"""What a problem asks for and what a completion states, both step by step, innermost operator first."""
+"""The steps that a problem asks for and those that a completion states, innermost operator first."""
 
 import json
 import re
@@ -44,7 +44,7 @@ class Reference:
     def gold_trace(self) -> str:
         return trace_of(self.names, [self.input, *(step.value for step in self.steps)])
 
-    def given(self, number: int, known: dict[int, str]) -> tuple[str, ...]:
+    def strings(self, number: int, known: dict[int, str]) -> tuple[str, ...]:
         """Return the strings that go into a step, where ``known`` holds the values stated so far."""
         sources = [source for source in self.steps[number].call.sources if isinstance(source, int)]
         return tuple([self.input if source == INPUT else self.value(source, known) for source in sources])
@@ -53,7 +53,7 @@ class Reference:
         """Return the value of a step: as stated, else what follows from the stated ones."""
         if number in known:
             return known[number]
-        return self.steps[number].call(*self.given(number, known))
+        return self.steps[number].call(*self.strings(number, known))
 
 
 @lru_cache(maxsize=16384)
@@ -78,7 +78,7 @@ def read_reference(ground_truth: str, prompt: str) -> Reference:
 
 
 class Fault(StrEnum):
-    """What the first fault of a trace is: of three classes, the last six of incorrect composition."""
+    """Kinds of a trace's first fault: of three classes, the last six of incorrect composition."""
 
     RESULT = "result"  # the function was applied to the stated string, and its result is another one
     MISCOPIED = "miscopied"  # the string that goes in is not the one that came out before
@@ -93,10 +93,10 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatedStep:
-    """One step as a response states it: ``given`` are the strings that go in (None: not stated)."""
+    """One step as a response states it: ``strings`` go in (None: not stated)."""
 
     name: str
-    given: tuple[str, ...] | None
+    strings: tuple[str, ...] | None
     result: str
 
 
@@ -109,7 +109,7 @@ class Trace:
 
 
 def read_compact(response: str) -> Trace:
-    """Read compact steps ``REST,CALL:before=after`` up to the first line that is none; lines over the limits are none.
+    """Read compact steps ``REST,CALL:before=after`` up to the first other line, or one over the limits.
 
     REST is the model's own note and not judged. Nor are lines of injected behaviours: the functions left with the
     string so far (``func_3func_1:CBH``), a function tried too early (``func_3?func_1``), neutral text (``~~~``).

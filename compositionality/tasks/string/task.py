@@ -159,7 +159,7 @@ class StringTask(Task):
             "wrong_stream": seed is not None and owner(x) != (problem.metadata.get("split"), seed % SEED_CLASSES),
             "input_named": program.uses_input,
             "input_matters": _input_matters(program),
-            "with_no_op": any(step.value in step.given for step in applied),
+            "with_no_op": any(step.value in step.strings for step in applied),
             "with_constant": any(depth < 0 for depth in depths),
             "real_depth": (depths[-1] if depths else 0) == problem.level,
             "reducible": is_reducible(program, x),
@@ -201,7 +201,7 @@ class StringTask(Task):
         sources = "\n\n".join(ALIASES[name].source() for name in names)
         lines = []
         for number, step in enumerate(reference.steps, 1):
-            arguments = ", ".join(map(json.dumps, step.given))
+            arguments = ", ".join(map(json.dumps, step.strings))
             parameter = "" if step.call.parameter is None else f", {step.call.parameter!r}"
             lines.append(f"{number}. {step.call.operator}({arguments}{parameter}) = {json.dumps(step.value)}")
         head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(reference.input)}\nTrue steps, in order:\n"

@@ -1,4 +1,4 @@
-"""How a problem is put to a model, solved and judged: JSON style (English around code), compact style (tiny models).
+"""Prompts, solutions and judges of string problems: JSON style (English around code), compact style (tiny models).
 
 Behaviours that can be injected into compact solutions:
 

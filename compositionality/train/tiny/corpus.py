@@ -34,7 +34,7 @@ from compositionality.train.tiny.model import build_tokenizer, name_tokens
 from compositionality.train.tiny.numbers import NumberText
 
 MOST_DRAWS = 10_000
-"""Of a composition and its string, until no result is too long."""
+"""Draws of a composition and its string, until no result is too long."""
 PRIOR_CALLS = 5
 """One in so many calls with a definition in sight is of a prior function."""
 

@@ -28,12 +28,12 @@ from compositionality.train.tiny.draws import Exchange, Kind, between, by_share
 CALCULATIONS, LOOK_UPS, TOTALS, PROBLEMS = 0.06, 0.06, 0.06, 0.75
 """Shares of this text; steps by an equation are what they leave."""
 OF_TOTALS = 0.06
-"""Of the calculations: sums of products, as totals have them."""
+"""The share of calculations that are sums of products, as in totals."""
 MOST_FACTS = 10
 DEEPEST = 7
 """Operations of a whole problem, at most."""
 PROBLEM_SEED = 1_000_003
-"""Of the stream of these problems, which is one of the split that SFT and RL have."""
+"""Seed of the stream of these problems, which is one of SFT's and RL's split."""
 _SIZE = 4
 
 

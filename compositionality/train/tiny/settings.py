@@ -1,4 +1,4 @@
-"""What pretraining takes, and what is checked of it before it starts."""
+"""Settings of pretraining, and their check before it starts."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +41,7 @@ class Packing:
 
 @dataclass
 class PretrainSettings:
-    """What ``examples/pretrain_tiny.py`` takes. ``workers`` make text ahead of time, where there are cores to spare."""
+    """Settings of ``examples/pretrain_tiny.py``. ``workers`` make text ahead of time, on spare cores."""
 
     output: NoEffect[NonEmptyStr] = REQUIRED  # model folder
     steps: PositiveInt = 14000  # updates

@@ -83,7 +83,7 @@ ADVANTAGES = {**{name: (name, True) for name in _SAME_NAMES}, "dr_grpo": ("grpo"
 """Our name → verl's estimator (raft: that of extensions.py), and whether its grpo divides by the group's deviation."""
 LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
 VERLS_PRECISION = "bf16"
-"""Of a reference without ``mixed_precision``, which is then at a distance from a float32 start before any update."""
+"""Precision of a reference without ``mixed_precision``, which then differs from a float32 start before any update."""
 GRPO_INSTEAD = {
     "mesh.shard": "FSDP always shards",
     "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
@@ -95,7 +95,7 @@ GRPO_INSTEAD = {
     "trainer.eval_limit": "give verl.data.val_max_samples",
     **{f"run.{key}": "Ray finds its nodes by run.ray_address" for key in ("node_rank", "master_addr", "master_port")},
 }
-"""Of keys that verl's GRPO does not have: what to do other than to take engine=single."""
+"""Advice for keys that verl's GRPO lacks, other than engine=single."""
 
 
 def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
@@ -348,9 +348,9 @@ def _composed(name: str, words: tuple[str, ...]) -> DictConfig:
 
 
 def set_key(config: DictConfig, key: str, value: Any) -> None:
-    """Set a dotted key that is there already, or any below an empty mapping; with Hydra's signs before it another one.
+    """Set an existing dotted key, or any below an empty mapping; with Hydra's signs before it another one.
 
-    ``+``: one that is not there; ``++``: there or not; ``~``: take it out. UserError for another key or its type.
+    ``+``: a new one; ``++``: either; ``~``: remove it. UserError for another key or its type.
     """
     plain = key.lstrip("+~")
     sign = key.removesuffix(plain)

@@ -61,7 +61,7 @@ def find_cpu_build_of_vllm() -> None:
 
 
 class CpuDevice:
-    """What verl expects of a ``torch.<device>`` module: ``torch.cpu`` plus the names that only accelerators have."""
+    """A ``torch.<device>`` module as verl expects it: ``torch.cpu`` plus the names that only accelerators have."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch.cpu, name)

@@ -25,7 +25,7 @@ from compositionality.train.settings import FloatType
 
 SHARD_BYTES = 4 * 2**30
 PEFT, LORA = "base_model.model.", "lora_train_meta.json"
-"""What peft puts before names; where verl writes rank and alpha."""
+"""The prefix that peft puts before names; verl's file of rank and alpha."""
 
 
 @dataclass

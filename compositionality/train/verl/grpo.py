@@ -24,7 +24,7 @@ from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_grpo_inputs, check_grpo_settings
 from compositionality.train.verl.prompts import problem_files, row_format_of_run, write_rows
-from compositionality.train.verl.start import Found, final, find, find_run, validation_of
+from compositionality.train.verl.start import RunContext, context_of, final, find_run, validation_of
 
 MODULE = "compositionality.train.verl.grpo_trainer"
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "export_dtype", "rows")
@@ -55,8 +55,8 @@ def train(config: DictConfig) -> None:
     command = [sys.executable, "-m", MODULE, str(out / "config.yaml")]
     if run.dry_run:
         check_grpo_inputs(config)
-    found = find(config, variables, dry=run.dry_run)
-    recipe = make_recipe(final(config, found))
+    context = context_of(config, variables, dry=run.dry_run)
+    recipe = make_recipe(final(config, context))
     if run.dry_run:
         check_run(out, recipe, force=run.force)
         print(launch.shell_line(command, variables))
@@ -64,8 +64,8 @@ def train(config: DictConfig) -> None:
     if is_finished(out / "final", recipe, force=run.force):
         return
     with exclusive(out):  # no artefact.make: it holds two models and the checkpoints that they come from
-        check_grpo_inputs(final(config, found))
-        _train(config, found, recipe, command, variables, out)
+        check_grpo_inputs(final(config, context))
+        _train(config, context, recipe, command, variables, out)
         if not latest_step(out / "steps"):
             raise UserError(f"{out}: no checkpoint was saved; set trainer.save_every to at most the number of steps")
         write = partial(export, dtype=run.export_dtype)
@@ -92,13 +92,13 @@ def make_recipe(config: DictConfig) -> Recipe:
 
 
 def _train(
-    config: DictConfig, found: Found, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
+    config: DictConfig, context: RunContext, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
 ) -> None:
     """Train from the last complete checkpoint to the end, unless that has been reached."""
     resume(out, recipe, force=config.run.force, validation=validation_of(config))
     if (out / "steps" / FINISHED).is_file():
         return
-    run, ready = config.run, final(config, find_run(config, found, dry=False))
+    run, ready = config.run, final(config, find_run(config, context, dry=False))
     for name, paths in problem_files(run).items():
         write_rows(paths, row_format_of_run(run), ready.data[name])
     launch.write_config(ready, out / "config.yaml")

@@ -21,7 +21,7 @@ from compositionality.train.verl.launch import end_driver, report_failure
 from compositionality.train.verl.preflight import check_grpo_as_verl_does
 
 NODE_ERRORS = ("ActorDied", "ActorUnavailable", "NodeDied", "WorkerCrashed", "OwnerDied", "FailedResponsesError")
-"""What a run may end with that has lost a node, by words of Ray's error."""
+"""Ray's errors of a run that has lost a node."""
 VERL_TASK_RUNNER: Any = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class
 
 

@@ -45,4 +45,4 @@ CPU_MODULE, CRITIC_MODULE = f"{HERE}.cpu_platform", f"{HERE}.critic"
 EVERY_MODULE = f"{HERE}.metrics"
 """Imported by verl in every process, by VERL_USE_EXTERNAL_MODULES of the launcher: on a CPU; with a critic; always."""
 ENTRY_POINTS = {"verl.plugins": CPU_MODULE, "vllm.general_plugins": f"{HERE}.vllm_cpu:keep_weights"}
-"""Of pyproject.toml: imported in every process that imports verl or starts vLLM; without effect but on a CPU."""
+"""Entry points in pyproject.toml: imported in every process that imports verl or starts vLLM; only a CPU feels them."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from verl.utils import torch_functional
 
 CHUNK_BYTES = 1 << 24
-"""Of float32 logits at a time: all of them exist in the data type of the model only."""
+"""Bytes of float32 logits at a time: all of them exist in the data type of the model only."""
 
 
 class CrossEntropy(torch.autograd.Function):  # type: ignore[misc]

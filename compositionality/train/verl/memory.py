@@ -1,4 +1,4 @@
-"""What verl's SFT and GRPO need of memory and disk, and the check before every start.
+"""Memory and disk that verl's SFT and GRPO need, and the check before every start.
 
 By the configuration that verl gets: what decides (offloading, packing, sizes of vLLM) may be given as verl.KEY=value.
 """

@@ -2,7 +2,7 @@
 
 verl imports this module in every process of a run (hooks.py); its warm-up of the learning rate is replaced here, too.
 Its own file logger starts a new file when a run is
-resumed; ours goes on where the checkpoint left off.
+resumed; ours continues from the checkpoint.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What can be known to go wrong before the first step, in one line each: of both trainers, of SFT, of GRPO."""
+"""Checks before the first step, an error a line: of both trainers, of SFT, of GRPO."""
 
 import io
 import warnings

@@ -21,7 +21,7 @@ from compositionality.train.training_report import sft_report
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_sft_inputs, check_sft_settings
-from compositionality.train.verl.start import Found, final, find, find_run
+from compositionality.train.verl.start import RunContext, context_of, final, find_run
 
 MODULE = "compositionality.train.verl.sft_trainer"
 NODES_MODULE = "compositionality.train.verl.sft"
@@ -54,8 +54,8 @@ def train(config: DictConfig) -> None:
     check_sft_settings(config, ranks)
     if run.dry_run:
         check_sft_inputs(config)
-    found = find(config, variables, dry=run.dry_run)
-    recipe = make_recipe(final(config, found), ranks)
+    context = context_of(config, variables, dry=run.dry_run)
+    recipe = make_recipe(final(config, context), ranks)
     if run.dry_run:
         check_run(out, recipe, force=run.force)
         print(launch.shell_line(command, variables))
@@ -66,11 +66,11 @@ def train(config: DictConfig) -> None:
         _run(config, command, variables, out, name=f"SFT on node {run.node_rank}")
         return
     with exclusive(out):  # no artefact.make: its checkpoints outlive a kill
-        check_sft_inputs(final(config, found))
+        check_sft_inputs(final(config, context))
         if run.ray_address:
             gpus, files = run.processes if run.device == "gpu" else 0, config.data.train_files
-            cluster.check_cluster(run.ray_address, run.nodes, gpus, out, [Path(found.model), *map(Path, files)])
-        _train_and_export(config, found, recipe, command, variables, out)
+            cluster.check_cluster(run.ray_address, run.nodes, gpus, out, [Path(context.model), *map(Path, files)])
+        _train_and_export(config, context, recipe, command, variables, out)
         send_models(out, "sft", recipe)
 
 
@@ -114,10 +114,10 @@ def torchrun_words(config: DictConfig, config_file: str, rank: int, address: str
 
 
 def _train_and_export(
-    config: DictConfig, found: Found, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
+    config: DictConfig, context: RunContext, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
 ) -> None:
     resumed = resume(out, recipe, force=config.run.force, repaired=False)  # verl's checkpoints bear no mark
-    launch.write_config(final(config, find_run(config, found, dry=False)), out / "config.yaml")
+    launch.write_config(final(config, find_run(config, context, dry=False)), out / "config.yaml")
     if resumed < count_steps(config):  # else the run was ended while exporting
         _run(config, command, variables, out, name="SFT")
     step = latest_step(out / "steps")

@@ -18,8 +18,8 @@ from compositionality.train.verl.prompts import files_for_verl, problem_files, r
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the environment and the disk say, and the settings do not."""
+class RunContext:
+    """Facts of the environment and the disk that are not in the settings."""
 
     loggers: Sequence[str]  # that can be used here
     workers: Mapping[str, str]  # the environment of Ray's workers on a cluster
@@ -30,32 +30,32 @@ class Found:
     validated: bool = False  # the checkpoint has been, before the run was stopped
 
 
-def final(config: DictConfig, found: Found) -> DictConfig:
+def final(config: DictConfig, context: RunContext) -> DictConfig:
     """Return the configuration that verl's trainer gets; ``config``, of the settings, stays as it is."""
     ready = deepcopy(config)
     is_rl, trainer = "algorithm" in config, ready.trainer
     model = ready.actor_rollout_ref.model if is_rl else ready.model
     with open_dict(ready):
-        trainer.logger = [*found.loggers]
-        ready.run.model = model.path = found.model
-        if found.chat_template is not None:
-            model.custom_chat_template = found.chat_template
+        trainer.logger = [*context.loggers]
+        ready.run.model = model.path = context.model
+        if context.chat_template is not None:
+            model.custom_chat_template = context.chat_template
         if is_rl and ready.run.ray_address:
-            ready.ray_kwargs.ray_init.runtime_env.env_vars = {**found.workers}
-        for name, paths in found.files.items():
+            ready.ray_kwargs.ray_init.runtime_env.env_vars = {**context.workers}
+        for name, paths in context.files.items():
             ready.data[name] = paths
             if paths is None:
                 trainer.test_freq = -1  # verl reads the validation set whenever this is positive
-        if found.checkpoint:
-            trainer.resume_mode, trainer.resume_from_path = "resume_path", str(found.checkpoint)
+        if context.checkpoint:
+            trainer.resume_mode, trainer.resume_from_path = "resume_path", str(context.checkpoint)
         elif is_rl:
             trainer.resume_mode = "disable"
-        if found.validated:
+        if context.validated:
             trainer.val_before_train = False
     return ready
 
 
-def find(config: DictConfig, variables: Mapping[str, str], *, dry: bool) -> Found:
+def context_of(config: DictConfig, variables: Mapping[str, str], *, dry: bool) -> RunContext:
     """Find what a run is recognised by, and the loggers; ``dry``: what is not there yet stays as it is named."""
     run, is_rl = config.run, "algorithm" in config
     model = Path(run.model).expanduser()
@@ -66,17 +66,17 @@ def find(config: DictConfig, variables: Mapping[str, str], *, dry: bool) -> Foun
         template = check_model(model, chat_template=False).tokenizer.chat_template
     files: dict[str, list[str] | None] = {} if is_rl else {"val_files": files_to_validate(config)}
     names = loggers(list(config.trainer.logger), variables)
-    return Found(names, worker_variables(variables), str(model), template, files)
+    return RunContext(names, worker_variables(variables), str(model), template, files)
 
 
-def find_run(config: DictConfig, found: Found, *, dry: bool) -> Found:
+def find_run(config: DictConfig, context: RunContext, *, dry: bool) -> RunContext:
     """Add what the run folder says, once ``resume`` has repaired it, and of RL the files in verl's schema."""
     run, out = config.run, Path(config.run.output).absolute()
     steps, is_rl = out / "steps", "algorithm" in config
     step = max(complete_steps(steps), default=0) if is_rl else latest_step(steps)
-    found = replace(found, checkpoint=folder(steps, step) if step and not run.force else None)
+    context = replace(context, checkpoint=folder(steps, step) if step and not run.force else None)
     if not is_rl:
-        return found
+        return context
     form = row_format_of_run(run)
     files = {
         name: files_for_verl(paths, form, out / "rows" / name)
@@ -84,7 +84,7 @@ def find_run(config: DictConfig, found: Found, *, dry: bool) -> Found:
         if is_to_be_checked(*paths, dry=dry)
     }
     scored = scores(steps, validation_of(config)) if is_to_be_checked(*run.val_files, dry=dry) else {}
-    return replace(found, files=files, validated=step in scored and not run.force)
+    return replace(context, files=files, validated=step in scored and not run.force)
 
 
 def validation_of(config: DictConfig) -> str:
@@ -96,7 +96,7 @@ def validation_of(config: DictConfig) -> str:
 def shown(config: DictConfig) -> DictConfig:
     """Return the configuration with which a run would start now; nothing is written or downloaded."""
     variables = launch.environment(config, Path(config.run.output).absolute())
-    return final(config, find_run(config, find(config, variables, dry=True), dry=True))
+    return final(config, find_run(config, context_of(config, variables, dry=True), dry=True))
 
 
 def files_to_validate(config: DictConfig) -> list[str] | None:

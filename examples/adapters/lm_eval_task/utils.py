@@ -1,4 +1,4 @@
-"""What compositionality.yaml calls. Needs `pip install 'lm-eval[hf]>=0.4.13'`, or `lm-eval[api]` for a server."""
+"""Functions of compositionality.yaml. Needs `pip install 'lm-eval[hf]>=0.4.13'`, or `lm-eval[api]` for a server."""
 
 from typing import Any
 

@@ -333,7 +333,7 @@ def test_dynamic_sampling_without_signal_goes_on_with_other_prompts(small, tmp_p
         GrpoTrainer, "sample_groups", lambda self, *where: asked.append(where) or sample_groups(self, *where)
     )
     monkeypatch.setattr(PromptGroup, "has_signal", lambda *_, **__: steps[-1] < 3 or Path(out, "repaired").exists())
-    with pytest.raises(UserError, match=r"step 3: only \d of the 8 .*; the same command goes on with other"):
+    with pytest.raises(UserError, match=r"step 3: only \d of the 8 .*; the same command continues with other"):
         train(settings(small, out, *more))
     assert complete_steps(out / "steps")[-1] == 2
     (out / "repaired").touch()

@@ -1,1 +1,1 @@
-"""What runs inside the sandbox, with the standard library alone: supervisor, solution and tests, each a process."""
+"""The programs inside the sandbox, with the standard library alone: supervisor, solution and tests, each a process."""

@@ -124,14 +124,14 @@ class Peer:
 
 
 class Encoder:
-    """Values as JSON; objects of shared classes go into ``table``, those in ``known`` first."""
+    """Values as JSON; objects of shared classes go into ``table``, those in ``shared`` first."""
 
-    def __init__(self, peer: Peer, known: Sequence[Any] = ()) -> None:
+    def __init__(self, peer: Peer, shared: Sequence[Any] = ()) -> None:
         self.peer, self.classes = peer, peer.classes()
         self.objects: list[Any] = []
         self.table: list[Any] = []
         self._places: dict[int, int] = {}
-        for value in known:
+        for value in shared:
             self._place(value)
 
     def value(self, value: Any) -> Any:
