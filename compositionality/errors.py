@@ -1,5 +1,6 @@
-"""Mistakes that a user can fix, each reported in one line without secrets."""
+"""Errors in one line without secrets: mistakes that a user can fix, and errors of the operating system."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -68,3 +69,34 @@ def without_secrets(text: str) -> str:
 def public_url(text: str) -> str:
     """Replace user and password (http://user:password@host) and the values of queries in URLs by ***."""
     return _VALUE_OF_QUERY.sub(rf"\g<1>{HIDDEN}", _USER_OF_URL.sub(lambda match: f"{match[1] or ''}{HIDDEN}@", text))
+
+
+# ---- of the operating system: a full disk, a read-only folder, no memory
+
+FIXES = {
+    errno.ENOSPC: "free some, or choose another place",
+    errno.EROFS: "choose another place",
+    errno.EACCES: "choose another place, or change who may read and write there",
+    errno.EISDIR: "give a file, not a folder",
+    errno.ENAMETOOLONG: "give a shorter one",
+    errno.ELOOP: "the link leads back to itself; give another path",
+}
+"""Advice for an error of the system."""
+
+
+def system_error(error: OSError | MemoryError) -> str:
+    """Return one line for an error of the system: a full disk, a read-only folder, no memory."""
+    if isinstance(error, MemoryError):
+        return f"out of memory{f' ({error})' if str(error) else ''}; free some, or use smaller batches or files"
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    if isinstance(error, FileExistsError | NotADirectoryError) and names:
+        path = Path(names[0])
+        if said := file_in_path(path, path):
+            return said
+    if isinstance(error, FileNotFoundError) and names and names[0].endswith(".lock"):  # made first, beside a result
+        return f"{names[0]}: no file can be made there; choose another path"
+    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    reason += next(
+        (f"; {fix}" for code, fix in FIXES.items() if code == error.errno or os.strerror(code) in reason), ""
+    )
+    return f"{' and '.join(names)}: {reason}" if names else reason

@@ -35,9 +35,8 @@ from compositionality.config.profile import (
     with_key,
 )
 from compositionality.data.artefact import UNCHECKED
-from compositionality.errors import INTERRUPTED, UserError, without_secrets
+from compositionality.errors import INTERRUPTED, UserError, system_error, without_secrets
 from compositionality.ranges import REQUIRED
-from compositionality.system_errors import system_error
 from compositionality.train.run_folder import flatten
 from compositionality.validation import kind_of, phrases, range_of, typed_text, unknown_setting, validated
 from compositionality.yaml_files import Loader, flow_list

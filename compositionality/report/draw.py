@@ -97,7 +97,7 @@ def file_of(output: Path) -> Path:
 
 def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt.TopLevelMixin":
     """Return the chart of evaluations. UserError if they hold no row for it."""
-    from compositionality.report import figures, gold_figures, heat_maps
+    from compositionality.report import figures, gold_figures
 
     where = settings.inputs[0]
     if settings.figure == "checkpoints":
@@ -109,10 +109,10 @@ def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt
         return figures.failure_modes([row for row in class_shares(results) if row["share"] is not None], styles)
     if settings.figure == "functions":
         tables = [path for replicate in results.replicates for path in replicate.tables.values()]
-        rows = heat_maps.function_rows([read_labels(path.with_name(LABELS)) for path in tables])
+        rows = gold_figures.function_rows([read_labels(path.with_name(LABELS)) for path in tables])
         if rows.empty:
             raise UserError(f"{where}: its labels name no function")
-        return heat_maps.functions(rows, styles)
+        return gold_figures.functions(rows, styles)
     summary = summary_of(results)
     accuracies, handed_on = with_level(summary, "accuracy"), with_level(summary, "handed_on")
     if not accuracies:

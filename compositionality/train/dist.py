@@ -78,7 +78,7 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
     try:
         result = action()
     except (UserError, OSError, MemoryError) as error:
-        from compositionality.system_errors import system_error  # at an error alone
+        from compositionality.errors import system_error  # at an error alone
 
         cause, text = error, str(error) if isinstance(error, UserError) else system_error(error)
     outcomes: list[Any] = [None] * dist.get_world_size()

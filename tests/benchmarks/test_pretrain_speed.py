@@ -13,9 +13,9 @@ import torch
 from compositionality.train.policy import shard
 from compositionality.train.settings import MeshSettings
 from compositionality.train.sft import Fit
-from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
 from compositionality.train.tiny.model import build_model
+from compositionality.train.tiny.pretrain import PackedBatches
 from compositionality.train.tiny.settings import PretrainSettings, optim, trainer
 
 STEPS, ROUNDS = 32, 5

@@ -20,7 +20,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.failures import read_labels
 from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.types import CHAIN, DEEPEST
-from compositionality.report import figures, gold_figures, heat_maps, paper
+from compositionality.report import figures, gold_figures, paper
 from compositionality.report.draw import FigureSettings, chosen_laws, draw_figure
 from compositionality.report.page.build import report
 from compositionality.report.page.content import comparison, main_first
@@ -365,26 +365,26 @@ def labelled(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **ch
 def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> None:
     labels = read_labels(labelled(tmp_path, ["stage1"]) / "labels.parquet")
     wrong = labels.assign(**{"class": "format"})
-    shares = heat_maps.function_rows([labels, wrong]).set_index(["outer", "inner"])
-    alone, step, pair = (("func_2", heat_maps.ALONE), ("func_10", heat_maps.STEP), ("func_2", "func_10"))
+    shares = gold_figures.function_rows([labels, wrong]).set_index(["outer", "inner"])
+    alone, step, pair = (("func_2".ALONE), ("func_10", gold_figures.STEP), ("func_2", "func_10"))
     assert [shares["right"][cell] for cell in (alone, step, pair)] == [
         1 / len(FAILURES) / 2,
         len(FAILURES) // 2 / len(FAILURES),
         1 / len(FAILURES) / 2,
     ]
     assert [shares["n"][cell] for cell in (step, pair)] == [2 * 3 * len(FAILURES), 2 * len(FAILURES)]
-    rows, titles = drawn(chart := heat_maps.functions(shares.reset_index(), arm_styles(["stage1"])))
+    rows, titles = drawn(chart := gold_figures.functions(shares.reset_index(), arm_styles(["stage1"])))
     assert len(spec_of(chart)["spec"]["layer"]) == 2  # cells, and a cross in each that has no value
     assert titles == ["Stage 1 (single functions) held-out functions"]
     known = rows["right"].notna()
     cells, empty = (
         {tuple(map(str, cell)) for cell in part[["outer", "inner"]].to_numpy()} for part in (rows[known], rows[~known])
     )
-    assert cells == {("2", "10"), ("2", heat_maps.ALONE), *((name, heat_maps.STEP) for name in ("2", "10"))}
-    assert empty == {("10", "10"), ("10", heat_maps.ALONE)}
+    assert cells == {("2", "10"), ("2".ALONE), *((name, gold_figures.STEP) for name in ("2", "10"))}
+    assert empty == {("10", "10"), ("10".ALONE)}
     assert [*rows["missing"].notna()] == [*~known]
-    assert heat_maps.short_names(["func_2", "func_10"]) == ["2", "10"]
-    assert heat_maps.short_names(["sort", "reverse"]) == ["sort", "reverse"]
+    assert gold_figures.short_names(["func_2", "func_10"]) == ["2", "10"]
+    assert gold_figures.short_names(["sort", "reverse"]) == ["sort", "reverse"]
 
 
 def test_p15_failure_figures_name_their_table_follow_it_and_refuse_an_altered_one(tmp_path: Path) -> None:

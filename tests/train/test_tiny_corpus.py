@@ -13,9 +13,9 @@ from compositionality.tasks.string.functions import ATOMS, TWINS
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.tasks.string.program import chain_of, frozen_call
 from compositionality.tasks.string.wording import compact_trace
-from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
 from compositionality.train.tiny.model import render
+from compositionality.train.tiny.pretrain import PackedBatches
 from compositionality.train.tiny.settings import Packing
 
 PRIOR = {function.id: function for function in prior_functions()}

@@ -20,7 +20,7 @@ from compositionality.evaluate.summary import HELDOUT, LEVEL, columns, contrast,
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
 from compositionality.evaluate.types import DEEPEST
-from compositionality.report import figures, gold_figures, heat_maps, paper, scaling_figures
+from compositionality.report import figures, gold_figures, paper, scaling_figures
 from compositionality.report.draw import best_laws, with_level
 from compositionality.report.gold_figures import starts_of
 from compositionality.report.page.claims import points
@@ -166,8 +166,8 @@ def functions(inputs: Inputs, name: str) -> PageFigure | None:
     paths = [folder / LABELS for folder in inputs.folders(FAILURES).values()]
     if not all(path.is_file() for path in paths):  # of a replicate that is kept tables are there alone
         return None
-    rows = heat_maps.function_rows(list(map(read_labels, paths))).to_dict("records")
-    return drawn(inputs, name, heat_maps.functions, rows, inputs.starting(f"{FAILURES}/"))
+    rows = gold_figures.function_rows(list(map(read_labels, paths))).to_dict("records")
+    return drawn(inputs, name, gold_figures.functions, rows, inputs.starting(f"{FAILURES}/"))
 
 
 def rl_runs(inputs: Inputs) -> list[tuple[str, str, str]]:
@@ -363,7 +363,7 @@ def hand_over(inputs: Inputs, name: str) -> PageFigure | None:
     table = hand_over_by_pair(read_exact(inputs.evaluated, gold_figures.starts_of(inputs.evaluated)))
     if table.empty:
         return None
-    chart = heat_maps.hand_over(table, styles_of(inputs, [*table["start"], *table["model"]]))
+    chart = gold_figures.hand_over(table, styles_of(inputs, [*table["start"], *table["model"]]))
     return figure_of(inputs, name, chart, table, inputs.starting(f"{inputs.own}/"), {})
 
 
