@@ -6,7 +6,7 @@
 #   Stage 2      RL on level 2, RL on level 1, SFT on reference (gold) solutions
 #   evaluation   accuracy by level on trained and on held-out functions, pass@k (4.4), failure modes (4.5), the paper's claims
 #   page         all results: results/composition/report/index.html (on a machine with a GPU results/composition-tiny/…)
-# Time on two idle cores: one minute of set-up and about 10 more with AVX-512 (timed), three and 18 on slower ones (calculated).
+# Time on two idle cores with AVX-512: one to two minutes of set-up and 11 to 14 more (timed); slower ones: three and 18 (calculated).
 # Prints a line when a step is done; the output of the steps goes to results/quickstart.log. Run again, it skips finished steps
 # and continues a stopped one.
 # Reads nothing. Writes .venv and {data,checkpoints,results}/composition.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Stage 2, negative controls: RL on level 2 with rewards that do not depend on right or wrong (README.md, Controls).
-# Reads what stage2_rl_level2.sh reads. Writes stage2-rl-level2-control. Tiny: one to two minutes on one core.
+# Reads what stage2_rl_level2.sh reads. Writes stage2-rl-level2-control. Tiny: two to four minutes on one core.
 # Usage: bash bash/section41_42/stage2_rl_control.sh reward.control=shuffled (or random, format); engine=single only
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}

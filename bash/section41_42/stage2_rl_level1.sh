@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Stage 2, RL on level 1: single functions, no composition. GRPO with the profile's engine.
-# Reads the Stage-1 model and stage2_level1/train.parquet. Writes stage2-rl-level1 (final/ and best/ are models). Tiny: one minute
+# Reads the Stage-1 model and stage2_level1/train.parquet. Writes stage2-rl-level1 (final/ and best/ are models). Tiny: two minutes
 # on one core; tiny/verl: five to twelve minutes on two.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}

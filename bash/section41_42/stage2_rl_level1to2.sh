@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Stage 2, RL on levels 1 and 2, mixed one to one. GRPO with the profile's engine.
-# Reads the Stage-1 model and @level1to2. Writes stage2-rl-level1to2 (final/ and best/ are models). Tiny: one minute
+# Reads the Stage-1 model and @level1to2. Writes stage2-rl-level1to2 (final/ and best/ are models). Tiny: two minutes
 # on one core; tiny/verl: five to twelve minutes on two.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Stage 2, RL on level 2: compositions of two functions. GRPO with the profile's engine.
 # Reads the Stage-1 model, stage2_level2/train.parquet and the profile's rl_validation (VAL_FILES=: none). Writes
-# stage2-rl-level2/{final,best}, model folders. Tiny: one minute on one core; tiny/verl: five to twelve minutes on two.
+# stage2-rl-level2/{final,best}, model folders. Tiny: two to four minutes on one core; tiny/verl: five to twelve minutes on two.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}
 TRAIN_FILES=${TRAIN_FILES:-$DATA/string_task/stage2_level2/train.parquet}
