@@ -79,6 +79,7 @@ from compositionality.report.page.problems import (
     LONGEST,
     cut,
     explorer,
+    meanings,
     samples,
     validation,
     worked_problem,
@@ -678,6 +679,14 @@ def test_the_worked_problem_is_the_first_that_tells_them_apart_with_everybodys_a
         (model, solved(model, 3, 0) > solved("stage1", 3, 0)) for model in MODELS
     ]
     assert all(row["response"].endswith(f"{ATTACK} {place}") for row in shown["answers"])
+
+
+def test_functions_of_a_worked_problem_are_explained_in_the_order_in_which_they_apply() -> None:
+    assert meanings("func_17func_5func_17:ab") == [
+        ("func_17", "Write the text backwards"),
+        ("func_5", "Put a prefix before the text (bf)"),
+    ]
+    assert not meanings("What does func_17(func_5(x)) return for x: ab?")
 
 
 def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(inputs: Inputs, shown: dict[str, PageFigure]) -> None:

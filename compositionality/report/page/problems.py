@@ -31,6 +31,7 @@ from compositionality.report.theme import group_title
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.diagnosis import ROLES
 from compositionality.tasks.registry import task_of
+from compositionality.tasks.string.functions import ALIASES
 
 AT_MOST = 600
 """Completions in all; the page stays readable and small."""
@@ -118,7 +119,7 @@ def worked_problem(inputs: Inputs, subject: HeadlineComparison) -> Row:
         return {
             **asked_for, "level": subject.level, "number": number, "chosen": bool(told_apart), "everybody": everybody,
             "model": styles[subject.model].title, "base": styles[subject.base].title, "of": shown_words(inputs),
-            "compact": re.match(r"(?:[a-z]+_\d+){2,}:", asked_for["prompt"]) is not None,
+            "meanings": meanings(asked_for["prompt"]),
             "answers": [
                 {**completion_row(said, model), "title": styles[model].title}
                 for model in asked
@@ -195,6 +196,17 @@ def question(row: Mapping[str, Any], number: int) -> Row:
     except UserError:
         gold = problem.ground_truth
     return {"prompt": cut(row["prompt"][-1]["content"]), "gold": cut(gold)}
+
+
+def meanings(prompt: str) -> list[tuple[str, str]]:
+    """Return (name, meaning) of the functions of a compact prompt, innermost first; none of another prompt."""
+    if not re.match(r"(?:[a-z]+_\d+){2,}:", prompt):
+        return []
+    names = dict.fromkeys(re.findall(r"[a-z]+_\d+", prompt.partition(":")[0])[::-1])
+    functions = [ALIASES[name] for name in names if name in ALIASES]
+    texts = [re.split(r"[.:]$|: |\n", str(function.run.__doc__))[0].replace("`", "") for function in functions]
+    frozen = ["" if function.frozen is None else f" ({function.frozen})" for function in functions]
+    return [(one.alias, text + word) for one, text, word in zip(functions, texts, frozen, strict=True)]
 
 
 def cut(text: str) -> str:
