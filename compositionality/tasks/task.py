@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple, final
 from compositionality.errors import UserError
 from compositionality.tasks.answers import after_thought
 from compositionality.tasks.diagnosis import NOT_READ, ROLES, Diagnosis, Failure, ReadChain, Span
-from compositionality.tasks.draws import distinct_problems
+from compositionality.tasks.stream import distinct_problems
 from compositionality.types import LENGTH, Completion, Problem, Reason, Verdict
 
 MAX_UNPACKED = 256 << 20  # bytes of a compressed cell once it is unpacked

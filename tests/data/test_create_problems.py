@@ -178,7 +178,7 @@ def test_p18_a_wrong_option_is_one_line(tmp_path: Path, task: str, options: dict
 def test_levels_that_have_no_more_problems_are_found_out_soon_and_three_problems_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("compositionality.tasks.draws.MAX_CANDIDATES_WITHOUT_NEW", 100)
+    monkeypatch.setattr("compositionality.tasks.stream.MAX_CANDIDATES_WITHOUT_NEW", 100)
     options = {"levels": [2], "numbers": [1, 2], "target": [1, 3], "count": 10**6}
     told = refused(tmp_path, "countdown", "clean", options)
     found = re.fullmatch(r"level 2 has only (\d+) different problems among (\d+) candidates; .*", told)

@@ -48,7 +48,7 @@ def test_p01_hash_seed_does_not_matter() -> None:
     ("task", "options"), [("string", STRING["plain"]), ("countdown", replace(COUNTDOWN["plain"], levels=(3, 4)))]
 )
 def test_p01_number_of_processes_does_not_matter(task: str, options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compositionality.tasks.draws.ALONE_S", 0.0)
+    monkeypatch.setattr("compositionality.tasks.stream.ALONE_S", 0.0)
     assert digest(task, options, 2, 900) == digest(task, options, 1, 900)
 
 

@@ -11,7 +11,8 @@ from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import SPLITS, Draws, check_choice, check_levels, check_split
+from compositionality.tasks.draws import SPLITS, Draws, check_split
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Identity, Task
 from compositionality.types import Problem
 

@@ -11,7 +11,8 @@ from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import Draws, check_choice
+from compositionality.tasks.draws import Draws
+from compositionality.tasks.stream import check_choice
 
 SIZES = {"zebra": range(2, 6), "ordering": range(3, 9), "graph": range(1, 9), "arc": range(2, 9)}
 KINDS = tuple(SIZES)

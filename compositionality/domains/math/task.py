@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 from compositionality.domains.math.judge import judge_math, read_golds
 from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box
-from compositionality.tasks.draws import SEED_CLASSES, Draws, check_choice, check_levels, draw_owned
+from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
 

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 from compositionality.domains.stem.judge import LETTERS, ChoiceTruth, FreeTruth, judge_choice, judge_free
 from compositionality.errors import UserError
 from compositionality.tasks.answers import read_json
-from compositionality.tasks.draws import SEED_CLASSES, Draws, check_choice, check_levels, draw_owned
+from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
 

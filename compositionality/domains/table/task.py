@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 from compositionality.domains.math.units import unit_of
 from compositionality.errors import UserError
 from compositionality.tasks.answers import last_box, read_literal, with_plain_spaces, without_styles
-from compositionality.tasks.draws import SEED_CLASSES, Draws, check_levels, draw_owned
+from compositionality.tasks.draws import SEED_CLASSES, Draws, draw_owned
+from compositionality.tasks.stream import check_levels
 from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Reason, Verdict
 

@@ -29,18 +29,8 @@ from compositionality.tasks.countdown.solve import (
     write,
 )
 from compositionality.tasks.countdown.wording import OPERATORS, compact_prompt, compact_trace, ground_truth, text_prompt
-from compositionality.tasks.draws import (
-    SEED_CLASSES,
-    SHARES,
-    SPLITS,
-    Bits,
-    below,
-    check_choice,
-    check_levels,
-    check_split,
-    combine,
-    key_bits,
-)
+from compositionality.tasks.draws import SEED_CLASSES, SHARES, SPLITS, Bits, below, check_split, combine, key_bits
+from compositionality.tasks.stream import check_choice, check_levels
 from compositionality.types import Problem
 
 GROUP = "countdown"

@@ -20,7 +20,8 @@ from compositionality.tasks.countdown.wording import (
     text_answer,
     text_prompt,
 )
-from compositionality.tasks.draws import SEED_CLASSES, check_count, check_levels
+from compositionality.tasks.draws import SEED_CLASSES
+from compositionality.tasks.stream import check_count, check_levels
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import Problem
 

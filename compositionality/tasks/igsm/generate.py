@@ -12,11 +12,12 @@ from hashlib import sha256
 from itertools import islice
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import Draws, changed_options, check_choice, check_levels, check_split
+from compositionality.tasks.draws import Draws, check_split
 from compositionality.tasks.igsm.draw import draw_problem
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.solution import other_premises
 from compositionality.tasks.igsm.wording import STYLES, Names, compact_prompt, draw_names, read_systems
+from compositionality.tasks.stream import changed_options, check_choice, check_levels
 
 OPERATIONS = range(1, 41)
 WORDING = ("style", "process", "names", "levels", "group")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from compositionality.errors import UserError
 from compositionality.tasks.diagnosis import NOT_READ, Diagnosis, Failure, ReadChain
-from compositionality.tasks.draws import Draws, distinct_problems
+from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm.generate import IgsmOptions, draw_item
 from compositionality.tasks.igsm.graph import QuantityGraph
 from compositionality.tasks.igsm.judge import (
@@ -22,6 +22,7 @@ from compositionality.tasks.igsm.judge import (
 )
 from compositionality.tasks.igsm.solution import other_premises, write_solution
 from compositionality.tasks.igsm.wording import Names, compact_prompt, text_prompt
+from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.task import PLAIN, Behaviours, Column, Identity, Mode, Task
 from compositionality.types import Completion, Problem, Reason, Verdict
 

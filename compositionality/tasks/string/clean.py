@@ -13,7 +13,8 @@ from hashlib import blake2b
 from zlib import crc32
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import SPLITS, Draws, changed_options, check_choice, check_levels, check_split
+from compositionality.tasks.draws import SPLITS, Draws, check_split
+from compositionality.tasks.stream import changed_options, check_choice, check_levels
 from compositionality.tasks.string.functions import PRESETS, TEXT_LENGTHS, Function, select_functions, side
 from compositionality.tasks.string.program import (
     CONCAT,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import check_choice, check_count
+from compositionality.tasks.stream import check_choice, check_count
 from compositionality.tasks.string.clean import StringItem
 from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS
 from compositionality.tasks.string.program import CONCAT, METHODS, Program, join
