@@ -219,19 +219,14 @@ def lineage(parts: Sequence[Part], sources: Sequence[NamedSource]) -> list[Link]
             what, must = f"{made.step}: its input {name} (sha256 {digest[:16]})", re.fullmatch(needed, name)
             if must and source is None:
                 raise UserError(f"{what} is not named; add it to sources, as PATH, OWNER/NAME or OWNER/NAME:PATH")
-            if must and source and not _is_known(source, name):
+            is_published = source and source.made and source.made.step in STEPS
+            is_ours = (source and (source.hub or source.made)) if name == "model" else is_published
+            if must and source and not is_ours:
                 raise UserError(f"{what}, {source.path}, is not a result of ours; of a model give OWNER/NAME:PATH")
             links[made.step, digest] = Link(made.step, name, digest, source)
             if source and source.made and source.made not in steps:
                 steps.append(source.made)
     return [*links.values()]
-
-
-def _is_known(source: NamedSource, name: str) -> bool:
-    """Return whether a model is of the Hub or made by a step of ours, and rows by one whose rows are published."""
-    if name == "model":
-        return bool(source.hub or source.made)
-    return source.made is not None and source.made.step in STEPS
 
 
 # ---- the folder

@@ -148,12 +148,7 @@ def _left_out(
 ) -> Diagnosis | None:
     """Diagnose, in English, steps done silently before a stated one that starts from a wrong string of their making."""
     later = [number for number in remaining if reference.steps[number].name == stated.name]
-    if (
-        reference.compact
-        or not later
-        or stated.strings is None
-        or stated.strings == reference.strings(remaining[0], values)
-    ):
+    if reference.compact or not later or stated.strings in (None, reference.strings(remaining[0], values)):
         return None
     if remaining.index(later[0]) > 1:
         return Diagnosis(Failure.UNPARSED)
