@@ -235,10 +235,10 @@ class GrpoTrainer:
             by_token = settings.algorithm.loss_aggregation == "token"
             sizes = [sum(len(samples[row].response_ids) for row in part) if by_token else len(part) for part in parts]
             with self.clock("old_log_prob"):
-                self.compute_old(updates, sizes)
+                self.compute_log_probs("old_logp_N", self.policy, updates, sizes)
         if self.reference is not None:
             with self.clock("ref"), without_adapters(self.reference):
-                self.compute_reference(self.reference, updates)
+                self.compute_log_probs("ref_logp_N", self.reference, updates)
         gap = RolloutGap()
         sums: list[dict[str, Tensor]] = []  # metrics of each micro-batch
         norms: list[float] = []  # of the gradient, for each optimizer step
@@ -266,24 +266,19 @@ class GrpoTrainer:
         )
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def compute_old(self, updates: Sequence[Sequence[Batch]], sizes: Sequence[int]) -> None:
-        """Add the log-probs by the policy before all updates, and as ``entropy`` each batch's part of the step's.
+    def compute_log_probs(
+        self, name: str, policy: Policy, updates: Sequence[Sequence[Batch]], sizes: Sequence[int] = ()
+    ) -> None:
+        """Add the log-probs by ``policy`` to all batches as ``name``, and with ``sizes`` parts of the step's entropy.
 
-        It is aggregated as the loss, over all updates at once, as verl's; ``sizes``: of the updates, tokens or rows.
+        That is aggregated as the loss, as verl's; ``sizes``: of the updates, in tokens or rows.
         """
         temperature = self.settings.rollout.temperature
-        for batches, size in zip(updates, sizes, strict=True):
-            for batch in batches:
-                batch["old_logp_N"], entropy_N = self.policy(batch["tokens_BT"], batch["loss_mask_BT"], temperature)
-                batch["entropy"] = (batch["weight_N"] * entropy_N).sum() * (size * len(sizes) / sum(sizes))
-
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def compute_reference(self, reference: Policy, updates: Sequence[Sequence[Batch]]) -> None:
-        """Add the log-probs by the reference."""
-        temperature = self.settings.rollout.temperature
-        for batch in (batch for batches in updates for batch in batches):
-            scores = reference(batch["tokens_BT"], batch["loss_mask_BT"], temperature, with_entropy=False)
-            (batch["ref_logp_N"],) = scores
+        for number, batch in ((number, batch) for number, batches in enumerate(updates) for batch in batches):
+            scores = policy(batch["tokens_BT"], batch["loss_mask_BT"], temperature, with_entropy=bool(sizes))
+            batch[name] = scores[0]
+            if sizes:
+                batch["entropy"] = (batch["weight_N"] * scores[1]).sum() * (sizes[number] * len(sizes) / sum(sizes))
 
     def backward(self, batch: Batch, entropy_coef: float, gap: RolloutGap) -> dict[str, Tensor]:
         """Add up the gradients of a micro-batch's share of the loss, and ``gap``; return its shares of the metrics."""

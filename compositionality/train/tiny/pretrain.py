@@ -41,7 +41,8 @@ def pretrain(settings: PretrainSettings) -> None:
         return
     with ExitStack() as stack:
         on_first_rank(lambda: stack.enter_context(exclusive(run)))
-        start = on_first_rank(lambda: resume(run, recipe, force=settings.force or is_over(run)))
+        over = (run / RECIPE).is_file() and not latest_step(run / "steps")  # ended, or without a checkpoint
+        start = on_first_rank(lambda: resume(run, recipe, force=settings.force or over))
         tokenizer, corpus = corpus_tokenizer(settings.mix), Corpus(settings.mix, settings.drop)
         batches = PackedBatches(corpus, tokenizer, settings.packing, settings.seed, settings.steps, settings.workers)
         policy = shard(build_model(settings.model, tokenizer, settings.seed), mesh, settings.mesh, settings.dtype)
@@ -51,11 +52,6 @@ def pretrain(settings: PretrainSettings) -> None:
         loss = fit.run(batches, run, start, "pretrain", asdict(settings), result=out)
         fit.publish(out, recipe, {"steps": settings.steps, "loss": round(loss, 4)})
         on_first_rank(lambda: remove(run / "steps"))
-
-
-def is_over(run: Path) -> bool:
-    """Return whether this is the folder of a run that has ended, or has nothing to go on from."""
-    return (run / RECIPE).is_file() and not latest_step(run / "steps")
 
 
 # ---- exchanges packed into rows of tokens, as a function of the seed, the step and the row

@@ -111,7 +111,7 @@ def test_log_probs_of_the_reference_take_no_entropy(random_models, monkeypatch, 
     batch = {"tokens_BT": torch.arange(27).view(3, 9), "loss_mask_BT": torch.ones(3, 9, dtype=torch.bool)}
     expected, _ = policy(*batch.values())
     monkeypatch.setattr("compositionality.train.policy.entropy", lambda *_: pytest.fail("not asked for"))
-    trainer.compute_reference(policy, [[batch]])
+    trainer.compute_log_probs("ref_logp_N", policy, [[batch]])
     assert torch.equal(batch["ref_logp_N"], expected)
 
 
