@@ -320,5 +320,6 @@ def print_failures(results: Results, labels: pd.DataFrame, level: int, console: 
         console.print(rich_table(pd.DataFrame(cells, [name.replace("_", " ") for name in FAILURES]), "class"))
         rows = (labels[["file", "group", "level"]] == [problems.file, problems.group, level]).all(axis=1)
         for name in CHAIN:
-            means = (100 * labels.loc[rows, name].astype(float)).groupby(labels["arm"], sort=False).mean()
-            console.print(f"{WORDS[name]}: {', '.join(f'{arm} {value:.1f}' for arm, value in means.items())}")
+            means = (100 * labels.loc[rows, name].astype(float)).groupby(labels["arm"], sort=False).mean().dropna()
+            if not means.empty:  # the task can tell
+                console.print(f"{WORDS[name]}: {', '.join(f'{arm} {value:.1f}' for arm, value in means.items())}")

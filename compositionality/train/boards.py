@@ -6,7 +6,6 @@ drawn from the metadata of offline runs too.
 """
 
 import io
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 from compositionality.data.artefact import Recipe, combined_hash, file_hash, manifest_path, read_manifest
 from compositionality.data.git import code_version
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import without_secrets
 from compositionality.train.log import TABLE, Completions, scalars, wandb_is_usable
 from compositionality.train.metrics import FLOPS, read_metrics
@@ -50,7 +50,8 @@ def facts_of(result: Path) -> dict[str, str]:
     """
     places = [folder / RUN for folder in (result, run_path(result.absolute()))]
     file = next(filter(Path.is_file, places), None)
-    facts = json.loads(file.read_text()) if file else facts_at_start("", ())
+    facts = read_json_object(file, "delete it: the run is then of what the environment says") if file else None
+    facts = facts_at_start("", ()) if facts is None else facts
     *above, arm = place_of(result)
     if above and (match := REPLICATE.fullmatch(above[-1])):
         facts = {"study": above[0], **facts, "seed": match[1], "split": match[2] or "0"}
@@ -121,6 +122,7 @@ def open_wandb(
             dir=str(files),
             id=identity,
             resume="allow",
+            reinit="create_new" if wandb.run is not None and wandb.run.id != identity else None,  # not into another's
             config={**_public(settings), "facts": details | {"code": code or code_version()}},
             settings=wandb.Settings(quiet=True),
         )

@@ -80,6 +80,8 @@ def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
     run's files are deleted.
     """
     before, own = owner(out, recipe, force=force), _identity(recipe)
+    if before and not (out / WANDB_ID).is_file():  # deleted, so that wandb has what follows as another run
+        write_text(out / WANDB_ID, new_wandb_id())
     if before == own:
         return
     left_over = ("steps/" + FINISHED,) if before else OF_A_RUN
@@ -87,10 +89,14 @@ def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
         remove(out / name)
     out.mkdir(parents=True, exist_ok=True)
     if not before:
-        write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
+        write_text(out / WANDB_ID, new_wandb_id())
         engine = "verl" if recipe.step in STEPS_OF_VERL else "single"
         write_text(out / RUN, json.dumps(facts_at_start(engine, recipe.inputs.values())) + "\n")
     write_text(out / RECIPE, json.dumps(own, indent=1, sort_keys=True) + "\n")
+
+
+def new_wandb_id() -> str:
+    return uuid.uuid4().hex[:16] + "\n"
 
 
 def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:

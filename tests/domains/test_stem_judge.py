@@ -140,6 +140,17 @@ def test_the_reference_answer_itself_needs_no_endpoint(box, monkeypatch):
     assert free(box).reason is Reason.CORRECT
 
 
+@pytest.mark.parametrize("sign", "%&#_")
+@pytest.mark.parametrize("words", ["5{}", "5 {}", "a{}b", "{} of 7"])
+def test_a_sign_that_latex_must_escape_is_the_sign(sign, words, monkeypatch):
+    monkeypatch.delenv(judge.URL, raising=False)
+    plain, escaped = words.format(sign), words.format(f"\\{sign}")
+    for reference, box in itertools.product((plain, escaped), repeat=2):
+        for exact in (False, True):
+            truth = judge.FreeTruth("How many?", reference, exact=exact)
+            assert judge.judge_free(f"So \\boxed{{{box}}}", truth).reason is Reason.CORRECT, (reference, box)
+
+
 @pytest.mark.parametrize("box", ["19.6 M/s", "19,6 m/s", "19.7 m/s", "9.6 m/s", "19.6² m/s"])
 def test_another_answer_is_not_taken_for_the_reference(box, server):
     server.decide = "Final Decision: No"

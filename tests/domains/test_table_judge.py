@@ -1,5 +1,6 @@
 r"""The judge of table questions: labelled answers, truths of others, our own questions."""
 
+import itertools
 import re
 
 import pytest
@@ -115,3 +116,15 @@ def answer_again(prompt: str) -> list[str]:
         least = int(re.search(r"above (\d+)\?", question)[1])
         return [city for city, figure in figures.items() if figure > least]
     return [str(figures[named[0]] - figures[named[1]] if len(named) == 2 else figures[named[0]])]
+
+
+SAME_NUMBERS = [("5", "5.0"), ("5 kg", "5.0 kg"), ("5 km", "5"), ("5%", "5 percent"), ("$5", "5 dollars"), ("5", "$5")]
+
+
+@pytest.mark.parametrize("pairs", [*itertools.permutations(SAME_NUMBERS, 2), *itertools.permutations(SAME_NUMBERS, 3)])
+def test_answers_may_stand_in_any_order_whatever_their_units(pairs):
+    """Each is the same as its truth, so all of them are; sorted by value and text they need not meet."""
+    truths, boxes = zip(*pairs, strict=True)
+    assert all(judged(*pair).score == 1.0 for pair in pairs)
+    for order in itertools.permutations(boxes):
+        assert judged("|".join(truths), "|".join(order)).score == 1.0, order

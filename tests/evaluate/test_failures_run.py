@@ -1,5 +1,6 @@
 """From rollouts to labels, shares and counts: real problem files and folders, answers made by hand."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from failure_runs import (
     wrong_at_the_end,
 )
 
+from compositionality.console import new_console
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import (
     FailureSettings,
@@ -24,10 +26,11 @@ from compositionality.evaluate.failures import (
     by_pair,
     class_shares,
     find_failures,
+    print_failures,
     read_labels,
 )
 from compositionality.evaluate.results import Results, read_results
-from compositionality.evaluate.types import Metric
+from compositionality.evaluate.types import CHAIN, Metric
 from compositionality.stats.estimate import over_problems
 from compositionality.tasks.diagnosis import FAILURES
 
@@ -69,6 +72,18 @@ def test_classes_by_model_and_level(home: Path, capsys: pytest.CaptureFixture[st
     assert "heldout, level 3: % of responses [95 % interval], 8 problems" in told
     assert "ignores composition" in told
     assert "% that also apply each function to the result before it: good 100.0, lazy 0.0, slip 100.0" in told
+
+
+def test_shares_that_a_task_cannot_tell_are_not_printed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = find_failures(settings(home))
+    labels = read_labels(output / "labels.parquet").astype(dict.fromkeys(CHAIN, object))
+    capsys.readouterr()
+    for models, told in (({"good"}, {"lazy", "slip"}), ({"good", "lazy", "slip"}, set())):
+        labels.loc[labels["arm"].isin(models), [*CHAIN]] = None
+        print_failures(results_of(output), labels, 3, new_console())
+        lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("% ")]
+        assert len(lines) == (len(CHAIN) if told else 0)
+        assert all(set(re.findall("good|lazy|slip", line)) == told and "nan" not in line for line in lines)
 
 
 def test_shares_add_up_and_their_intervals_are_clustered_by_problem(home: Path) -> None:

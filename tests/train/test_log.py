@@ -223,6 +223,41 @@ def test_wandb_that_cannot_start_is_left_out(tmp_path: Path) -> None:
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.fixture
+def in_wandb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], RunLog]:
+    """Open a run of RL in a folder, for wandb offline, in this process."""
+    monkeypatch.setenv("WANDB_MODE", "offline")
+
+    def start(folder: Path) -> RunLog:
+        folder.mkdir(exist_ok=True)
+        (folder / "wandb.id").write_text(folder.name)
+        return RunLog(folder, [], "rl", {})
+
+    return start
+
+
+def test_two_runs_of_one_process_are_two_in_wandb(tmp_path: Path, in_wandb: Callable[[Path], RunLog]) -> None:
+    runs = [in_wandb(tmp_path / name) for name in ("one", "two", "three")]
+    assert [run.wandb.run.id for run in runs] == ["one", "two", "three"]
+    for value, run in enumerate(runs):
+        for step in (1, 2):
+            run.write({"step": step, "actor/lr": float(value)})
+    for run in runs:
+        run.close()
+    for value, name in enumerate(("one", "two", "three")):
+        (sent,) = (tmp_path / name).glob("wandb/offline-run-*")
+        assert [row["actor/lr"] for row in history(sent) if "actor/lr" in row] == [value, value]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "", "1"])
+def test_p18_damaged_facts_of_a_run_are_one_line(
+    tmp_path: Path, in_wandb: Callable[[Path], RunLog], content: str
+) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(UserError, match=r"run\.json: damaged .*; delete it"):
+        in_wandb(tmp_path)
+
+
 def test_wandb_that_fails_later_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def log(*_: object, **__: object) -> None:
         raise ConnectionError("its process has died")

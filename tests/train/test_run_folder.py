@@ -56,6 +56,18 @@ def test_p21_a_run_with_another_recipe_or_model_keeps_its_checkpoints(tmp_path: 
     assert contents(run) == before
 
 
+def test_a_run_without_its_id_in_wandb_gets_another(tmp_path: Path) -> None:
+    resume(tmp_path, RUN, force=False)
+    file = tmp_path / "wandb.id"
+    first = file.read_text()
+    file.unlink()
+    resume(tmp_path, RUN, force=False)
+    second = file.read_text()
+    assert second not in (first, "\n")
+    resume(tmp_path, RUN, force=False)
+    assert file.read_text() == second
+
+
 def test_an_empty_folder_and_one_left_by_a_kill_at_the_start_are_taken(tmp_path: Path) -> None:
     (tmp_path / "wandb.id").write_text("0123456789abcdef\n")
     (tmp_path / ".recipe.json.partial").write_text("{")

@@ -118,10 +118,11 @@ def judge_free(response: str, truth: FreeTruth) -> Verdict:
 def _normal(answer: str) -> str:
     """Return an answer without what does not count.
 
-    That are dollar signs around it, styles of LaTeX, a full stop, thousands separators and the width of spaces. Case
-    counts (mW is not MW).
+    That are dollar signs around it, styles of LaTeX, the backslash of an escaped sign, a full stop, thousands
+    separators and the width of spaces. Case counts (mW is not MW).
     """
     text = with_plain_spaces(unicodedata.normalize("NFC", without_styles(answer)).replace("−", "-")).strip("$ ")
+    text = re.sub(r"\\([%&#_])", r"\1", text)
     return _THOUSANDS.sub(lambda number: re.sub(r"[^0-9+-]", "", number[0]), text).removesuffix(".")
 
 

@@ -90,7 +90,7 @@ class TableTask(Task):
         if len(box) > MAX_LENGTH:
             return Verdict(0.0, Reason.MALFORMED, box[:MAX_LENGTH])
         parts = without_styles(box).replace("\\|", "|").replace("\\mid", "|").split("|")
-        right = len(parts) == len(answers) and all(map(_is_same, _entries(answers), _entries(parts)))
+        right = len(parts) == len(answers) and _agree(list(map(_entry, answers)), list(map(_entry, parts)))
         return Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, box)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
@@ -151,13 +151,24 @@ class TableEntry(NamedTuple):
     amount: Amount | None
 
 
-def _entries(answers: Sequence[str]) -> list[TableEntry]:
-    """Return numbers by value, then texts; two lists that agree pairwise in any order agree in this one."""
+def _agree(truths: Sequence[TableEntry], answers: Sequence[TableEntry]) -> bool:
+    """Return whether every truth has an answer of its own that is the same: a perfect matching, by augmenting paths.
 
-    def key(entry: TableEntry) -> tuple[bool, Fraction, str]:
-        return entry.amount is None, entry.amount.value if entry.amount else Fraction(0), entry.text
+    No order of the two lists finds it: 5 and ``5 kg`` are one number, and a unit may be left out of one of them.
+    """
+    fitting = [[place for place, answer in enumerate(answers) if _is_same(truth, answer)] for truth in truths]
+    taken: dict[int, int] = {}  # by answer: its truth
 
-    return sorted(map(_entry, answers), key=key)
+    def find(truth: int, seen: set[int]) -> bool:
+        for place in fitting[truth]:
+            if place not in seen:
+                seen.add(place)
+                if place not in taken or find(taken[place], seen):
+                    taken[place] = truth
+                    return True
+        return False
+
+    return all(find(truth, set()) for truth in range(len(truths)))
 
 
 def _entry(text: str) -> TableEntry:
