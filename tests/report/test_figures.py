@@ -366,7 +366,7 @@ def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> Non
     labels = read_labels(labelled(tmp_path, ["stage1"]) / "labels.parquet")
     wrong = labels.assign(**{"class": "format"})
     shares = gold_figures.function_rows([labels, wrong]).set_index(["outer", "inner"])
-    alone, step, pair = (("func_2".ALONE), ("func_10", gold_figures.STEP), ("func_2", "func_10"))
+    alone, step, pair = (("func_2", gold_figures.ALONE), ("func_10", gold_figures.STEP), ("func_2", "func_10"))
     assert [shares["right"][cell] for cell in (alone, step, pair)] == [
         1 / len(FAILURES) / 2,
         len(FAILURES) // 2 / len(FAILURES),
@@ -380,8 +380,8 @@ def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> Non
     cells, empty = (
         {tuple(map(str, cell)) for cell in part[["outer", "inner"]].to_numpy()} for part in (rows[known], rows[~known])
     )
-    assert cells == {("2", "10"), ("2".ALONE), *((name, gold_figures.STEP) for name in ("2", "10"))}
-    assert empty == {("10", "10"), ("10".ALONE)}
+    assert cells == {("2", "10"), ("2", gold_figures.ALONE), *((name, gold_figures.STEP) for name in ("2", "10"))}
+    assert empty == {("10", "10"), ("10", gold_figures.ALONE)}
     assert [*rows["missing"].notna()] == [*~known]
     assert gold_figures.short_names(["func_2", "func_10"]) == ["2", "10"]
     assert gold_figures.short_names(["sort", "reverse"]) == ["sort", "reverse"]
