@@ -279,7 +279,9 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
     try:
         yield partial
         publish(partial, target, identity, dict(facts or {}))
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None and os.strerror(errno.ENOSPC) in str(error):
+            error.filename = str(target)  # neither a write nor pyarrow names what it was writing
         remove(partial)
         raise
 

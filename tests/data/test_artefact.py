@@ -31,7 +31,7 @@ from compositionality.data.artefact import (
     tree_hash,
     verify,
 )
-from compositionality.errors import UserError
+from compositionality.errors import UserError, system_error
 
 
 def make(target: Path, recipe: Recipe, text: str) -> None:
@@ -112,8 +112,9 @@ def test_p08_a_disk_full_at_the_manifest_keeps_the_old_result(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(artefact, "_fsync", refuse)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as caught:
         maker(target, recipe(tmp_path, n=2), text="new")
+    assert system_error(caught.value).startswith(f"{target}: No space left on device; free some")
     assert not list(tmp_path.glob(".*partial*"))
     assert is_done(target, recipe(tmp_path))
 
