@@ -1,5 +1,6 @@
 """What the two engines of this process have in common: answers end, repeat, and do not depend on their neighbours."""
 
+import json
 import math
 import shutil
 from dataclasses import replace
@@ -61,6 +62,13 @@ def test_temperature_zero_is_greedy_whatever_the_seed_and_the_engine(engine, tin
     answers = engine.generate(*inputs(40), GREEDY)
     assert answers == engine.generate(*inputs(40, run_seed=3), GREEDY)
     assert answers == TransformersEngine(tiny_model).generate(*inputs(40), GREEDY)
+
+
+def test_sampling_defaults_of_the_model_folder_do_not_count(tiny_model, tmp_path):
+    """Qwen2.5-Instruct's generation_config.json has a repetition penalty, which ``generate`` would apply."""
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 3, "repetition_penalty": 1.3}))
+    assert TransformersEngine(folder).generate(*inputs(8), GREEDY) == BuiltinEngine(folder).generate(*inputs(8), GREEDY)
 
 
 @pytest.mark.parametrize("name", ENGINES)

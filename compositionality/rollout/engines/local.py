@@ -95,9 +95,12 @@ class TransformersEngine(_LocalEngine):
     """Generates in batches of BATCH prompts of similar length; every completion has its own random generator."""
 
     def __init__(self, model: Path, *, dtype: str = "auto") -> None:
+        from transformers import GenerationConfig
+
         super().__init__(model)
         dtype = "float32" if self._device == "cpu" and dtype == "auto" else dtype
         self._model = load_causal_lm(model, dtype=dtype).to(self._device).eval()
+        self._model.generation_config = GenerationConfig()  # generate adds the folder's: penalties, suppressed tokens
 
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
