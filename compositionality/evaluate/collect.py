@@ -40,7 +40,7 @@ from compositionality.rollout.collect import check as check_collection
 from compositionality.rollout.collect import collect, settle_engine
 from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.rollout.prompts import prompt_tokens
+from compositionality.rollout.prompts import tokenized
 from compositionality.rollout.settings import CollectSettings, SamplingSettings, check_settings
 from compositionality.rollout.settings import recipe as rollout_recipe
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
@@ -275,8 +275,8 @@ def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
     if jobs[0].engine == "openai":
         return 0
     tokenizer = load_tokenizer(Path(jobs[0].model))
-    chats = (chat for job in jobs for chat in read_problems(job.problems, job.form())["prompt"].to_pylist())
-    return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
+    chats = ((str(job.problems), read_problems(job.problems, job.form())["prompt"].to_pylist()) for job in jobs)
+    return max(len(tokens) for source, rows in chats for tokens in tokenized(rows, tokenizer, source))
 
 
 def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any], *, chains: bool) -> Path:
