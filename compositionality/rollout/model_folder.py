@@ -89,11 +89,20 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
     vocabulary = text_config(config).get("vocab_size")
     if isinstance(vocabulary, int) and len(tokenizer) > vocabulary:
         raise UserError(f"{path}: the tokenizer has {len(tokenizer)} tokens, the model only {vocabulary}")
-    generation = path / "generation_config.json"
-    eos = (read_json_object(generation, AGAIN) if generation.is_file() else config).get("eos_token_id")
-    eos_ids = {tokenizer.eos_token_id, *(eos if isinstance(eos, list) else [eos])} - {None}
+    eos_ids = {tokenizer.eos_token_id, *_further_eos_ids(path)}
     max_positions = text_config(config).get("max_position_embeddings")
     return ModelFolder(path, tokenizer, (*sorted(eos_ids),), max_positions if isinstance(max_positions, int) else None)
+
+
+def _further_eos_ids(path: Path) -> list[int]:
+    """Return the token ids that end a completion by generation_config.json; without that file by config.json."""
+    file = path / "generation_config.json"
+    file = file if file.is_file() else path / "config.json"
+    given = read_json_object(file, AGAIN).get("eos_token_id")
+    ids = given if isinstance(given, list) else [] if given is None else [given]
+    if not all(type(token) is int for token in ids):
+        raise UserError(f"{file}: eos_token_id is {given!r}; give the id of a token, or a list of ids")
+    return ids
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:

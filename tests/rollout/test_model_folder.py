@@ -80,6 +80,10 @@ DAMAGES = [  # what is done to a folder, and what is said of it
     (remove("chat_template.jinja"), "no chat template"),
     (edit("tokenizer_config.json", eos_token=None), "no EOS token"),
     (write("adapter_config.json", "{}"), r"copy: holds an adapter \(adapter_config.json\)"),
+    *(
+        (edit("generation_config.json", eos_token_id=ids), rf"generation_config\.json: eos_token_id is {told}; give ")
+        for ids, told in (("3", "'3'"), ([3, "4"], r"\[3, '4'\]"), (True, "True"), (3.5, r"3\.5"))
+    ),
     (edit("config.json", hidden_size="wide"), r"copy/config\.json does not load: .*'hidden_size'"),
     (edit("config.json", vocab_size=100), "the tokenizer has 260 tokens, the model only 100"),
     *(
