@@ -60,12 +60,13 @@ class VllmEngine:
     ) -> list[Completion]:
         from vllm import SamplingParams
 
-        shared = {**asdict(options), "skip_special_tokens": True, "detokenize": True}
-        sampling = [SamplingParams(**shared, seed=seed) for seed in seeds]
+        sampling = [SamplingParams(**asdict(options), seed=seed, detokenize=False) for seed in seeds]
         outputs = run_requests(self._llm, prompts_as_tokens(self._tokenizer, prompts), sampling, tick)
+        token_ids = [list(output.token_ids) for output in outputs]
+        texts = self._tokenizer.batch_decode(token_ids, skip_special_tokens=True)  # as all engines and rewards decode
         return [
-            Completion(output.text, len(output.token_ids), LENGTH if output.finish_reason == LENGTH else STOP)
-            for output in outputs
+            Completion(text, len(output.token_ids), LENGTH if output.finish_reason == LENGTH else STOP)
+            for text, output in zip(texts, outputs, strict=True)
         ]
 
     def close(self) -> None:
