@@ -23,6 +23,7 @@ TOKEN_BUDGET = 8192
 CPU_BLOCK = 128
 CPU_HEAD_WIDTHS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 """Head sizes that vLLM's CPU build supports (CPUAttentionBackend.get_supported_head_sizes)."""
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 2.0
 GIB = 1 << 30
 
 
@@ -86,6 +87,15 @@ def check_heads(model: Path, instead: str) -> None:
         widths = ", ".join(map(str, CPU_HEAD_WIDTHS))
         raise UserError(
             f"{model}: the head size is {head_width(model)}, vLLM on a CPU supports only {widths}; give {instead}"
+        )
+
+
+def check_temperature(temperature: float, instead: str, key: str = "temperature") -> None:
+    """Raise UserError (fix: ``instead``) for a temperature that vLLM refuses, or replaces by LEAST_TEMPERATURE."""
+    if temperature and not LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE:
+        raise UserError(
+            f"{key}={temperature:g}: vLLM takes 0 (greedy), or from {LEAST_TEMPERATURE:g} to {MOST_TEMPERATURE:g}; "
+            f"give such a one, or {instead}"
         )
 
 
