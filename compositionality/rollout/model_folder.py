@@ -198,7 +198,7 @@ def load_causal_lm(path: str | Path, **options: Any) -> Any:
 
 
 def check_weights(path: Path) -> None:
-    """Raise UserError for a folder without weights, with a damaged index, or with a truncated file."""
+    """Raise UserError for a folder without weights or output layer, with a damaged index, or with a truncated file."""
     from safetensors import SafetensorError, safe_open
 
     index = path / "model.safetensors.index.json"
@@ -210,14 +210,20 @@ def check_weights(path: Path) -> None:
         names = set(files.values())
     if not names and not list(path.glob("pytorch_model*.bin")):
         raise UserError(f"{path}: no weights (*.safetensors) in the model folder")
+    tensors: set[str] = set()
     for file in (path / name for name in sorted(names)):
         if not file.is_file():
             raise UserError(f"{file}: weights are missing although the index names them")
         try:
-            with safe_open(str(file), framework="np"):  # compares the header with the file's length
-                pass
+            with safe_open(str(file), framework="np") as stream:  # compares the header with the file's length
+                tensors.update(stream.keys())
         except (SafetensorError, OSError) as error:
             raise UserError(f"{file}: damaged weights (truncated?); {AGAIN}") from error
+    config = read_config(path)
+    tied = config.get("tie_word_embeddings", config.get("model_type") not in FAMILIES)
+    has_head = any(name.startswith("lm_head.") for name in tensors)
+    if not tied and not has_head and "model.embed_tokens.weight" in tensors:
+        raise UserError(f"{path}: lm_head.weight is missing, which vLLM would make up; {AGAIN}")
 
 
 # ---- sizes

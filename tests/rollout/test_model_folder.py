@@ -79,6 +79,7 @@ DAMAGES = [  # what is done to a folder, and what is said of it
     (remove("tokenizer*"), "no tokenizer"),
     (remove("chat_template.jinja"), "no chat template"),
     (edit("tokenizer_config.json", eos_token=None), "no EOS token"),
+    (edit("config.json", tie_word_embeddings=False), r"copy: lm_head\.weight is missing"),
     (write("adapter_config.json", "{}"), r"copy: holds an adapter \(adapter_config.json\)"),
     *(
         (edit("generation_config.json", eos_token_id=ids), rf"generation_config\.json: eos_token_id is {told}; give ")

@@ -14,6 +14,7 @@ from fake_engine import contents, write_problems
 from held import held
 
 from compositionality.config.cli import parse
+from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines.local import TransformersEngine
 from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions, is_cpu_build
@@ -101,3 +102,11 @@ def kill_after(command, working, shards):
     time.sleep(random.Random(shards).uniform(0, 0.3))
     process.kill()
     process.wait()
+
+
+def test_p18_a_model_that_vllm_cannot_load_is_one_line(model, tmp_path):
+    folder = shutil.copytree(model, tmp_path / "deeper")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    with pytest.raises(UserError, match=r"deeper: vLLM does not start with this model: Following weights were not"):
+        VllmEngine(folder, VllmOptions(max_model_len=64))

@@ -108,7 +108,7 @@ def is_cpu_build() -> bool:
 
 
 def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
-    """Start vLLM's ``LLM`` with the weights of ``model``; ``more`` are further arguments of ``LLM``."""
+    """Start vLLM's ``LLM`` with ``model``; ``more`` are its further arguments. UserError if vLLM refuses the model."""
     set_environment()
     from vllm import LLM
     from vllm.platforms import current_platform
@@ -124,18 +124,23 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
     elif gpu_share() < 1:  # vLLM's own measurement fails if another process frees memory meanwhile
         memory = current_platform.get_device_total_memory() * options.gpu_memory * gpu_share()
         cache = _cache_bytes(model, options, int(memory / 2))
-    return LLM(
-        str(model),
-        dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
-        enforce_eager=on_cpu,
-        max_model_len=options.max_model_len,
-        max_num_seqs=options.max_num_seqs,
-        tensor_parallel_size=options.tensor_parallel,
-        gpu_memory_utilization=options.gpu_memory * gpu_share(),
-        kv_cache_memory_bytes=cache,
-        seed=options.seed,
-        **more,
-    )
+    try:
+        return LLM(
+            str(model),
+            dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
+            enforce_eager=on_cpu,
+            max_model_len=options.max_model_len,
+            max_num_seqs=options.max_num_seqs,
+            tensor_parallel_size=options.tensor_parallel,
+            gpu_memory_utilization=options.gpu_memory * gpu_share(),
+            kv_cache_memory_bytes=cache,
+            seed=options.seed,
+            **more,
+        )
+    except (ValueError, RuntimeError) as error:  # weights or config that vLLM does not know, or too little memory
+        raise UserError(
+            f"{model}: vLLM does not start with this model: {' '.join(str(error).split())[:300]}"
+        ) from error
 
 
 def stop_vllm() -> None:
