@@ -72,6 +72,24 @@ def test_sampling_defaults_of_the_model_folder_do_not_count(tiny_model, tmp_path
 
 
 @pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_p18_logits_of_nan_are_one_line(tiny_model, tmp_path, name, temperature):
+    """A diverged model would answer with nothing, and count as one that is always wrong."""
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    save_file({key: weight * math.nan for key, weight in weights.items()}, folder / "model.safetensors")
+    with pytest.raises(UserError, match="the model's logits are NaN; its weights are damaged, or its training diverge"):
+        ENGINES[name](folder).generate(*inputs(4), replace(GREEDY, temperature=temperature))
+
+
+def test_tables_of_rotations_in_old_checkpoints_are_passed_over(tiny_model, tmp_path):
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    weights = load_file(folder / "model.safetensors") | {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(16)}
+    save_file(weights, folder / "model.safetensors")
+    assert BuiltinEngine(folder).generate(*inputs(5), GREEDY) == BuiltinEngine(tiny_model).generate(*inputs(5), GREEDY)
+
+
+@pytest.mark.parametrize("name", ENGINES)
 def test_a_whole_collection_with_a_real_model(name, tiny_model, tmp_path, capsys):
     problems, output = write_problems(tmp_path / "problems.parquet", 10), tmp_path / "out"
     sampling = {"n_samples": 3, "max_tokens": 8}
