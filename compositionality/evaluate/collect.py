@@ -37,7 +37,7 @@ from compositionality.evaluate.tables import rich_table
 from compositionality.evaluate.types import CHAIN
 from compositionality.ranges import REQUIRED, NonNegativeInt
 from compositionality.rollout.collect import check as check_collection
-from compositionality.rollout.collect import collect, settle_engine
+from compositionality.rollout.collect import check_inputs, collect, settle_engine
 from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import tokenized
@@ -244,6 +244,8 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
 def sample(evaluation: Evaluation) -> None:
     """Sample every model and measure gold solutions, if set; ``force`` replaces answers of other models or settings."""
     settings, problems = evaluation.settings, evaluation.problems
+    for job in evaluation.jobs.values():  # before the first is sampled, which may take hours
+        check_inputs(job)
     for model, folder in evaluation.models.items():
         _collect([evaluation.jobs[model, file] for file in problems], force=settings.force)
         if settings.gold_log_probs:

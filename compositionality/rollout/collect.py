@@ -111,6 +111,12 @@ def check(settings: CollectSettings) -> None:
         check_unfinished(settings.output, recipe(settings))
 
 
+def check_inputs(settings: CollectSettings) -> None:
+    """Check model and prompts of a collection that is still to be made, as it does itself before it opens an engine."""
+    if not settings.output.exists():
+        _check_prompts(settings, _problems(settings))
+
+
 def _problems(settings: CollectSettings) -> pa.Table:
     problems = read_problems(settings.problems, settings.form())
     return problems.slice(0, settings.limit) if settings.limit else problems
