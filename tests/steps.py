@@ -77,8 +77,8 @@ def make_inputs(folder: Path) -> dict[str, Path]:
     collected = f"{BASES['collect_rollouts']} n_samples=2 output="
     there = found | {"OUT": folder / "new"}
     assert typed("collect_rollouts", f"{collected}ROLLOUTS", there) == 0
-    with pytest.MonkeyPatch.context() as patch:  # stopped before its first completion
-        patch.setattr("compositionality.rollout.collect._Job.run", lambda *_: sys.exit(9))
+    with pytest.MonkeyPatch.context() as patch:  # stopped with shards that are not published yet
+        patch.setattr("compositionality.rollout.store.WorkingFolder.publish", lambda *_: sys.exit(9))
         assert typed("collect_rollouts", f"{collected}HALF", there) == 9
     return found
 

@@ -123,6 +123,8 @@ FULL = [  # what the full set-up alone can check
     ("train_grpo", "engine=verl trainer.output=TAKEN", "not of a training run; choose another folder"),
     ("train_sft", "engine=verl trainer.batch_rows=99", "20 rows are less than one batch; trainer.batch_rows=99"),
     ("train_sft", "engine=verl trainer.output=TAKEN", "not of a training run; choose another folder"),
+    ("train_grpo", "rollout.engine=vllm rollout.temperature=0.001", "vLLM takes 0 (greedy), or from 0.01 to 2"),
+    ("collect_rollouts", "engine=vllm temperature=3", "temperature=3: vLLM takes 0 (greedy), or from 0.01 to 2"),
     ("train_grpo", "rollout.engine=vllm rollout.top_p=0.9", "vLLM only tells log-probs after truncation"),
     ("train_grpo", "model.lora.rank=4 model.lora.targets=[nope]", "no linear layers nope; there are: down_proj, gate"),
     ("train_sft", "model.lora.rank=4 model.lora.targets=[nope]", "targets: no linear layers nope"),

@@ -37,10 +37,10 @@ from compositionality.evaluate.tables import rich_table
 from compositionality.evaluate.types import CHAIN
 from compositionality.ranges import REQUIRED, NonNegativeInt
 from compositionality.rollout.collect import check as check_collection
-from compositionality.rollout.collect import collect, settle_engine
+from compositionality.rollout.collect import check_inputs, collect, settle_engine
 from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.rollout.prompts import prompt_tokens
+from compositionality.rollout.prompts import tokenized
 from compositionality.rollout.settings import CollectSettings, SamplingSettings, check_settings
 from compositionality.rollout.settings import recipe as rollout_recipe
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
@@ -244,6 +244,8 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
 def sample(evaluation: Evaluation) -> None:
     """Sample every model and measure gold solutions, if set; ``force`` replaces answers of other models or settings."""
     settings, problems = evaluation.settings, evaluation.problems
+    for job in evaluation.jobs.values():  # before the first is sampled, which may take hours
+        check_inputs(job)
     for model, folder in evaluation.models.items():
         _collect([evaluation.jobs[model, file] for file in problems], force=settings.force)
         if settings.gold_log_probs:
@@ -275,8 +277,8 @@ def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
     if jobs[0].engine == "openai":
         return 0
     tokenizer = load_tokenizer(Path(jobs[0].model))
-    chats = (chat for job in jobs for chat in read_problems(job.problems, job.form())["prompt"].to_pylist())
-    return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
+    chats = ((str(job.problems), read_problems(job.problems, job.form())["prompt"].to_pylist()) for job in jobs)
+    return max(len(tokens) for source, rows in chats for tokens in tokenized(rows, tokenizer, source))
 
 
 def write_results(evaluation: Evaluation, step: str, recorded: Mapping[str, Any], *, chains: bool) -> Path:

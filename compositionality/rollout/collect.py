@@ -22,7 +22,7 @@ from compositionality.rollout.engines.base import Chat, Engine, Tick, run_calls
 from compositionality.rollout.engines.factory import AUTO, check_engine, choose_engine, open_engine
 from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
-from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, readable
+from compositionality.rollout.prompts import check_prompt_lengths, tokenized
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
 from compositionality.rollout.store import (
     STEP,
@@ -111,6 +111,12 @@ def check(settings: CollectSettings) -> None:
         check_unfinished(settings.output, recipe(settings))
 
 
+def check_inputs(settings: CollectSettings) -> None:
+    """Check model and prompts of a collection that is still to be made, as it does itself before it opens an engine."""
+    if not settings.output.exists():
+        _check_prompts(settings, _problems(settings))
+
+
 def _problems(settings: CollectSettings) -> pa.Table:
     problems = read_problems(settings.problems, settings.form())
     return problems.slice(0, settings.limit) if settings.limit else problems
@@ -127,7 +133,7 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
 
 def check_chats(settings: CollectSettings, model: ModelFolder, chats: Iterable[Chat], source: str) -> int:
     """Return the tokens of the longest prompt. UserError, naming ``source``, if they do not fit model or machine."""
-    lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in readable(chats, model.tokenizer, source))
+    lengths = map(len, tokenized(chats, model.tokenizer, source))
     longest = check_prompt_lengths(lengths, settings.max_prompt_tokens, source)
     check_context(model, longest + settings.max_tokens, "the longest prompt + max_tokens")
     check_engine(settings, model.path, longest)

@@ -89,11 +89,20 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
     vocabulary = text_config(config).get("vocab_size")
     if isinstance(vocabulary, int) and len(tokenizer) > vocabulary:
         raise UserError(f"{path}: the tokenizer has {len(tokenizer)} tokens, the model only {vocabulary}")
-    generation = path / "generation_config.json"
-    eos = (read_json_object(generation, AGAIN) if generation.is_file() else config).get("eos_token_id")
-    eos_ids = {tokenizer.eos_token_id, *(eos if isinstance(eos, list) else [eos])} - {None}
+    eos_ids = {tokenizer.eos_token_id, *_further_eos_ids(path)}
     max_positions = text_config(config).get("max_position_embeddings")
     return ModelFolder(path, tokenizer, (*sorted(eos_ids),), max_positions if isinstance(max_positions, int) else None)
+
+
+def _further_eos_ids(path: Path) -> list[int]:
+    """Return the token ids that end a completion by generation_config.json; without that file by config.json."""
+    file = path / "generation_config.json"
+    file = file if file.is_file() else path / "config.json"
+    given = read_json_object(file, AGAIN).get("eos_token_id")
+    ids = given if isinstance(given, list) else [] if given is None else [given]
+    if not all(type(token) is int for token in ids):
+        raise UserError(f"{file}: eos_token_id is {given!r}; give the id of a token, or a list of ids")
+    return ids
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -189,7 +198,7 @@ def load_causal_lm(path: str | Path, **options: Any) -> Any:
 
 
 def check_weights(path: Path) -> None:
-    """Raise UserError for a folder without weights, with a damaged index, or with a truncated file."""
+    """Raise UserError for a folder without weights or output layer, with a damaged index, or with a truncated file."""
     from safetensors import SafetensorError, safe_open
 
     index = path / "model.safetensors.index.json"
@@ -201,14 +210,20 @@ def check_weights(path: Path) -> None:
         names = set(files.values())
     if not names and not list(path.glob("pytorch_model*.bin")):
         raise UserError(f"{path}: no weights (*.safetensors) in the model folder")
+    tensors: set[str] = set()
     for file in (path / name for name in sorted(names)):
         if not file.is_file():
             raise UserError(f"{file}: weights are missing although the index names them")
         try:
-            with safe_open(str(file), framework="np"):  # compares the header with the file's length
-                pass
+            with safe_open(str(file), framework="np") as stream:  # compares the header with the file's length
+                tensors.update(stream.keys())
         except (SafetensorError, OSError) as error:
             raise UserError(f"{file}: damaged weights (truncated?); {AGAIN}") from error
+    config = read_config(path)
+    tied = config.get("tie_word_embeddings", config.get("model_type") not in FAMILIES)
+    has_head = any(name.startswith("lm_head.") for name in tensors)
+    if not tied and not has_head and "model.embed_tokens.weight" in tensors:
+        raise UserError(f"{path}: lm_head.weight is missing, which vLLM would make up; {AGAIN}")
 
 
 # ---- sizes

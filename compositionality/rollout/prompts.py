@@ -32,6 +32,28 @@ def prompts_as_tokens(tokenizer: Any, chats: Iterable[Chat]) -> list[list[int]]:
     return encoded
 
 
+def tokenized(chats: Iterable[Chat], tokenizer: Any, source: str) -> Iterator[list[int]]:
+    """Yield the token ids of each chat; equal neighbours (samples of one problem) are encoded once.
+
+    UserError for the first row that loses characters, has no tokens, or that the chat template refuses.
+    """
+    tokens: list[int] = []
+    last: Chat | None = None
+    for row, chat in enumerate(readable(chats, tokenizer, source)):
+        if chat != last:
+            try:
+                tokens, last = prompt_tokens(tokenizer, chat), chat
+            except Exception as error:  # an expression of a template can raise anything
+                reason = " ".join(str(error).split())[:200]
+                raise UserError(
+                    f"{source}: row {row}: the chat template does not render this prompt: {reason}; change the row, "
+                    "or choose another template with examples/set_chat_template.py"
+                ) from error
+        if not tokens:
+            raise UserError(f"{source}: row {row}: the prompt has no tokens with this chat template; remove the row")
+        yield tokens
+
+
 def check_prompt_lengths(lengths: Iterable[int], limit: int, source: str) -> int:
     """Return the length of the longest prompt in tokens. UserError if any is over ``limit``."""
     lengths = list(lengths)

@@ -21,6 +21,7 @@ from compositionality.ranges import (
     Workers,
 )
 from compositionality.reward.function import FunctionSettings
+from compositionality.rollout.engines.vllm import check_temperature
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
 from compositionality.types import SamplingOptions
@@ -89,6 +90,8 @@ def check_settings(settings: CollectSettings) -> None:
     if settings.engine not in ENGINES:
         raise UserError(f"engine={settings.engine}: unknown; {choices(settings.engine, [*ENGINES, 'auto'])}")
     check_installed(ENGINES[settings.engine], f"engine={settings.engine}")
+    if settings.engine in ("vllm", "ray"):
+        check_temperature(settings.temperature, "engine=builtin or engine=transformers")
     if settings.engine == "openai":
         if not settings.base_url:
             raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")

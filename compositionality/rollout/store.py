@@ -96,9 +96,13 @@ def shard_table(
 
 
 def has_other_rollouts(output: Path, identity: Identity) -> bool:
-    """Return whether ``output`` has half-finished rollouts of other settings or inputs."""
+    """Return whether ``output`` has half-finished rollouts, at least a shard, of other settings or inputs."""
     begun = working_path(output) / RECIPE
-    return begun.is_file() and begun.read_text() != json.dumps(identity, indent=1)
+    return _has_shards(output) and begun.is_file() and begun.read_text() != json.dumps(identity, indent=1)
+
+
+def _has_shards(output: Path) -> bool:
+    return any(working_path(output).glob("shards/*"))
 
 
 class WorkingFolder:
@@ -163,7 +167,7 @@ def working_path(output: Path) -> Path:
 def check_unfinished(output: Path, recipe: Recipe) -> None:
     """Raise UserError if ``output`` has half-finished rollouts of other settings; does not hash inputs."""
     begun = working_path(output) / RECIPE
-    if not begun.is_file():
+    if not begun.is_file() or not _has_shards(output):
         return
     with contextlib.suppress(ValueError):
         step, settings, _ = json.loads(begun.read_text())

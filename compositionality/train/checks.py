@@ -11,6 +11,7 @@ from compositionality.gpus import count_gpus
 from compositionality.http_json import address_of
 from compositionality.ranges import SINGLE, VERL
 from compositionality.reward.shapes import Control
+from compositionality.rollout.engines.vllm import check_temperature
 from compositionality.train.grpo_settings import GAE, GrpoRolloutSettings, GrpoSettings
 from compositionality.train.launch import world_size
 from compositionality.train.run_folder import flatten
@@ -114,6 +115,7 @@ def _check_sampler(rollout: GrpoRolloutSettings, engine: str) -> None:
     if name == "vllm" and engine == "single":
         if os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu":  # else it is for another machine
             check_installed(name, "rollout.engine=vllm")
+        check_temperature(rollout.temperature, "rollout.engine=builtin", "rollout.temperature")
         if not rollout.top_k and rollout.top_p == 1:
             return
         raise UserError(

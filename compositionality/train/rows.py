@@ -20,8 +20,8 @@ from compositionality.rollout.prompts import (
     chat_row,
     chat_text,
     check_prompt_lengths,
-    prompts_as_tokens,
     readable,
+    tokenized,
 )
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.memory import check_training
@@ -192,7 +192,7 @@ def tokenize_problems(
     columns = ("data_source", "prompt", "reward_model", *(["extra_info"] if row_format.any_source else []))
     for path in map(Path, paths):
         rows = read_problems(path, row_format).select([*columns]).to_pylist()
-        prompts = prompts_as_tokens(tokenizer, readable((row["prompt"] for row in rows), tokenizer, str(path)))
+        prompts = [*tokenized((row["prompt"] for row in rows), tokenizer, str(path))]
         check_prompt_lengths(map(len, prompts), max_tokens, str(path))
         for row, prompt_ids in zip(rows, prompts, strict=True):
             counts[row["data_source"]] += 1

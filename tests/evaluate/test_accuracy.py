@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assets import save, tiny_model
 from studies import evaluation, problem_file
 
 from compositionality.config.cli import parse
@@ -102,6 +103,17 @@ def test_only_new_and_changed_checkpoints_are_asked(tmp_path: Path, problems: Pa
     assert asked == ["even", "good", "good"]
     evaluate(settings(tmp_path, problems, ["even"], force=True))
     assert (asked, set(read(output / "results.parquet")["arm"])) == (["even", "good", "good"], {"even"})
+
+
+def test_p18_every_model_is_checked_before_the_first_is_sampled(tmp_path: Path, problems: Path) -> None:
+    save(tmp_path / "sound", *tiny_model(["func_3", "func_17"]))
+    evaluation = EvaluationSettings(
+        models=[f"{tmp_path}/sound", f"{tmp_path}/gone"], problems=[f"test:{problems}"], output=tmp_path / "out",
+        engine="builtin", max_tokens=4,
+    )  # fmt: skip
+    with pytest.raises(UserError, match="gone: no such model folder"):
+        evaluate(evaluation)
+    assert not [*tmp_path.glob("out/rollouts/*/*")]
 
 
 def test_several_samples_and_a_limit(tmp_path: Path, problems: Path, asked: list[str]) -> None:

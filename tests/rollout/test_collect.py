@@ -18,7 +18,7 @@ from rich.console import Console
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.rollout.collect import Meter, calls_of, collect
+from compositionality.rollout.collect import Meter, calls_of, check, collect
 from compositionality.rollout.engines.base import run_calls
 from compositionality.rollout.store import (
     SCHEMA,
@@ -99,6 +99,16 @@ def test_a_half_finished_folder_of_another_recipe_is_kept_unless_forced(problems
     collect(fake_settings(problems, output, n_samples=2, rows_per_shard=50), engine)
     assert engine.calls == [50, 50]
     assert not working_path(output).exists()
+
+
+def test_a_collection_that_made_no_shard_does_not_block_another(problems, output):
+    """A wrong address of a server or a model that the engine cannot load is corrected, and the command run again."""
+    with pytest.raises(RuntimeError, match="dead"):
+        collect(fake_settings(problems, output), DyingEngine(calls=0))
+    corrected = fake_settings(problems, output, n_samples=2)
+    check(corrected)
+    collect(corrected, FakeEngine())
+    assert rollout_manifest(output).settings["n_samples"] == 2
 
 
 @pytest.mark.parametrize("damage", ["truncated", "another shard's rows", "a flipped bit", "an altered response"])

@@ -1,5 +1,6 @@
 """What the two engines of this process have in common: answers end, repeat, and do not depend on their neighbours."""
 
+import json
 import math
 import shutil
 from dataclasses import replace
@@ -61,6 +62,31 @@ def test_temperature_zero_is_greedy_whatever_the_seed_and_the_engine(engine, tin
     answers = engine.generate(*inputs(40), GREEDY)
     assert answers == engine.generate(*inputs(40, run_seed=3), GREEDY)
     assert answers == TransformersEngine(tiny_model).generate(*inputs(40), GREEDY)
+
+
+def test_sampling_defaults_of_the_model_folder_do_not_count(tiny_model, tmp_path):
+    """Qwen2.5-Instruct's generation_config.json has a repetition penalty, which ``generate`` would apply."""
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 3, "repetition_penalty": 1.3}))
+    assert TransformersEngine(folder).generate(*inputs(8), GREEDY) == BuiltinEngine(folder).generate(*inputs(8), GREEDY)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_p18_logits_of_nan_are_one_line(tiny_model, tmp_path, name, temperature):
+    """A diverged model would answer with nothing, and count as one that is always wrong."""
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    save_file({key: weight * math.nan for key, weight in weights.items()}, folder / "model.safetensors")
+    with pytest.raises(UserError, match="the model's logits are NaN; its weights are damaged, or its training diverge"):
+        ENGINES[name](folder).generate(*inputs(4), replace(GREEDY, temperature=temperature))
+
+
+def test_tables_of_rotations_in_old_checkpoints_are_passed_over(tiny_model, tmp_path):
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    weights = load_file(folder / "model.safetensors") | {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(16)}
+    save_file(weights, folder / "model.safetensors")
+    assert BuiltinEngine(folder).generate(*inputs(5), GREEDY) == BuiltinEngine(tiny_model).generate(*inputs(5), GREEDY)
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,7 @@ from compositionality.rollout.model_folder import known_shape, shape_of, shape_o
 from compositionality.rollout.sampler.decoder import Decoder
 from compositionality.rollout.sampler.kv_cache import prefill
 from compositionality.rollout.sampler.sampler import _rows_that_fit
-from compositionality.rollout.settings import CollectSettings, SamplingSettings
+from compositionality.rollout.settings import CollectSettings, SamplingSettings, check_settings
 from compositionality.rollout.store import rollout_manifest
 
 
@@ -133,6 +134,19 @@ def test_p18_heads_that_vllm_does_not_take_on_a_cpu_are_one_line(tiny_model, tmp
     said = r"narrow: the head size is 16, vLLM on a CPU supports only 32, .*; give "
     with pytest.raises(UserError, match=f"{said}engine=builtin"):
         open_engine(CollectSettings(model=str(narrow), engine=engine), 20)
+
+
+@pytest.mark.parametrize("temperature", [0.005, 2.5])
+def test_p18_temperatures_that_vllm_changes_or_refuses_are_one_line(tmp_path, machine, monkeypatch, temperature):
+    """It rounds small ones up to 0.01."""
+    machine(gpu=False, installed=True)
+    settings = CollectSettings("vllm", problems=tmp_path, output=tmp_path, model="m", temperature=temperature)
+    for engine in ("vllm", "ray"):
+        monkeypatch.setattr("compositionality.rollout.settings.check_installed", lambda *_: None)
+        with pytest.raises(UserError, match=rf"^temperature={temperature}: vLLM takes 0 .* from 0.01 to 2; give "):
+            check_settings(replace(settings, engine=engine))
+        check_settings(replace(settings, engine=engine, temperature=0.0))
+    check_settings(replace(settings, engine="builtin"))
 
 
 @pytest.mark.full

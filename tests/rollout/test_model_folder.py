@@ -11,6 +11,7 @@ from fake_engine import contents, write_problems
 from huggingface_hub import constants
 from safetensors.numpy import load_file, save_file
 
+from compositionality import sample
 from compositionality.data.artefact import tree_hash
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
@@ -78,7 +79,12 @@ DAMAGES = [  # what is done to a folder, and what is said of it
     (remove("tokenizer*"), "no tokenizer"),
     (remove("chat_template.jinja"), "no chat template"),
     (edit("tokenizer_config.json", eos_token=None), "no EOS token"),
+    (edit("config.json", tie_word_embeddings=False), r"copy: lm_head\.weight is missing"),
     (write("adapter_config.json", "{}"), r"copy: holds an adapter \(adapter_config.json\)"),
+    *(
+        (edit("generation_config.json", eos_token_id=ids), rf"generation_config\.json: eos_token_id is {told}; give ")
+        for ids, told in (("3", "'3'"), ([3, "4"], r"\[3, '4'\]"), (True, "True"), (3.5, r"3\.5"))
+    ),
     (edit("config.json", hidden_size="wide"), r"copy/config\.json does not load: .*'hidden_size'"),
     (edit("config.json", vocab_size=100), "the tokenizer has 260 tokens, the model only 100"),
     *(
@@ -132,6 +138,24 @@ def test_the_models_own_template_makes_the_prompt(tiny_model):
     tokens = prompt_tokens(tokenizer, chat)
     assert tokenizer.decode(tokens) == "<|user|>héllo<|assistant|>"
     assert prompts_as_tokens(tokenizer, [chat, chat]) == [tokens, tokens]
+
+
+REFUSES = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+WITH_SYSTEM = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("template", "chat", "told"),
+    [
+        (REFUSES + "{{ messages[0]['content'] }}", WITH_SYSTEM, "does not render this prompt: no system role; change"),
+        ("{{ messages[0]['content'] }}", [{"role": "user", "content": ""}], "the prompt has no tokens"),
+    ],
+    ids=["refused by the template", "empty"],
+)
+def test_p18_a_prompt_that_no_engine_takes_is_one_line(copy, template, chat, told):
+    (copy / "chat_template.jinja").write_text(template)
+    with pytest.raises(UserError, match=rf"^prompts: row 1: .*{told}"):
+        sample(copy, ["2", chat], engine="transformers", max_tokens=4)
 
 
 @pytest.fixture(scope="module")

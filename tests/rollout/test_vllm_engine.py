@@ -1,7 +1,9 @@
 """The real vLLM (CPU build or GPU) and its Ray replicas, with a tiny random model; its server: test_vllm_server.py."""
 
+import json
 import os
 import random
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +14,10 @@ from fake_engine import contents, write_problems
 from held import held
 
 from compositionality.config.cli import parse
+from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
+from compositionality.rollout.engines.local import TransformersEngine
+from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions, is_cpu_build
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import working_path
 from compositionality.seeds import request_seed
@@ -23,10 +28,16 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "collect_rollouts.py"
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_model):
-    from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
+def model(tiny_model, tmp_path_factory):
+    """Ends completions by ordinary tokens, too, as some chat models do."""
+    folder = shutil.copytree(tiny_model, tmp_path_factory.mktemp("vllm") / "model")
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [3, 70, 80]}))
+    return folder
 
-    engine = VllmEngine(tiny_model, VllmOptions(max_model_len=256))
+
+@pytest.fixture(scope="module")
+def engine(model):
+    engine = VllmEngine(model, VllmOptions(max_model_len=256))
     yield engine
     engine.close()
 
@@ -49,13 +60,19 @@ def test_p07_seeded_requests_repeat_themselves(engine):
     assert engine.generate(*inputs(40, run_seed=1), options) != answers[:40]
 
 
-def test_p13_greedy_answers_agree_with_transformers(engine, tiny_model):
-    from compositionality.rollout.engines.local import TransformersEngine
-
+def test_p13_greedy_answers_agree_with_transformers(engine, model):
     options = SamplingOptions(temperature=0.0, max_tokens=24)
-    theirs = TransformersEngine(tiny_model).generate(*inputs(64), options)
+    theirs = TransformersEngine(model).generate(*inputs(64), options)
     same = sum(a == b for a, b in zip(engine.generate(*inputs(64), options), theirs, strict=True))
     assert same >= 62  # a random model has near ties
+
+
+@pytest.mark.skipif(not is_cpu_build(), reason="on a GPU the two draw otherwise")
+def test_texts_are_decoded_as_by_the_other_engines(engine, model):
+    """Also those that end by an ordinary token, or inside a character."""
+    options = SamplingOptions(max_tokens=24)
+    theirs = TransformersEngine(model).generate(*inputs(64), options)
+    assert sum(a == b for a, b in zip(engine.generate(*inputs(64), options), theirs, strict=True)) >= 62
 
 
 def words_of(problems, output, model):
@@ -63,12 +80,12 @@ def words_of(problems, output, model):
     return [*(f"{key}={value}" for key, value in settings.items()), "max_tokens=16", "rows_per_shard=32"]
 
 
-def test_p07_vllm_killed_and_through_ray_gives_the_same_files(engine, tiny_model, tmp_path):
+def test_p07_vllm_killed_and_through_ray_gives_the_same_files(engine, model, tmp_path):
     """Begun by a vLLM that is killed, ended by two of Ray: as one makes them by itself."""
     problems, begun = write_problems(tmp_path / "problems.parquet", 64), tmp_path / "begun"
-    words = words_of(problems, tmp_path / "whole", tiny_model)
+    words = words_of(problems, tmp_path / "whole", model)
     collect(parse(CollectSettings, words), engine)
-    again, warm = words_of(problems, begun, tiny_model), warm_verl()
+    again, warm = words_of(problems, begun, model), warm_verl()
     kill_after([warm["PYTHON"], *held("shard", 6, PROGRAM), *again], working_path(begun), shards=3)
     done = [path.name for path in working_path(begun).glob("shards/shard-*")]
     assert 3 <= len(done) < 8, "neither vLLM nor Ray made all of them"
@@ -85,3 +102,11 @@ def kill_after(command, working, shards):
     time.sleep(random.Random(shards).uniform(0, 0.3))
     process.kill()
     process.wait()
+
+
+def test_p18_a_model_that_vllm_cannot_load_is_one_line(model, tmp_path):
+    folder = shutil.copytree(model, tmp_path / "deeper")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    with pytest.raises(UserError, match=r"deeper: vLLM does not start with this model: Following weights were not"):
+        VllmEngine(folder, VllmOptions(max_model_len=64))

@@ -18,6 +18,7 @@ from compositionality.types import LENGTH, STOP, Completion, SamplingOptions
 
 ROWS, GPU_ROWS = 512, 4096  # completions per batch of the built-in sampler
 BATCH = 256  # of transformers
+TABLE_OF_ROTATIONS = ".rotary_emb.inv_freq"  # in old Llama checkpoints; it follows from the config
 
 
 class _LocalEngine:
@@ -61,7 +62,8 @@ class BuiltinEngine(_LocalEngine):
             dtype=auto_dtype if dtype == "auto" else getattr(torch, dtype),
             max_rows=ROWS if self._device == "cpu" else GPU_ROWS,
         )
-        self._model.load(read_weights(model))
+        stored = (named for named in read_weights(model) if not named[0].endswith(TABLE_OF_ROTATIONS))
+        self._model.load(stored)
 
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
@@ -95,9 +97,12 @@ class TransformersEngine(_LocalEngine):
     """Generates in batches of BATCH prompts of similar length; every completion has its own random generator."""
 
     def __init__(self, model: Path, *, dtype: str = "auto") -> None:
+        from transformers import GenerationConfig
+
         super().__init__(model)
         dtype = "float32" if self._device == "cpu" and dtype == "auto" else dtype
         self._model = load_causal_lm(model, dtype=dtype).to(self._device).eval()
+        self._model.generation_config = GenerationConfig()  # generate adds the folder's: penalties, suppressed tokens
 
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
@@ -162,6 +167,8 @@ class SeededSampler:
 
         from compositionality.rollout.sampler.sampler import truncated
 
+        if logits_BV.isnan().any():
+            raise UserError("the model's logits are NaN; its weights are damaged, or its training diverged")
         if self._options.temperature == 0:
             return logits_BV
         scores_BV = truncated(logits_BV.float() / self._options.temperature, self._options)

