@@ -18,10 +18,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from compositionality.data.git import code_version
 from compositionality.errors import UserError, check_can_be_made
@@ -34,13 +34,20 @@ UNCHECKED: dict[str, None] = {}  # missing inputs that a dry run of this process
 OUTDATED: ContextVar[Set[Path]] = ContextVar("OUTDATED", default=frozenset())  # what a dry run makes anew
 
 
+def _inside(files: dict[str, str]) -> dict[str, str]:
+    """Return files of a manifest whose names stay in its folder: they are read, and copied by ``publish``."""
+    if any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
+        raise ValueError
+    return files
+
+
 class Manifest(BaseModel):
     """The origin of a result. ``inputs`` and ``files`` map names to sha256 hex digests."""
 
     step: str
     settings: dict[str, Any]
     inputs: dict[str, str]
-    files: dict[str, str]
+    files: Annotated[dict[str, str], AfterValidator(_inside)]
     code: str
     facts: dict[str, Any] = {}
 
@@ -233,6 +240,7 @@ def make(
     always be made again, and nothing is said of one that is up to date. Another process that makes it is waited for
     ``wait`` seconds; a ``force`` that depends on the files is called then. UserErrors are those of ``is_done``.
     """
+    check_place(target, recipe.inputs.values())  # first: the lock lies beside the target, which may be in an input
     with exclusive(target, wait):
         forced = force() if callable(force) else force
         if is_done(target, recipe, force=forced or (follows and _is_outdated(target, recipe))):
