@@ -18,10 +18,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from compositionality.data.git import code_version
 from compositionality.errors import UserError, check_can_be_made
@@ -34,20 +34,13 @@ UNCHECKED: dict[str, None] = {}  # missing inputs that a dry run of this process
 OUTDATED: ContextVar[Set[Path]] = ContextVar("OUTDATED", default=frozenset())  # what a dry run makes anew
 
 
-def _inside(files: dict[str, str]) -> dict[str, str]:
-    """Return files of a manifest whose names stay in its folder: they are read, and copied by ``publish``."""
-    if any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
-        raise ValueError
-    return files
-
-
 class Manifest(BaseModel):
     """The origin of a result. ``inputs`` and ``files`` map names to sha256 hex digests."""
 
     step: str
     settings: dict[str, Any]
     inputs: dict[str, str]
-    files: Annotated[dict[str, str], AfterValidator(_inside)]
+    files: dict[str, str]
     code: str
     facts: dict[str, Any] = {}
 
@@ -98,9 +91,9 @@ def input_hash(path: Path, *, dry: bool = False) -> str:
 def _checked_hashes(target: Path, manifest: Manifest, fix: str, *, dry: bool = False) -> dict[str, str]:
     """Return the hashes of the files that the manifest names; UserError, ending with ``fix``, for one that differs."""
     root, made = target if target.is_dir() else target.parent, manifest_path(target).stat().st_mtime_ns
-    for path, expected in ((root / name, expected) for name, expected in manifest.files.items()):
-        if not path.is_file():
-            raise UserError(f"{path}: missing; {fix}")
+    for name, expected in manifest.files.items():
+        if not (path := root / name).is_file() or {"..", "/"} & {*Path(name).parts}:  # publish would copy it
+            raise UserError(f"{path}: missing in {root}; {fix}")
         is_read = not dry or path.stat().st_size < LARGE or path.stat().st_mtime_ns > made
         if is_read and file_hash(path) != expected:
             raise UserError(f"{path}: altered or truncated since it was made; {fix}")
@@ -249,8 +242,7 @@ def make(
             return None
         facts: dict[str, Any] = {}
         with new_artefact(target, recipe, facts) as partial:
-            figures = body(partial)
-            facts.update(figures if isinstance(figures, Mapping) else {})
+            facts |= figures if isinstance(figures := body(partial), Mapping) else {}
         return facts
 
 

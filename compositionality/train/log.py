@@ -174,8 +174,7 @@ class Completions:
         if self.table is None:
             self.table = wandb.Table(columns=["step", *rows[0]], log_mode="INCREMENTAL")
         for row in rows:  # by name: an earlier version may have kept other keys; a table's columns cannot grow
-            cells = {**row, "step": step}
-            self.table.add_data(*map(cells.get, self.table.columns))
+            self.table.add_data(*map({**row, "step": step}.get, self.table.columns))
         return {TABLE: self.table}
 
 

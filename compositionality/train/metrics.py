@@ -70,12 +70,12 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     fix = "delete that line, or move the run's folder away and train again"
     row = parse_json_object(line.decode(errors="replace"), where, fix)
     check_shape(row, {"step": int}, where, fix)
-    return {name: value if is_finite(value) else None for name, value in row.items()}
+    return {name: finite(value) for name, value in row.items()}
 
 
-def is_finite(value: object) -> bool:
-    """Return False for nan, infinity and integers that no float holds; True for what is no number."""
-    return not isinstance(value, int | float) or abs(value) <= sys.float_info.max
+def finite(value: Any) -> Any:
+    """Return a value; None for nan, infinity and integers that no float holds."""
+    return None if isinstance(value, int | float) and not abs(value) <= sys.float_info.max else value
 
 
 DAMAGED = "delete this checkpoint; an earlier one is taken"
@@ -114,11 +114,7 @@ def is_update(row: Mapping[str, Any]) -> bool:
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
     """Return the numbers (numpy's and torch's scalars too) and strings of ``data``; None for what is not finite."""
     values = {key: value.item() if getattr(value, "ndim", None) == 0 else value for key, value in data.items()}
-    return {
-        key: value if is_finite(value) else None
-        for key, value in values.items()
-        if isinstance(value, str | int | float)
-    }
+    return {key: finite(value) for key, value in values.items() if isinstance(value, str | int | float)}
 
 
 FORWARD, FORWARD_AND_BACKWARD, THROUGH_FROZEN = 2, 6, 4
