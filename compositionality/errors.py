@@ -96,7 +96,6 @@ def system_error(error: OSError | MemoryError) -> str:
     if isinstance(error, FileNotFoundError) and names and names[0].endswith(".lock"):  # made first, beside a result
         return f"{names[0]}: no file can be made there; choose another path"
     reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-    reason += next(
-        (f"; {fix}" for code, fix in FIXES.items() if code == error.errno or os.strerror(code) in reason), ""
-    )
+    fixes = [fix for code, fix in FIXES.items() if code == error.errno or os.strerror(code) in reason]
+    reason = "; ".join([reason, *fixes[:1]])
     return f"{' and '.join(names)}: {reason}" if names else reason

@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass
+from itertools import groupby
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
@@ -237,11 +238,18 @@ def _read_value(word: str, text: str, loader: Any) -> Any:
 def help_text(schema: type[Any], doc: str) -> str:
     """Return the entry point's help, then its keys (also of nested dataclasses) with type, default and description.
 
+    Keys with a prefix, as ``model.path``, stand below the first line of their dataclass.
     The description of a key is its field's metadata ``help``, or the comment after the field.
     """
     rows = list(_help_rows(schema, _defaults(schema), ""))
     width = max(len(key) for key, _, _ in rows)
-    lines = [f"  {key:<{width}}  {kind}{'  # ' + phrase if phrase else ''}" for key, kind, phrase in rows]
+    titles = {
+        name: str(value.__doc__).partition("\n")[0] for name, value in _defaults(schema).items() if is_dataclass(value)
+    }
+    lines = list[str]()
+    for section, keys in groupby(rows, lambda row: row[0].rpartition(".")[0].partition(".")[0]):
+        lines += ["", f"{section}: {titles[section]}"] if section else [""] if lines else []
+        lines += [f"  {key:<{width}}  {kind}{'  # ' + phrase if phrase else ''}" for key, kind, phrase in keys]
     if sys.stdout.isatty():
         columns = get_terminal_size().columns
         lines = [fill(line, columns, subsequent_indent=" " * min(width + 4, columns // 3)) for line in lines]

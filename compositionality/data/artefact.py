@@ -91,9 +91,9 @@ def input_hash(path: Path, *, dry: bool = False) -> str:
 def _checked_hashes(target: Path, manifest: Manifest, fix: str, *, dry: bool = False) -> dict[str, str]:
     """Return the hashes of the files that the manifest names; UserError, ending with ``fix``, for one that differs."""
     root, made = target if target.is_dir() else target.parent, manifest_path(target).stat().st_mtime_ns
-    for path, expected in ((root / name, expected) for name, expected in manifest.files.items()):
-        if not path.is_file():
-            raise UserError(f"{path}: missing; {fix}")
+    for name, expected in manifest.files.items():
+        if not (path := root / name).is_file() or {"..", "/"} & {*Path(name).parts}:  # publish would copy it
+            raise UserError(f"{path}: missing in {root}; {fix}")
         is_read = not dry or path.stat().st_size < LARGE or path.stat().st_mtime_ns > made
         if is_read and file_hash(path) != expected:
             raise UserError(f"{path}: altered or truncated since it was made; {fix}")
@@ -233,6 +233,7 @@ def make(
     always be made again, and nothing is said of one that is up to date. Another process that makes it is waited for
     ``wait`` seconds; a ``force`` that depends on the files is called then. UserErrors are those of ``is_done``.
     """
+    check_place(target, recipe.inputs.values())  # first: the lock lies beside the target, which may be in an input
     with exclusive(target, wait):
         forced = force() if callable(force) else force
         if is_done(target, recipe, force=forced or (follows and _is_outdated(target, recipe))):
@@ -241,8 +242,7 @@ def make(
             return None
         facts: dict[str, Any] = {}
         with new_artefact(target, recipe, facts) as partial:
-            figures = body(partial)
-            facts.update(figures if isinstance(figures, Mapping) else {})
+            facts |= figures if isinstance(figures := body(partial), Mapping) else {}
         return facts
 
 

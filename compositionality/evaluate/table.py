@@ -70,6 +70,7 @@ PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)"
 GOLD_PASS = re.compile(r"gold_pass@([1-9]\d*)")
 PAIRED = re.compile(r"(beyond|new)@(1e-\d+)|support_(kept|gained|lost)")
 READABLE = 0.8  # steps are not evaluated if a smaller share of the answers could be read
+ROUNDING = 0.01  # nats that a log-prob may be above 0
 SOLVED = 0.25  # a problem counts as solved by a model that gives its gold solution a larger probability
 
 
@@ -138,7 +139,7 @@ def check_schema(path: Path) -> None:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read a table without its column ``skills``. UserError for another schema, and for repeated or missing rows."""
+    """Read a table without its column ``skills``. UserError for another schema, and rows or values that cannot be."""
     check_schema(path)
     columns = [name for name in SCHEMA.names if name != "skills"]
     rows: pd.DataFrame = pq.read_table(path, schema=SCHEMA, columns=columns).to_pandas()
@@ -149,7 +150,24 @@ def read(path: Path) -> pd.DataFrame:
     if not whole.all():
         file, arm = whole.idxmin()
         raise UserError(f"{path}: {arm} on {file}: missing or repeated rows; make it again with --force")
+    _check_values(path, rows)
     return rows
+
+
+def _check_values(path: Path, rows: pd.DataFrame) -> None:
+    """Raise UserError for a table without rows, and for the first row with a value that no evaluation gives."""
+    if rows.empty:
+        raise UserError(f"{path}: has no rows; make it again with --force")
+    n, judged, right = (rows[name] for name in ("n", "judged", "right"))
+    faults = {name: rows[name].isna() for name in (*KEYS, "n", "judged", "right")}
+    faults["right, judged, n"] = ~((right >= 0) & (right <= judged) & (judged <= n))
+    faults["gold_log_prob"] = ~rows["gold_log_prob"].fillna(0.0).between(-np.finfo(float).max, ROUNDING)
+    for name, at in faults.items():
+        if at.any():
+            row = rows.loc[at.idxmax()]
+            values = ", ".join(f"{column}={row[column]}" for column in name.split(", "))
+            place = f"{path}: {row['arm']} on {row['file']}, problem {row['problem']}"
+            raise UserError(f"{place}: {values}, which no evaluation gives; make it again with --force")
 
 
 def concatenate(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

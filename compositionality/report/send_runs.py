@@ -12,7 +12,7 @@ from typing import Any
 
 from compositionality.config.cli import run
 from compositionality.config.profile import with_key
-from compositionality.data.artefact import MANIFEST, combined_hash, file_hash, read_manifest
+from compositionality.data.artefact import MANIFEST, combined_hash, file_hash, read_manifest, verify
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import MissingPackageError, UserError
 from compositionality.evaluate.table import RESULTS
@@ -60,7 +60,7 @@ def send_runs(settings: SendSettings) -> None:
     for folder in trainings:  # a fit has read their metrics
         by_hash |= {file_hash(folder / "metrics.jsonl"): model for model in models_in(folder)[:1]}
     for folder in trainings:
-        recipe = read_json_object(folder / RECIPE, "train it again")
+        recipe = recipe_of(folder)
         job = "pretrain" if recipe["step"] == "pretrain_tiny" else "rl" if "grpo" in recipe["step"] else "sft"
         result = model_of(folder) if job == "pretrain" else None
         models = [result] if result else models_in(folder)
@@ -75,10 +75,15 @@ def send_runs(settings: SendSettings) -> None:
             print(f"{path}: sent")
 
 
+def recipe_of(folder: Path) -> dict[str, Any]:
+    """Return what a training run was started with. UserError if its file is damaged."""
+    return read_json_object(folder / RECIPE, "train it again", {"step": str, "settings": dict, "inputs": dict})
+
+
 def write_boards(place: Path, trainings: Iterable[Path], results: Iterable[Path]) -> None:
     """Write each run as TensorBoard reads it, below ``place``; one that is there is replaced."""
     for folder in trainings:
-        recipe = read_json_object(folder / RECIPE, "train it again")
+        recipe = recipe_of(folder)
         result = model_of(folder) if recipe["step"] == "pretrain_tiny" else folder
         with new_board(place, result, recipe["settings"]) as board:
             for row, completions in rows_with_completions(folder):
@@ -119,7 +124,10 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(settings: SendSettings) -> tuple[list[Path], list[Path]]:
-    """Return the folders of trainings and the results that the given folders hold. UserError as ``send_runs``."""
+    """Return the folders of trainings and the results that the given folders hold.
+
+    UserError as ``send_runs``, and for a damaged recipe or an altered result: nothing is sent then.
+    """
     logger = "tensorboard" if settings.tensorboard else "wandb"
     if find_spec(logger) is None:
         raise MissingPackageError(f"{logger} is not installed; run: pip install {logger}")
@@ -131,7 +139,12 @@ def check(settings: SendSettings) -> tuple[list[Path], list[Path]]:
     results = [path for place in places for path in artefacts(place) if is_result(path)]
     if not trainings and not results:
         where = ", ".join(settings.runs)
-        raise UserError(f"{where}: holds no training run (recipe.json, metrics.jsonl) and no result; give one")
+        files = ", ".join((RECIPE, "metrics.jsonl", WANDB_ID))
+        raise UserError(f"{where}: holds no training run ({files}) and no result; give one")
+    for folder in trainings:
+        recipe_of(folder)
+    for path in results:
+        verify(path)
     return [*dict.fromkeys(trainings)], [*dict.fromkeys(results)]
 
 

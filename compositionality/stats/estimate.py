@@ -283,17 +283,29 @@ def wilson(share: Floats | float, n: Floats | float) -> tuple[Floats, Floats]:
 
 def tango(won: Floats, lost: Floats, n: float) -> tuple[Floats, Floats]:
     """Return Tango's score interval (Statistics in Medicine 17, 1998) of ``won`` − ``lost`` over ``n`` problems."""
+    low, high = (  # the lower end as the upper one of the mirror image
+        np.array([_upper_end(*shares, n) for shares in zip(more.tolist(), less.tolist(), strict=True)])
+        for more, less in ((lost, won), (won, lost))
+    )
+    return np.minimum(-low, won - lost), np.maximum(high, won - lost)
 
-    more, less = np.stack([won, lost]), np.stack([lost, won])  # the upper end, and the lower one as its mirror image
-    inside, outside = more - less, np.ones_like(more)
+
+def _upper_end(more: float, less: float, n: float) -> float:
+    """Return the upper end of Tango's interval of ``more`` − ``less``.
+
+    With plain floats: of a single share they are ten times as fast as arrays.
+    """
+    inside, outside = more - less, 1.0
     for _ in range(40):  # bisection between the value and 1: the score test refuses values above the end
         middle = (inside + outside) / 2
         b = -more - less + (2 - more + less) * middle
-        share_less = (np.sqrt(np.maximum(b * b + 8 * less * middle * (1 - middle), 0)) - b) / 4
-        variance = np.maximum(2 * share_less + middle * (1 - middle), TIE) / n
-        refused = middle - more + less > Z * np.sqrt(variance)
-        inside, outside = np.where(refused, inside, middle), np.where(refused, middle, outside)
-    return np.minimum(-outside[1], won - lost), np.maximum(outside[0], won - lost)
+        share_less = (math.sqrt(max(b * b + 8 * less * middle * (1 - middle), 0)) - b) / 4
+        variance = max(2 * share_less + middle * (1 - middle), TIE) / n
+        if middle - more + less > Z * math.sqrt(variance):
+            outside = middle
+        else:
+            inside = middle
+    return outside
 
 
 def few_events(residual_GK: Floats) -> Floats:

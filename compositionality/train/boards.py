@@ -272,7 +272,7 @@ class TensorBoard:
             self.write_table(TABLE, generations, row["step"])
 
     def write_table(self, name: str, rows: Sequence[Mapping[str, Any]], step: int = 0) -> None:
-        """Add rows with the same keys, as a table in Markdown."""
+        """Add rows as a table in Markdown."""
         self.writer.add_text(name, markdown(rows), step)
 
     def write_figure(self, name: str, png: bytes) -> None:
@@ -325,8 +325,9 @@ def public_settings(settings: Mapping[str, Any]) -> dict[str, bool | int | float
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows with the same keys as a table in Markdown."""
-    lines = [[*rows[0]], ["---"] * len(rows[0]), *([*row.values()] for row in rows)]
+    """Return rows as a table in Markdown, with a column for each key that one of them has."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names, ["---"] * len(names), *([row.get(name, "") for name in names] for row in rows)]
     return "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines)
 
 

@@ -173,8 +173,8 @@ class Completions:
 
         if self.table is None:
             self.table = wandb.Table(columns=["step", *rows[0]], log_mode="INCREMENTAL")
-        for row in rows:
-            self.table.add_data(step, *row.values())
+        for row in rows:  # by name: an earlier version may have kept other keys; a table's columns cannot grow
+            self.table.add_data(*map({**row, "step": step}.get, self.table.columns))
         return {TABLE: self.table}
 
 

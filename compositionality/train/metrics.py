@@ -11,6 +11,7 @@ import contextlib
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def entropies(path: Path, steps: int) -> list[float]:
 
     UserError where it does not say.
     """
-    by_step = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
+    by_step = {row["step"]: value for row in read_metrics(path) if (value := row.get(ROLLOUT_ENTROPY)) is not None}
     if missing := [step for step in range(1, steps + 1) if step not in by_step]:
         raise UserError(
             f"{path}: no {ROLLOUT_ENTROPY} of step {missing[0]}: a finished run of engine=single is needed "
@@ -56,7 +57,7 @@ def entropies(path: Path, steps: int) -> list[float]:
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a metrics file, ``{"step": 3, "train/loss": 0.7, …}``, without a line cut off by a crash.
 
-    UserError that names any other line that is no such row.
+    Nan, infinity and integers that no float holds are None. UserError that names any other line that is no such row.
     """
     *lines, last = path.read_bytes().split(b"\n") if path.is_file() else [b""]
     rows = [_row(line, f"{path}: line {number}") for number, line in enumerate(lines, 1) if line.strip()]
@@ -69,7 +70,12 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     fix = "delete that line, or move the run's folder away and train again"
     row = parse_json_object(line.decode(errors="replace"), where, fix)
     check_shape(row, {"step": int}, where, fix)
-    return row
+    return {name: finite(value) for name, value in row.items()}
+
+
+def finite(value: Any) -> Any:
+    """Return a value; None for nan, infinity and integers that no float holds."""
+    return None if isinstance(value, int | float) and not abs(value) <= sys.float_info.max else value
 
 
 DAMAGED = "delete this checkpoint; an earlier one is taken"
@@ -106,13 +112,9 @@ def is_update(row: Mapping[str, Any]) -> bool:
 
 
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
-    """Return the numbers (numpy's and torch's scalars too) and strings of ``data``, nan and infinity as None."""
+    """Return the numbers (numpy's and torch's scalars too) and strings of ``data``; None for what is not finite."""
     values = {key: value.item() if getattr(value, "ndim", None) == 0 else value for key, value in data.items()}
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in values.items()
-        if isinstance(value, str | int | float)
-    }
+    return {key: finite(value) for key, value in values.items() if isinstance(value, str | int | float)}
 
 
 FORWARD, FORWARD_AND_BACKWARD, THROUGH_FROZEN = 2, 6, 4

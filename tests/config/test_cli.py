@@ -1,5 +1,6 @@
 """How entry points read settings and tell of errors."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from compositionality.config import cli
 from compositionality.config.cli import exit_after, help_text, parse
 from compositionality.config.profile import schema_of
-from compositionality.config.verbs import VERBS
+from compositionality.config.verbs import VERBS, helps
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, Fraction, Mark, OneOf, PositiveInt
@@ -133,6 +134,16 @@ def test_help_lists_every_setting_with_its_range_and_fits_a_terminal(monkeypatch
     narrow = help_text(Settings, "Does a thing.")
     assert max(map(len, narrow.splitlines())) <= 50
     assert narrow.split() == shown.split()
+
+
+def test_help_of_rl_has_sections_and_an_example_with_own_rows() -> None:
+    shown = help_text(schema_of("train_grpo"), helps()["train_grpo"])
+    titles = [
+        line.partition(":")[0] for line in shown.partition("Settings (key=value):")[2].splitlines() if line[:1].strip()
+    ]
+    assert titles == ["model", "mesh", "data", "rollout", "algorithm", "optim", "critic", "reward", "trainer", "run"]
+    (words,) = re.findall(r"train_grpo (.*rows\.jsonl.*\\\n.*)\n", shown)
+    parse(schema_of("train_grpo"), words.replace("\\\n", "").split())
 
 
 FREE = {"algorithm.entropy_coef", "mesh", "packing"}

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import hashlib
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -357,6 +358,19 @@ def test_p18_a_damaged_manifest_is_one_line(tmp_path: Path, content: bytes) -> N
         is_done(target, recipe(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["../secret.txt", "{}/secret.txt"])
+def test_a_manifest_with_a_file_outside_its_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """Its folder may be downloaded: publish copied the file, and wrote it beside the new folder."""
+    folder, secret = tmp_path / "made", tmp_path / "secret.txt"
+    make_folder(folder, recipe(tmp_path), weights="w")
+    secret.write_text("hidden")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"][name.format(tmp_path)] = artefact.file_hash(secret)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UserError, match=r"secret\.txt: missing in .*made"):
+        verify(folder)
+
+
 def test_a_damaged_pending_manifest_is_dropped(tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     make(target, recipe(tmp_path), "one")
@@ -414,7 +428,10 @@ def test_p21_a_result_may_not_be_hold_or_lie_in_its_input_nor_replace_a_link(tmp
             is_done(target, recipe, force=True)
         with pytest.raises(UserError, match=said), new_artefact(target, recipe):
             pass
+        with pytest.raises(UserError, match=said):
+            artefact.make(target, recipe, lambda path: path.write_text("x"))
     assert (link / "weights").read_text() == "w"
+    assert [path.name for path in source.iterdir()] == ["weights"], "no lock, with which a report is not made again"
 
 
 def test_p21_a_result_may_not_lie_in_another_result(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,34 @@ def test_p18_a_table_of_another_schema_or_with_rows_twice_is_named(tmp_path: Pat
     write(answers("a", "a", 1, [0, 1, 1]), path)
     assert len(read(path)) == 3
     pq.write_table(spoil(pq.read_table(path)), path)
+    with pytest.raises(UserError, match=rf"results\.parquet: {told}.*; make it again with --force"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("right", [None, 0, 1], "a on a1, problem 0: right="),
+        ("right", [0, 2, 1], "a on a1, problem 1: right=2, judged=1, n=1,"),
+        ("judged", [1, 1, -1], "a on a1, problem 2: right="),
+        ("group", ["trained", None, "trained"], "a on a1, problem 1: group="),
+        ("level", [1, 1, None], "a on a1, problem 2: level="),
+        ("arm", [None] * 3, ""),
+        ("gold_log_prob", [-1.0, -inf, None], "a on a1, problem 1: gold_log_prob=-inf"),
+        ("gold_log_prob", [-1.0, 0.5, None], "a on a1, problem 1: gold_log_prob=0.5"),
+        ("", [], "has no rows"),
+    ],
+)
+def test_a_table_with_values_that_no_evaluation_gives_is_refused(
+    tmp_path: Path, name: str, values: list[Any], told: str
+) -> None:
+    """Null keys and infinite log-probs ended the report with a traceback; more right than judged became a figure."""
+    path = tmp_path / "results.parquet"
+    write(answers("a", "a", 1, [0, 1, 1]), path)
+    table = pq.read_table(path)
+    place = table.schema.get_field_index(name)
+    spoilt = table.set_column(place, name, pa.array(values, table.schema.field(name).type)) if name else table.slice(3)
+    pq.write_table(spoilt, path)
     with pytest.raises(UserError, match=rf"results\.parquet: {told}.*; make it again with --force"):
         read(path)
 

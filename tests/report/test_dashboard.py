@@ -20,6 +20,7 @@ from compositionality.analysis.predict import FIGURES
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.data.artefact import Recipe, file_hash, new_artefact
 from compositionality.data.parquet import write_table
+from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings
 from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.failures import FailureSettings, class_shares
@@ -260,6 +261,21 @@ def test_results_and_trainings_are_written_for_tensorboard(
     lines = found.Tensors("tables/accuracy/text_summary")[0].tensor_proto.string_val[0].decode().splitlines()
     rows = summary_rows(read_results([f"run:{results / 'section41_42'}"]))
     assert len(lines) == 2 + len(pd.DataFrame(rows))
+
+
+def test_p18_damaged_recipes_and_altered_results_are_refused_before_anything_is_sent(study: Path) -> None:
+    """Both ended with a traceback, after a part was written."""
+    boards, run = study.parent / "boards", study / "rl"
+    run.mkdir()
+    for name, text in {"recipe.json": '{"settings": {}}', "wandb.id": "abc", "metrics.jsonl": '{"step": 1}\n'}.items():
+        (run / name).write_text(text)
+    with pytest.raises(UserError, match=r"recipe\.json: has no key 'step'; train it again"):
+        send_runs(SendSettings([str(study)], boards))
+    shutil.rmtree(run)
+    (study / "report" / "index.html").write_text("<p>another")
+    with pytest.raises(UserError, match=r"index\.html: altered or truncated"):
+        send_runs(SendSettings([str(study)], boards))
+    assert not boards.exists()
 
 
 def logged(run: Path) -> set[str]:

@@ -9,7 +9,7 @@ import math
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
@@ -967,3 +967,19 @@ def test_a_study_of_which_nothing_is_evaluated_yet_shows_its_training_and_says_w
     assert "pass@k by level" in missing
     assert "bash bash/section44/passk.sh" in missing
     report(replace(made, check=True))
+
+
+@pytest.mark.parametrize(("second", "told"), [(("stage1", "rl-level1"), "RL on level 2"), (("rft",), "Stage 1")])
+def test_models_that_only_some_seeds_have_are_named_as_left_out(
+    tmp_path: Path, second: Sequence[str], told: str
+) -> None:
+    """The page compared other models, and said nothing of these; without a model of all seeds "none evaluated"."""
+    for seed, arms in enumerate((("stage1", "rl-level1", "rl-level2"), second)):
+        shares = {(arm, "heldout", level): 0.2 * (3 - level) for arm in arms for level in (1, 2, 3)}
+        evaluated(tmp_path / f"study/seed{seed}/section41_42", shares, seed)
+    html = report(ReportSettings(tmp_path / "study", tmp_path / "report")).read_text()
+    assert f"left out, as not every seed has them: {told}" in html
+    assert ("No model has been evaluated in every seed yet" in html) == (len(second) == 1)
+    assert "none evaluated" not in html
+    if len(second) > 1:
+        assert told in (tmp_path / "report" / "finding.txt").read_text()

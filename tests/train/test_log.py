@@ -18,9 +18,9 @@ from offline_wandb import config, history, records
 from compositionality.data.artefact import Recipe
 from compositionality.errors import MissingPackageError, UserError
 from compositionality.report.send_runs import SendSettings, check
-from compositionality.train.boards import facts_of, tags_of
+from compositionality.train.boards import facts_of, markdown, tags_of
 from compositionality.train.checks import check_loggers
-from compositionality.train.log import RunLog
+from compositionality.train.log import TABLE, Completions, RunLog
 from compositionality.train.run_folder import run_path, take_run_folder
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +119,18 @@ def test_completions_are_a_growing_table(offline: list[Path]) -> None:
     assert [row for table in tables for row in table["data"]] == [  # those of the process that was killed, too
         [step, "f:a", f"a{step}", 1.0, True] for step in (1, 2, 3, 4)
     ]
+
+
+def test_completions_with_other_keys_stand_below_their_own_columns(tmp_path: Path) -> None:
+    """As after a restart with another version: cells were written by place, and of another number ended wandb."""
+    completions = Completions(tmp_path)
+    completions.grown(1, [{"prompt": "f:a", "right": True}])
+    table = completions.grown(2, [{"right": False, "prompt": "f:b", "reward": 0.0}, {"prompt": "f:c"}])[TABLE]
+    assert (table.columns, table.data) == (
+        ["step", "prompt", "right"], [[1, "f:a", True], [2, "f:b", False], [2, "f:c", None]]
+    )  # fmt: skip
+    lines = markdown([{"prompt": "f:a"}, {"right": False, "prompt": "f:b"}]).splitlines()
+    assert lines == ["| prompt | right |", "| --- | --- |", "| f:a |  |", "| f:b | False |"]
 
 
 @pytest.mark.full

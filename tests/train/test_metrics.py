@@ -20,7 +20,9 @@ from compositionality.train.metrics import (
     SAMPLED_TOKENS,
     TRAINED,
     ComputeMeter,
+    entropies,
     non_embedding_parameters,
+    numbers,
     read_metrics,
     truncate_metrics,
 )
@@ -49,6 +51,17 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, torn: bytes) -> None:
     path.write_bytes(b'{"step": 1}\n\n{"step": 2}\n' + torn)
     assert read_metrics(path) == [{"step": 1}, {"step": 2}]
     assert read_metrics(tmp_path / "none.jsonl") == []
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "-1" + "0" * 400, "NaN", "Infinity", "-Infinity"])
+def test_what_no_float_holds_is_none(tmp_path: Path, value: str) -> None:
+    """An integer beyond all floats ended the report, TensorBoard and verl's loggers with an OverflowError."""
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f'{{"step": 1, "large": {10**300}, "note": "text", "rollout/entropy": {value}}}\n')
+    row = {"step": 1, "large": 10**300, "note": "text", "rollout/entropy": None}
+    assert read_metrics(path) == [row] == [numbers({**row, "rollout/entropy": json.loads(value)})]
+    with pytest.raises(UserError, match=r"no rollout/entropy of step 1"):
+        entropies(path, 1)
 
 
 @pytest.mark.parametrize("line", [b"[1]", b"3", b"{", b"\xff", b'{"loss": 1}', b'{"step": "x"}', b'{"step": null}'])

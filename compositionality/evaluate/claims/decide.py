@@ -41,6 +41,52 @@ class Outcome:
     n_problems: int = 0
 
 
+def claim_rows(claims: Sequence[Claim], results: ByName) -> list[dict[str, Any]]:
+    """Return the claims with their comparisons, estimates and decisions, as JSON objects."""
+    rows = []
+    for claim in claims:
+        outcomes = decide(claim, results)
+        decision = all_of([outcome.decision for outcome in outcomes])
+        reasons = dict.fromkeys(outcome.reason for outcome in outcomes if outcome.reason)
+        row = {
+            "claim": claim.name,
+            "origin": claim.origin,
+            "text": claim.text,
+            "paper": claim.paper,
+            "source": claim.source,
+            "decision": decision,
+            "decision_these_seeds": all_of([outcome.these_seeds for outcome in outcomes]),
+            "reason": "; ".join(reasons) if decision is Decision.NOT_TESTABLE else None,
+            "primary": claim.primary,
+            "p": p_of(decision, outcomes) if claim.primary else None,
+            "p_holm": None,
+            "decision_holm": None,
+            "needs": _needs(outcomes) if decision is Decision.UNDECIDED else None,
+            "comparisons": [_row(outcome) for outcome in outcomes],
+        }
+        rows.append(row)
+    apply_holm([row for row in rows if row["primary"]])
+    return rows
+
+
+def decide(claim: Claim, results: ByName) -> list[Outcome]:
+    """Decide every comparison of a claim, with its gates; if only some replicates have its arms, by these."""
+    arms = {arm for comparison in claim.comparisons for arm in comparison.arms}
+    results = {name: rows.with_arms(arms) for name, rows in results.items()}
+    cached_compare = cache(partial(compare, results=results))
+    other_seeds, these_seeds = (GateCheck(results, cached_compare, these_seeds=kind) for kind in (False, True))
+    outcomes = []
+    for comparison in claim.comparisons:
+        outcome = cached_compare(comparison, n=len(claim.comparisons))
+        if outcome.estimate:
+            if reason := other_seeds.why_not_testable(outcome):
+                outcome = replace(outcome, decision=Decision.NOT_TESTABLE, reason=reason, needs=())
+            if these_seeds.why_not_testable(outcome):
+                outcome = replace(outcome, these_seeds=Decision.NOT_TESTABLE)
+        outcomes.append(outcome)
+    return outcomes
+
+
 def compare(comparison: Comparison, results: ByName, n: int = 1) -> Outcome:
     """Estimate a comparison, one of ``n`` in its claim, and decide it without gates."""
     rows = results.get(comparison.results)
@@ -97,14 +143,12 @@ def _sides(comparison: Comparison, interval: Interval) -> tuple[bool, bool]:
     return (at_most, above) if comparison.rule is Rule.AT_MOST else (above, at_most)
 
 
-def verdict(comparison: Comparison, estimate: Estimate | None, decision: Decision) -> str | None:
-    """Return "ahead", "as good", "behind" or the decision for the rule ``ahead``; None for other rules."""
-    if comparison.rule is not Rule.AHEAD:
-        return None
-    if decision is Decision.CONTRADICTED and estimate:
-        within = -comparison.threshold <= estimate.low and estimate.high <= comparison.threshold
-        return "as good" if within else "behind"
-    return "ahead" if decision is Decision.SUPPORTED else str(decision)
+def all_of(decisions: Sequence[Decision]) -> Decision:
+    """Combine decisions on parts that must all hold: contradicted wins, then not testable."""
+    for decision in (Decision.CONTRADICTED, Decision.NOT_TESTABLE):
+        if decision in decisions:
+            return decision
+    return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
 def _decisive_end(comparison: Comparison, estimate: Estimate) -> float:
@@ -113,14 +157,6 @@ def _decisive_end(comparison: Comparison, estimate: Estimate) -> float:
     if comparison.rule in EITHER_SIDE:
         end = math.copysign(end, estimate.value)
     return max(0.0, end, key=lambda end: abs(end - estimate.value)) if comparison.rule is Rule.AHEAD else end
-
-
-def all_of(decisions: Sequence[Decision]) -> Decision:
-    """Combine decisions on parts that must all hold: contradicted wins, then not testable."""
-    for decision in (Decision.CONTRADICTED, Decision.NOT_TESTABLE):
-        if decision in decisions:
-            return decision
-    return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
 @dataclass(frozen=True)
@@ -254,52 +290,6 @@ def _percent(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
-def claim_rows(claims: Sequence[Claim], results: ByName) -> list[dict[str, Any]]:
-    """Return the claims with their comparisons, estimates and decisions, as JSON objects."""
-    rows = []
-    for claim in claims:
-        outcomes = decide(claim, results)
-        decision = all_of([outcome.decision for outcome in outcomes])
-        reasons = dict.fromkeys(outcome.reason for outcome in outcomes if outcome.reason)
-        row = {
-            "claim": claim.name,
-            "origin": claim.origin,
-            "text": claim.text,
-            "paper": claim.paper,
-            "source": claim.source,
-            "decision": decision,
-            "decision_these_seeds": all_of([outcome.these_seeds for outcome in outcomes]),
-            "reason": "; ".join(reasons) if decision is Decision.NOT_TESTABLE else None,
-            "primary": claim.primary,
-            "p": p_of(decision, outcomes) if claim.primary else None,
-            "p_holm": None,
-            "decision_holm": None,
-            "needs": _needs(outcomes) if decision is Decision.UNDECIDED else None,
-            "comparisons": [_row(outcome) for outcome in outcomes],
-        }
-        rows.append(row)
-    apply_holm([row for row in rows if row["primary"]])
-    return rows
-
-
-def decide(claim: Claim, results: ByName) -> list[Outcome]:
-    """Decide every comparison of a claim, with its gates; if only some replicates have its arms, by these."""
-    arms = {arm for comparison in claim.comparisons for arm in comparison.arms}
-    results = {name: rows.with_arms(arms) for name, rows in results.items()}
-    cached_compare = cache(partial(compare, results=results))
-    other_seeds, these_seeds = (GateCheck(results, cached_compare, these_seeds=kind) for kind in (False, True))
-    outcomes = []
-    for comparison in claim.comparisons:
-        outcome = cached_compare(comparison, n=len(claim.comparisons))
-        if outcome.estimate:
-            if reason := other_seeds.why_not_testable(outcome):
-                outcome = replace(outcome, decision=Decision.NOT_TESTABLE, reason=reason, needs=())
-            if these_seeds.why_not_testable(outcome):
-                outcome = replace(outcome, these_seeds=Decision.NOT_TESTABLE)
-        outcomes.append(outcome)
-    return outcomes
-
-
 def p_of(decision: Decision, outcomes: Sequence[Outcome]) -> float | None:
     """Return the p-value of the decision on a claim; if undecided, the smaller one of the two decisions.
 
@@ -345,14 +335,6 @@ def apply_holm(rows: Sequence[dict[str, Any]]) -> None:
         row["decision_holm"] = Decision.UNDECIDED if is_open else row["decision"]
 
 
-def _needs(outcomes: Sequence[Outcome]) -> str:
-    """Return a phrase of what would decide all undecided comparisons."""
-    missing = ", ".join(dict.fromkeys(outcome.missing for outcome in outcomes if outcome.missing))
-    needs = [need for outcome in outcomes for need in outcome.needs]
-    words = [needed_words(needs)] if needs else []
-    return " and ".join([*words, *([f"what was not run ({missing})"] if missing else [])])
-
-
 def _row(outcome: Outcome) -> dict[str, Any]:
     comparison, estimate = outcome.comparison, outcome.estimate
     word = verdict(comparison, estimate, outcome.decision)
@@ -369,3 +351,21 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "n_problems": outcome.n_problems,
         **columns(estimate, "difference"),
     }
+
+
+def verdict(comparison: Comparison, estimate: Estimate | None, decision: Decision) -> str | None:
+    """Return "ahead", "as good", "behind" or the decision for the rule ``ahead``; None for other rules."""
+    if comparison.rule is not Rule.AHEAD:
+        return None
+    if decision is Decision.CONTRADICTED and estimate:
+        within = -comparison.threshold <= estimate.low and estimate.high <= comparison.threshold
+        return "as good" if within else "behind"
+    return "ahead" if decision is Decision.SUPPORTED else str(decision)
+
+
+def _needs(outcomes: Sequence[Outcome]) -> str:
+    """Return a phrase of what would decide all undecided comparisons."""
+    missing = ", ".join(dict.fromkeys(outcome.missing for outcome in outcomes if outcome.missing))
+    needs = [need for outcome in outcomes for need in outcome.needs]
+    words = [needed_words(needs)] if needs else []
+    return " and ".join([*words, *([f"what was not run ({missing})"] if missing else [])])

@@ -104,8 +104,9 @@ def finding(inputs: Inputs, subject: HeadlineComparison | None, main: PageFigure
     The page of composition, whose primary claims are listed below it, begins with two models' shares.
     """
     if subject is None or main is None:
-        unknown = "" if inputs.summary["models"] else "No model has been evaluated yet: below is its training so far."
-        return {"sentence": "", "lead": unknown}
+        so_far = "in every seed yet" if left_out(inputs) else "yet"
+        unknown = f"No model has been evaluated {so_far}: below is its training so far."
+        return {"sentence": "", "lead": "" if inputs.summary["models"] else unknown}
     claim = first_claim(inputs) if inputs.settings.section in MAIN else {}
     if claim:
         return {**claim, "lead": f"{claim['lead']} {main.finding.get('sentence', '')}".strip()}
@@ -174,6 +175,7 @@ def finding_text(inputs: Inputs, subject: HeadlineComparison, main: PageFigure) 
         rows = rows_of(inputs, subject.measure, inputs.evaluated.problem_set(subject.group, level))
         shares = [f"{styles[name].title} in {percent(rows[name])}" for name in models if name in rows]
         lines += [f"{measured(subject, level)}: {', '.join(shares)}"] if shares else []
+    lines += [words] if (words := left_out(inputs)) else []
     return "\n".join(lines).replace("\u00a0", " ") + "\n"
 
 
@@ -189,7 +191,7 @@ def headline(inputs: Inputs, subject: HeadlineComparison) -> PageFigure:
 
 
 def study_line(inputs: Inputs) -> str:
-    """Return in a line whether the study was registered, how many seeds it has, how large its models are."""
+    """Return in a line whether the study was registered, its seeds, the size of its models, those not shown."""
     registered, seeds = REGISTRATION in inputs, [seed.split("-") for seed in inputs.seeds]
     line = "Registered" if registered else "Not registered"
     if registered and (manifest := read_manifest(inputs.files[REGISTRATION].parent)):
@@ -199,8 +201,15 @@ def study_line(inputs: Inputs) -> str:
     line += f" · {plural(len({seed for seed, *_ in seeds}), 'seed')}"
     if splits := sum(len(seed) > 1 for seed in seeds):
         line += f", {plural(splits, 'division')} of the functions into trained and held-out"
-    size = model_size(inputs)
-    return f"{line} · models of {size:,} parameters" if size else line
+    size, words = model_size(inputs), left_out(inputs)
+    return " · ".join([line, *([f"models of {size:,} parameters"] if size else []), *([words] if words else [])])
+
+
+def left_out(inputs: Inputs) -> str:
+    """Return in words which models only some replicates have: of a study that still runs, these are not shown."""
+    arms = inputs.evaluated.partial_arms if inputs.folders(inputs.own) else []
+    titles = [style.title for style in styles_of(inputs, arms).values()] if arms else []
+    return f"left out, as not every seed has them: {', '.join(titles)}" if titles else ""
 
 
 def model_size(inputs: Inputs) -> int:
@@ -224,7 +233,8 @@ def model_size(inputs: Inputs) -> int:
 def facts(inputs: Inputs) -> dict[str, str]:
     """Return what was run, on what, how long, by title."""
     if not inputs.summary["models"]:
-        return {"Study": f"trained: {', '.join(inputs.seeds)}; none evaluated"}
+        evaluated = "no model evaluated in all of them" if left_out(inputs) else "none evaluated"
+        return {"Study": f"trained: {', '.join(inputs.seeds)}; {evaluated}"}
     summary = inputs.summary
     styles = styles_of(inputs, summary["models"])
     models = [style.title if style.title == name else f"{style.title} ({name})" for name, style in styles.items()]
