@@ -782,7 +782,7 @@ def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
      "“BRIDGE: SFT, RL” is less than 5 points behind “BRIDGE: SFT” in right answers."),
     ({"rule": "≤", "threshold": -0.1}, "… RL on level 2 gives at least 10 points fewer right answers than Stage 1."),
     ({"rule": "ahead", "threshold": 0.133, "measure": "right_chain", "base": "gold-sft"}, "… RL on level 2 gives "
-     "more right chains than SFT on gold solutions; as good: within ±13.3 points."),
+     "more right chains than SFT on gold solutions (as good: within ±13.3 points)."),
     ({"measure": "right_chain", "rule": "≤", "threshold": 0.05, "level": DEEPEST}, "On held-out functions at the "
      "deepest level, RL on level 2 gives at most 5 points more right chains than Stage 1."),
     ({"measure": "ignores_composition", "threshold": 0.5, "base": None, "level": ALL_LEVELS}, "On held-out "

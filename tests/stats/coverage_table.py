@@ -15,7 +15,7 @@ import numpy as np
 from compositionality.stats.estimate import Floats, student
 
 README = Path(__file__).parents[2] / "compositionality" / "stats" / "README.md"
-STUDIES, SEEDS = 40_000, (4, 6, 10, 12)
+STUDIES, SEEDS = 40_000, (4, 6, 10, 16)
 BEGIN, END = "<!-- coverage: tests/stats/coverage_table.py -->", "<!-- end -->"
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
 

@@ -113,7 +113,7 @@ def compared(row: Row, more_or_less: tuple[str, str], than: str, as_much: str) -
         Rule.ABOVE: f"{above} {than}",
         Rule.AT_MOST: f"{f'at least {amount} {less}' if threshold < 0 else at_most} {than}",
         Rule.WITHIN: f"{as_much}, within ±{amount}",
-        Rule.AHEAD: f"{more} {than}" + (f"; as good: within ±{amount}" if threshold else ""),
+        Rule.AHEAD: f"{more} {than}" + (f" (as good: within ±{amount})" if threshold else ""),
     }
     return words[Rule(row["rule"])]
 
