@@ -185,6 +185,7 @@ FULL: dict[str, list[str]] = {
 SLOWEST = (
     "tests/test_studies.py",
     "tests/train/test_grpo_real.py",
+    "tests/train/test_cluster_real.py",
     "tests/test_confirmatory.py",
     "tests/train/test_sft_real.py",
     "tests/rollout/test_vllm_engine.py",
@@ -193,7 +194,6 @@ SLOWEST = (
     "tests/test_recipes.py",
     "tests/train/single/test_vllm_server.py",
     "tests/report/test_gpu_check.py",
-    "tests/train/test_cluster_real.py",
 )
 """Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other; with
 ``--minutes`` last, in this order, until the time is up."""
