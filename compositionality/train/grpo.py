@@ -425,30 +425,30 @@ class RolloutWorker:
 
 
 def grpo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
-    """Return GRPO's: (reward - group mean) / group standard deviation (unbiased); 0 where all rewards are equal."""
+    """Return GRPO's advantages: (reward - group mean) / group standard deviation (unbiased); 0 if all are equal."""
     centred_GS = rewards_GS - rewards_GS.mean(1, keepdim=True)
     equal_G1 = rewards_GS.amax(1, keepdim=True) == rewards_GS.amin(1, keepdim=True)  # their mean may be rounded
     return (centred_GS / (rewards_GS.std(1, keepdim=True) + 1e-6)).masked_fill(equal_G1, 0.0)
 
 
 def dr_grpo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
-    """Return Dr. GRPO's: not divided (dividing gives more weight to groups that are nearly all right or all wrong)."""
+    """Return Dr. GRPO's advantages: not divided, which would favour groups that are nearly all right or all wrong."""
     return rewards_GS - rewards_GS.mean(1, keepdim=True)
 
 
 def rloo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
-    """Return RLOO's: the baseline of a completion is the mean of the others' rewards."""
+    """Return RLOO's advantages: the baseline of a completion is the mean of the others' rewards."""
     size = rewards_GS.shape[1]
     return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * size / (size - 1)
 
 
 def raft_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
-    """Return RAFT's: max(reward, 0). Completions with advantage 0 still count in the denominator."""
+    """Return RAFT's advantages: max(reward, 0). Completions with advantage 0 still count in the denominator."""
     return rewards_GS.clamp(min=0)
 
 
 def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
-    """Return REINFORCE++'s: the return (of each token alike) whitened over all tokens of the batch."""
+    """Return REINFORCE++'s advantages: the return (of each token alike) whitened over all tokens of the batch."""
     tokens = lengths_GS.sum()
     mean = (rewards_GS * lengths_GS).sum() / tokens
     variance = ((rewards_GS - mean).square() * lengths_GS).sum() / (tokens - 1).clamp(min=1)
@@ -456,7 +456,7 @@ def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Ten
 
 
 def reinforce_plus_plus_baseline_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
-    """Return REINFORCE++'s of the rewards less their group's mean."""
+    """Return REINFORCE++'s advantages of the rewards less their group's mean."""
     return reinforce_plus_plus_advantage(dr_grpo_advantage(rewards_GS, lengths_GS), lengths_GS)
 
 
