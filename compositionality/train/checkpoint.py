@@ -255,7 +255,10 @@ def distributed_state(policy: Any, optimizer: Optimizer) -> dict[str, Any]:
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
 
     options = StateDictOptions(flatten_optimizer_state_dict=True)
+    is_new = not optimizer.state
     model, moments = get_state_dict(policy, optimizer, options=options)
+    for state in optimizer.state.values() if is_new else ():  # filled by a step of zero gradients, which Adam counted
+        state["step"].zero_()
     return {"model": model, "optimizer": moments}
 
 

@@ -164,7 +164,7 @@ class GrpoTrainer:
             self.log(self.row)
 
     def is_due(self, step: int, every: int) -> bool:
-        """Return True after the last step; before it, every so many (0: no)."""
+        """Return True after the last step; before it, every so many (0: after the last alone)."""
         return self.is_over(step) or (every > 0 and step % every == 0)
 
     def is_over(self, step: int) -> bool:
@@ -424,22 +424,26 @@ class RolloutWorker:
 # ---- advantages: one number for each completion, from rewards_GS and lengths_GS (in tokens)
 
 
+def centred(rewards_GS: Tensor) -> Tensor:
+    """Return rewards less the mean of their group; exactly 0 where all are equal, whose mean may be rounded."""
+    equal_G1 = rewards_GS.amax(1, keepdim=True) == rewards_GS.amin(1, keepdim=True)
+    return (rewards_GS - rewards_GS.mean(1, keepdim=True)).masked_fill(equal_G1, 0.0)
+
+
 def grpo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
     """Return GRPO's advantages: (reward - group mean) / group standard deviation (unbiased); 0 if all are equal."""
-    centred_GS = rewards_GS - rewards_GS.mean(1, keepdim=True)
-    equal_G1 = rewards_GS.amax(1, keepdim=True) == rewards_GS.amin(1, keepdim=True)  # their mean may be rounded
-    return (centred_GS / (rewards_GS.std(1, keepdim=True) + 1e-6)).masked_fill(equal_G1, 0.0)
+    return centred(rewards_GS) / (rewards_GS.std(1, keepdim=True) + 1e-6)
 
 
 def dr_grpo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
     """Return Dr. GRPO's advantages: not divided, which would favour groups that are nearly all right or all wrong."""
-    return rewards_GS - rewards_GS.mean(1, keepdim=True)
+    return centred(rewards_GS)
 
 
 def rloo_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
     """Return RLOO's advantages: the baseline of a completion is the mean of the others' rewards."""
     size = rewards_GS.shape[1]
-    return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * size / (size - 1)
+    return centred(rewards_GS) * size / (size - 1)
 
 
 def raft_advantage(rewards_GS: Tensor, _: Tensor) -> Tensor:
@@ -452,7 +456,8 @@ def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Ten
     tokens = lengths_GS.sum()
     mean = (rewards_GS * lengths_GS).sum() / tokens
     variance = ((rewards_GS - mean).square() * lengths_GS).sum() / (tokens - 1).clamp(min=1)
-    return (rewards_GS - mean) * torch.rsqrt(variance + 1e-8)
+    equal = rewards_GS.amax() == rewards_GS.amin()  # their mean may be rounded
+    return ((rewards_GS - mean) * torch.rsqrt(variance + 1e-8)).masked_fill(equal, 0.0)
 
 
 def reinforce_plus_plus_baseline_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
@@ -560,7 +565,7 @@ def to_batch(samples: Sequence[TrainSample], weights: Sequence[float], share: fl
 def policy_loss(
     logp_N: Tensor, old_logp_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float
 ) -> tuple[Tensor, Tensor]:
-    """Return PPO's clipped surrogate, its bounds separate (DAPO's clip-higher), and which tokens have no gradient."""
+    """Return PPO's clipped surrogate, its bounds separate (DAPO's clip-higher), and which tokens its bounds clip."""
     ratio_N = (logp_N - old_logp_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     gain_N, clipped_gain_N = ratio_N * advantage_N, ratio_N.clamp(1 - clip_low, 1 + clip_high) * advantage_N
     return -torch.minimum(gain_N, clipped_gain_N), clipped_gain_N < gain_N
@@ -572,7 +577,7 @@ def importance_weight(old_logp_N: Tensor, rollout_logp_N: Tensor, cap: float) ->
 
 
 def kl_estimate(kind: str, logp_N: Tensor, ref_logp_N: Tensor) -> Tensor:
-    """Return Schulman's estimator k1, k2 or k3 of KL(policy || reference) for each sampled token; k3 at most 10."""
+    """Return Schulman's estimator k1, k2 or k3 of KL(policy || reference) for each sampled token; k3 capped at 10."""
     difference_N = logp_N - ref_logp_N
     if kind == "k1":
         return difference_N

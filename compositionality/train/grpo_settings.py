@@ -104,7 +104,7 @@ class AlgorithmSettings:
     max_generation_batches: OfProfile[NoEffect[PositiveInt]] = 10  # at most for an update, times generation_batch
     too_few_groups: OnlySingle[OfProfile[NoEffect[TooFew]]] = "stop"  # then: stop with a checkpoint, or train
     overlong_buffer: OnlySingle[NonNegativeInt] = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
-    overlong_penalty: OnlySingle[NonNegativeFloat] = 1.0  # the reward lost at the last of them
+    overlong_penalty: OnlySingle[NonNegativeFloat] = 1.0  # reward lost at the last of them; DAPO: 0.5 with 0 and 1
 
     def settle(self) -> None:
         """Set the KL term that ``kl=auto`` stands for; ``kl=none`` wins over a weight, which a profile may have set."""

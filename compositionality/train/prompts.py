@@ -50,7 +50,7 @@ def problem_at(place: int, problems: Sequence[TokenizedProblem], data: Any) -> T
 
 
 def completion_seeds(run_seed: int, positions: Sequence[int], samples: Sequence[int]) -> list[int]:
-    """Return a seed for each of the numbered ``samples`` of each problem, which no other completion of the run has."""
+    """Return a seed for each of the numbered ``samples`` of each problem, practically its own (31 bits)."""
     return [request_seed(run_seed, place, number) for place in positions for number in samples]
 
 

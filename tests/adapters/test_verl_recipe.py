@@ -104,7 +104,7 @@ def test_one_real_step_of_verls_trainer(problems: Path, tmp_path: Path) -> None:
     (tmp_path / "python3").symlink_to(warm["PYTHON"])
     own = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}", "MODEL_PATH": str(tmp_path / "model"), "DATA_DIR": str(problems),
-        "OUTPUT": str(tmp_path / "out"), "BATCH": "8", "RESPONSES": "4", "VERL_PLATFORM": "cpu",
+        "OUTPUT": str(tmp_path / "out"), "BATCH": "8", "RESPONSES": "16", "VERL_PLATFORM": "cpu",
         "VERL_USE_EXTERNAL_MODULES": "compositionality.train.verl.cpu_platform", "CUDA_VISIBLE_DEVICES": "-1",
         "VLLM_CPU_KVCACHE_SPACE": "1", "TQ_NUM_THREADS": "1", "RAY_worker_niceness": "0",
         "VERL_FILE_LOGGER_PATH": str(tmp_path / "metrics.jsonl"),

@@ -5,6 +5,7 @@ import pickle
 import re
 import signal
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +45,24 @@ def test_p07_saved_again_a_checkpoint_is_complete_at_every_moment(tmp_path: Path
         assert load_checkpoint(folder(tmp_path, 1), policy, optimizer)["position"] in range(-1, position + 1)
     assert load_checkpoint(folder(tmp_path, 1), policy, optimizer) == {"position": position + 1}
     assert position > 3
+
+
+def test_a_checkpoint_before_the_first_update_changes_none(tmp_path: Path) -> None:
+    """Torch fills an empty optimizer's state by a step of zero gradients, which Adam counts."""
+    tokenizer, start = SimpleNamespace(save_pretrained=lambda _: None), Policy(random_model("Llama", vocab_size=37))
+    ends = []
+    for saved in (False, True):
+        policy = deepcopy(start)
+        optimizer = new_optimizer(policy, OptimSettings(lr=1e-3))
+        if saved:
+            save_checkpoint(tmp_path, 1, policy, optimizer, tokenizer, state={}, row={"step": 1})
+            load_checkpoint(folder(tmp_path, 1), policy, optimizer)
+        for _ in range(3):
+            for weight in policy.parameters():
+                weight.grad = torch.ones_like(weight)
+            optimizer.step()
+        ends.append(torch.cat([weight.detach().flatten() for weight in policy.parameters()]))
+    assert torch.equal(*ends)
 
 
 def save(target: Path, state: dict[str, Any]) -> Path:

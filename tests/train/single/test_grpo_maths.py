@@ -116,6 +116,13 @@ def test_p09_advantages_by_hand():
     assert torch.isfinite(ADVANTAGES["reinforce_plus_plus"](torch.ones(2, 2), torch.tensor([[1, 0], [0, 0]]))).all()
 
 
+@pytest.mark.parametrize("name", sorted(set(ADVANTAGES) - {"raft"}))
+def test_equal_rewards_are_no_signal_however_their_mean_is_rounded(name):
+    for hundredths in range(100):
+        advantages = ADVANTAGES[name](torch.full((16, 16), hundredths / 100), torch.full((16, 16), 5))
+        assert not advantages.any(), (hundredths, advantages.unique())
+
+
 MODES = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
 
 
