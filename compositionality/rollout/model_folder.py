@@ -98,10 +98,10 @@ def _further_eos_ids(path: Path) -> list[int]:
     """Return the token ids that end a completion by generation_config.json; without that file by config.json."""
     file = path / "generation_config.json"
     file = file if file.is_file() else path / "config.json"
-    given = read_json_object(file, AGAIN).get("eos_token_id")
-    ids = given if isinstance(given, list) else [] if given is None else [given]
+    entry = read_json_object(file, AGAIN).get("eos_token_id")
+    ids = entry if isinstance(entry, list) else [] if entry is None else [entry]
     if not all(type(token) is int for token in ids):
-        raise UserError(f"{file}: eos_token_id is {given!r}; give the id of a token, or a list of ids")
+        raise UserError(f"{file}: eos_token_id is {entry!r}; give the id of a token, or a list of ids")
     return ids
 
 
